@@ -22,7 +22,7 @@ from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
-MOST_LABEL = 600
+MAX_LABEL = 600
 VIEW = "application/vnd.jupyter.widget-view+json"
 FRAMES = ".explorer > script[type='application/json']"
 SVG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
@@ -143,8 +143,8 @@ def pictures(page: Page) -> list[str]:
         for image in article.find_all("img") if not image.get("alt", "").strip()
     ]
     problems += [
-        f"alt text of more than {MOST_LABEL} characters: {image['alt'][:120]}"
-        for image in article.find_all("img") if len(image.get("alt", "")) > MOST_LABEL
+        f"alt text of more than {MAX_LABEL} characters: {image['alt'][:120]}"
+        for image in article.find_all("img") if len(image.get("alt", "")) > MAX_LABEL
     ]
     problems += [
         f"image whose alt text is a file's name: {image['alt']}"
@@ -159,8 +159,8 @@ def pictures(page: Page) -> list[str]:
         hidden = re.search(r"aria-hidden=.true", opening)
         if not hidden and (label is None or len(label.group(1)) < 12 or "role=" not in opening):
             problems.append(f"drawing without role and label: {opening[:120]}")
-        elif label and len(html.unescape(label.group(1)[1:-1])) > MOST_LABEL:
-            problems.append(f"label of more than {MOST_LABEL} characters: {opening[:120]}")
+        elif label and len(html.unescape(label.group(1)[1:-1])) > MAX_LABEL:
+            problems.append(f"label of more than {MAX_LABEL} characters: {opening[:120]}")
     problems += [
         f"drawing outside <figure class=\"figure-scroll\">: {str(drawing)[:120]}"
         for drawing in article.select("div.cell_output svg")

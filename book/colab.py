@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 
 # What Colab itself runs on, and the kernel has imported: another release would need a restart.
-KEPT = frozenset({"ipywidgets", "matplotlib", "numpy", "tqdm"})
+LEFT_ALONE = frozenset({"ipywidgets", "matplotlib", "numpy", "tqdm"})
 # Only the pages are made with these; no chapter imports them.
 BOOK_ONLY = frozenset({
     "jupyter-book", "math-core", "sphinx-notfound-page", "sphinxext-opengraph"})
@@ -83,7 +83,7 @@ def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[s
             continue
         version = installed.get(name)
         fits = version is not None and requirement.specifier.contains(version, prereleases=True)
-        if not fits and (version is None or name not in KEPT):
+        if not fits and (version is None or name not in LEFT_ALONE):
             wanted.append(line)
     return wanted
 

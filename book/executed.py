@@ -126,10 +126,10 @@ def _execute(root: Path, stale: list[str], surroundings: str, on_gpu: bytes) -> 
 
 def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, began: int) -> None:
     """Keep an executed chapter with what it depends on."""
-    kept, note = place(root, name), _note(root, name)
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    stored, note = place(root, name), _note(root, name)
+    stored.parent.mkdir(parents=True, exist_ok=True)
     note.unlink(missing_ok=True)
-    kept.write_text(nbformat.writes(done.notebook), encoding="utf-8")
+    stored.write_text(nbformat.writes(done.notebook), encoding="utf-8")
     note.write_text(json.dumps({
         "code": code_digest(done.notebook), "environment": surroundings,
         "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)},
@@ -155,8 +155,8 @@ def merged(root: Path, name: str, text: str) -> NotebookNode:
         If the code is not that which was executed.
     """
     notebook = nbformat.reads(text, as_version=4)
-    kept = place(root, name)
-    executed = nbformat.read(kept, as_version=4) if kept.is_file() else None
+    stored = place(root, name)
+    executed = nbformat.read(stored, as_version=4) if stored.is_file() else None
     if executed is None or code_digest(executed) != code_digest(notebook):
         raise ExecutionFailed(f"{name} is not executed as it is; run `make book`")
     notebook.metadata.language_info = executed.metadata.language_info

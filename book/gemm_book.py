@@ -10,8 +10,8 @@
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables` are parts
-of it, each with a subject of its own.
+`accessible`, `cards`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables`
+are parts of it, each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ if str(ROOT) not in sys.path:
 
 from book import (  # noqa: E402
     accessible,
+    cards,
     code_lines,
     executed,
     first_use,
     icons,
-    moved,
+    redirects,
     scripts,
     search,
     site,
@@ -136,11 +137,11 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     )
 
 
-def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
+def redirect_old_pages(app: Sphinx, error: Exception | None) -> None:
     """Leave a page that leads on at the addresses that pages had in earlier releases."""
     if error is not None or app.builder.name != "html":
         return
-    for old, new in moved.MOVED.items():
+    for old, new in redirects.REDIRECTS.items():
         place, now = (Path(app.outdir) / "chapters" / f"{name}.html" for name in (old, new))
         if now.exists():  # not in a book of some chapters
             title = f"now {now.stem}"
@@ -238,9 +239,10 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", index_text_alone)
     app.connect("html-page-context", add_drawing_switch)
     app.connect("build-finished", redirect_old_place)
-    app.connect("build-finished", redirect_moved_pages)
+    app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site, tables):
+    for part in (accessible, cards, code_lines, first_use, icons, panels, scripts, search, site,
+                 tables):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

@@ -78,10 +78,10 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         Where a cell's output is an error: such a chapter was not executed.
     """
     notebook = copy.deepcopy(notebook)
-    kept = {key: notebook.metadata[key] for key in NOTEBOOK_METADATA if key in notebook.metadata}
-    kept["kernelspec"] = dict(KERNELSPEC)
-    kept["language_info"] = dict(LANGUAGE)
-    notebook.metadata = nbformat.from_dict(kept)
+    stored = {key: notebook.metadata[key] for key in NOTEBOOK_METADATA if key in notebook.metadata}
+    stored["kernelspec"] = dict(KERNELSPEC)
+    stored["language_info"] = dict(LANGUAGE)
+    notebook.metadata = nbformat.from_dict(stored)
     notebook.nbformat_minor = 5
     _name_cells(notebook.cells)
     count = 0
@@ -128,7 +128,7 @@ def _name_cells(cells: list[dict]) -> None:
 
 
 def _text_outputs(outputs: Iterable[NotebookNode], cell: str) -> list[NotebookNode]:
-    kept: list[NotebookNode] = []
+    stored: list[NotebookNode] = []
     for output in outputs:
         if output.output_type == "error":
             raise NotebookError(f"cell {cell} ended in {output.ename}: {output.evalue}")
@@ -136,10 +136,10 @@ def _text_outputs(outputs: Iterable[NotebookNode], cell: str) -> list[NotebookNo
             # Progress bars and warnings name times and paths of one machine.
             if output.name == "stderr":
                 continue
-            if kept and kept[-1].output_type == "stream":
-                kept[-1].text += output.text
+            if stored and stored[-1].output_type == "stream":
+                stored[-1].text += output.text
             else:
-                kept.append(output)
+                stored.append(output)
             continue
         if any(not kind.startswith("text/") for kind in output.data):
             continue
@@ -149,8 +149,8 @@ def _text_outputs(outputs: Iterable[NotebookNode], cell: str) -> list[NotebookNo
         output.data = nbformat.from_dict(
             {kind: ADDRESS.sub(" at 0x…", text) for kind, text in data.items()})
         output.metadata = nbformat.from_dict({})
-        kept.append(output)
-    return kept
+        stored.append(output)
+    return stored
 
 
 def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:

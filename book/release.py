@@ -23,7 +23,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from book import course, moved, paper
+from book import course, paper, redirects
 from lib.paths import naming
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
@@ -102,7 +102,7 @@ def on_colab() -> str:
 
 def stamp_stub(old: str) -> Callable[[str], str]:
     """What renews the notebook that leads on from a chapter's old name, whatever it holds."""
-    return lambda text: moved.stub(old, on_colab())
+    return lambda text: redirects.stub(old, on_colab())
 
 
 def badges() -> str:
@@ -235,9 +235,9 @@ def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
         *((root / page, course.stamp(root, page)) for page in course.PAGES),
         *((root / name, paper.stamp(lambda: _citation(root), name)) for name in paper.PAPERS),
     ]
-    files += [(path, stamp_notebook) for path in moved.notebooks(root)]
+    files += [(path, stamp_notebook) for path in redirects.notebooks(root)]
     files += [(path, stamp_stub(path.stem)) for path in sorted((root / "chapters").glob("*.ipynb"))
-              if path.stem in moved.MOVED]
+              if path.stem in redirects.REDIRECTS]
     return files
 
 

@@ -25,7 +25,8 @@ DESCRIPTION = (
     "C = α·A·B + β·C in CUDA, from a naive kernel to one that beats cuBLAS: one kernel version a "
     "chapter, with every number measured, emulated or derived on the page."
 )
-CARD = "_static/page.png"  # `make picture` photographs the first page anew
+CARD = "_static/page.png"  # the first page's: `make picture` photographs it anew
+CHANGED = "What changed"  # a row of the box that a chapter begins with
 NOT_FOUND = """\
 <h1>This page is not in the book</h1>
 <p>The address may be of an older edition, whose chapters had other names. The
@@ -44,7 +45,7 @@ def address() -> str:
 def configure(app: Sphinx, config: Config) -> None:
     """Give the extensions the address, which stands in `book/release.py` alone."""
     config.html_baseurl = config.ogp_site_url = address()
-    # One card for all: the page's own title and description stand beside it.
+    # The first page's, and of pages that have none of their own (`cards`).
     config.ogp_image = f"{address()}{CARD}"
     config.ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
     config.ogp_site_name = config.html_title
@@ -94,27 +95,44 @@ def changes(root: Path) -> dict[str, str]:
     return found
 
 
-def description(doctree: nodes.document, most: int = 200) -> str:
+def description(doctree: nodes.document, max_letters: int = 200) -> str:
     """What a page says of itself where somebody links to it: the first sentences of its text.
 
     Parameters
     ----------
     doctree : nodes.document
-    most : int
+    max_letters : int
         Characters at most, the mark of what is left out among them.
 
     Returns
     -------
     str
         Whole sentences of the first paragraph that stands in no table, or words of the first of
-        them. Empty where there is no such paragraph.
+        them. Where that paragraph begins in bold, with where the page runs or what it doesn't
+        claim, the box's answer to `CHANGED` instead. Empty where there is no such paragraph.
     """
-    text = next((" ".join(paragraph.astext().split()) for paragraph in doctree.findall(
-        nodes.paragraph) if not _inside(paragraph, nodes.table)), "")
-    if len(text) <= most:
+    first = next((paragraph for paragraph in doctree.findall(nodes.paragraph)
+                  if not _inside(paragraph, nodes.table)), None)
+    if first is None:
+        return ""
+    notice = bool(first.children) and isinstance(first[0], nodes.strong)
+    text = (_changed(doctree) if notice else "") or _words(first)
+    if len(text) <= max_letters:
         return text
-    ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:most])]
-    return text[:ends[-1]] if ends else text[:most - 1].rsplit(" ", 1)[0] + "…"
+    ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:max_letters])]
+    return text[:ends[-1]] if ends else text[:max_letters - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _words(node: nodes.Node) -> str:
+    return " ".join(node.astext().split())
+
+
+def _changed(doctree: nodes.document) -> str:
+    """What a chapter's box says that changed; empty where there is no box."""
+    for row in doctree.findall(nodes.row):
+        if len(row) > 1 and _words(row[0]) == CHANGED:
+            return _words(row[1])
+    return ""
 
 
 def _inside(node: nodes.Node, kind: type[nodes.Element]) -> bool:

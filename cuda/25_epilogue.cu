@@ -13,7 +13,8 @@
 // Runs on:    sm_90a.
 //
 // E:          Epilogue<activation, has bias, has residual, has amax>.
-// EARLY:      bias, residual and C are fetched into the caches when a tile begins.
+// EARLY:      1: bias, residual and C are fetched into the caches when a tile begins. 2: and a lane's
+//             biases into registers before its last products end, where nothing else hides them.
 // VEC:        elements of C that a thread of `apart` has at a time.
 // The rest:   as in 21, with IN_FLIGHT 1 and bands of tiles.
 #include "barrier.cuh"
@@ -27,7 +28,7 @@
 #include "tma.cuh"
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER_M,
-          int CLUSTER_N, int STAGED, bool PING_PONG, bool EARLY, class E>
+          int CLUSTER_N, int STAGED, bool PING_PONG, int EARLY, class E>
 __global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
 fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
       const __grid_constant__ TensorMap B, float beta, TC* C,
@@ -128,6 +129,8 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 before = ring.stage;
             }
             pass(t + clusters, turn ^ 1);
+            typename PairOf<TC>::type held[EARLY == 2 ? BN / 8 : 1];
+            if constexpr (EARLY == 2) epilogue.fetch(held, col);
             wgmma_wait<0>();
             if (before >= 0) release(before);
             MARK(STORE);
@@ -136,10 +139,10 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 const int y = row + i * 64;
                 if (beta == 0.0f)
                     store<false, STAGED, EACH>(epilogue, C_map, slices, C, y, col, alpha,
-                                               sum[i], beta, warpgroup);
+                                               sum[i], held, beta, warpgroup);
                 else
                     store<true, STAGED, EACH>(epilogue, C_map, slices, C, y, col, alpha,
-                                              sum[i], beta, warpgroup);
+                                              sum[i], held, beta, warpgroup);
             }
             ring.skip((TURNS - 1) * steps);
         }

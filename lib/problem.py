@@ -119,9 +119,9 @@ class Operand:
             raise ValueError(f"{self.name}'s matrices lie {self.stride} elements apart: that must "
                              "be 0 or more")
         matrix = (self.lines - 1) * self.lead + self.length
-        beside = (self.products - 1) * self.stride + self.length <= self.lead  # line by line
+        interleaved = (self.products - 1) * self.stride + self.length <= self.lead  # line by line
         if self.name == "C" and self.products > 1 and self.stride < (
-                self.length if beside else matrix):
+                self.length if interleaved else matrix):
             raise ValueError(f"C's matrices lie {self.stride} elements apart: they overlap")
 
     def placed(self, values: Any, xp: Any = np) -> Any:
@@ -322,14 +322,14 @@ class Problem:
         B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
         return answer(self.alpha, A, B, self.beta, C.astype("float64") if self.beta else None)
 
-    def judge(self, C: Any, reference: Reference, *beside: Any) -> Verdict:
+    def judge(self, C: Any, reference: Reference, *extras: Any) -> Verdict:
         """Compare a kernel's C with the reference.
 
         Parameters
         ----------
         C : array
         reference : Reference
-        *beside
+        *extras
             What else the problem's inputs have, which some kernels write to.
 
         Returns

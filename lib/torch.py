@@ -141,19 +141,19 @@ def linear(
     if residual is not None and residual.shape != shape:
         raise ValueError(f"residual is {tuple(residual.shape)}: it must be {shape}")
     rows = x.reshape(-1, x.shape[-1])
-    beside = None if residual is None else residual.reshape(-1, shape[-1])
+    residual_rows = None if residual is None else residual.reshape(-1, shape[-1])
     if not _fuses(rows):
         y = gemm(rows, weight.T)
         y = _activated(y if bias is None else y + bias, asked)
-        return (y if beside is None else y + beside).reshape(shape)
-    if not _wants_gradient(rows, weight, bias, beside):
+        return (y if residual_rows is None else y + residual_rows).reshape(shape)
+    if not _wants_gradient(rows, weight, bias, residual_rows):
         call = _LINEAR if torch.compiler.is_compiling() else _LINEAR_FORWARD
-        made: Tensor = call(rows, weight, bias, beside, activation)
+        made: Tensor = call(rows, weight, bias, residual_rows, activation)
     elif activation == "none":
-        made = _linear(rows, weight, bias, beside)
+        made = _linear(rows, weight, bias, residual_rows)
     else:
         made = _activated(_linear(rows, weight, bias, None), asked)
-        made = made if beside is None else made + beside
+        made = made if residual_rows is None else made + residual_rows
     return made.reshape(shape)
 
 

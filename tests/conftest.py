@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config, items):
     browser = find_browser() is not None or os.environ.get("REQUIRE_BROWSER") == "1"
     why = device.why_unusable()
     named = "gpu" in config.option.markexpr.split()
-    kept, left_out = [], []
+    selected, left_out = [], []
     for item in items:
         if not browser and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
@@ -57,10 +57,10 @@ def pytest_collection_modifyitems(config, items):
                 left_out.append(item)
                 continue
             item.add_marker(pytest.mark.skip(reason=why))
-        kept.append(item)
+        selected.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        items[:] = selected
     config.stash[GPU_TESTS] = len(left_out)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = json.loads(Path(__file__).with_name("budget.json").read_text(encoding="utf-8"))
-KEPT = ROOT / "_build" / "test-seconds.json"  # of each file, when it was last run whole or in part
+STORED = ROOT / "_build" / "test-seconds.json"  # of each file, when it was last run
 WHOLE = 300  # CPU seconds from which a run is held against the shares: it is of all folders
 OVER = 1.25  # times its share, from which a folder is named
 
@@ -88,15 +88,15 @@ def by_folder(seconds: dict[str, float], shares: dict[str, float]) -> dict[str, 
     return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
-def told(seconds: dict[str, float], shares: dict[str, float]) -> list[str]:
+def lines(seconds: dict[str, float], shares: dict[str, float]) -> list[str]:
     """A line a folder: its CPU seconds, its share of them, and the budget's, where it is over."""
     folders = by_folder(seconds, shares)
     total = sum(folders.values())
     lines = [f"{'all':12} {total:6.0f} s"]
     for name, took in folders.items():
-        share, most = 100 * took / total, shares.get(name, 0)
-        line = f"{name:12} {took:6.0f} s  {share:3.0f} % of {most} %"
-        if total >= WHOLE and share > OVER * most + 1:
+        share, limit = 100 * took / total, shares.get(name, 0)
+        line = f"{name:12} {took:6.0f} s  {share:3.0f} % of {limit} %"
+        if total >= WHOLE and share > OVER * limit + 1:
             line += "  over its share: see CONTRIBUTING, The budget"
         lines.append(line)
     return lines
@@ -107,9 +107,9 @@ def summarise(terminalreporter) -> None:
     if sum(_seconds.values()) < 20:
         return
     terminalreporter.section("CPU seconds by folder")
-    for line in told(_seconds, BUDGET):
+    for line in lines(_seconds, BUDGET):
         terminalreporter.line(line)
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    kept |= {file: round(took, 1) for file, took in _seconds.items()}
-    KEPT.parent.mkdir(exist_ok=True)
-    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+    stored |= {file: round(took, 1) for file, took in _seconds.items()}
+    STORED.parent.mkdir(exist_ok=True)
+    STORED.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", encoding="utf-8")

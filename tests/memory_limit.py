@@ -25,8 +25,8 @@ def pytest_configure() -> None:
         import resource  # there is none on Windows
 
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = limit() if hard == resource.RLIM_INFINITY else min(limit(), hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+        bound = limit() if hard == resource.RLIM_INFINITY else min(limit(), hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
 
 
 def _allocated() -> int:
@@ -42,7 +42,7 @@ def _free() -> None:
     gc.collect()
 
 
-def _told(item: pytest.Item) -> Iterator[None]:
+def _reported(item: pytest.Item) -> Iterator[None]:
     if LIMITED and _allocated() > limit() / 2:
         _free()
     before = _allocated() if LIMITED else 0
@@ -57,5 +57,5 @@ def _told(item: pytest.Item) -> Iterator[None]:
         ) from error
 
 
-pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_told)
-pytest_runtest_call = pytest.hookimpl(wrapper=True)(lambda item: (yield from _told(item)))
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_reported)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(lambda item: (yield from _reported(item)))

@@ -179,7 +179,7 @@ def _timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     _refuse(kernel, variant)
     # What isn't recorded yet is played by another's marks, which are of the same phases.
     for stem, name in ((kernel.stem, variant.name), ("20_persistent", "wide")):
-        kept = store.load(KernelRecord, "H100", stem, ROOT / "results")
-        if kept and name in kept.variants and (found := kept.variants[name].timeline):
+        stored = store.load(KernelRecord, "H100", stem, ROOT / "results")
+        if stored and name in stored.variants and (found := stored.variants[name].timeline):
             return found
     raise AssertionError("no recorded timeline is left to play")

@@ -29,7 +29,7 @@ from lib.topics.results.ladder.page import draw as draw_ladder
 from lib.topics.results.shapes.page import draw as draw_shapes
 from lib.topics.results.speed.page import SPEED_SIZES, codes, provenance
 from lib.topics.time.timeline.page import marked
-from lib.topics.version import roof, rung
+from lib.topics.version import roof, short_name
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
@@ -39,7 +39,7 @@ RECORDED = [
     if records.load(KernelRecord, chapter.RECORDED_ON, stem)
 ]
 # Some parts set a version beside the one before.
-RECORDED_BESIDE = [
+RECORDED_TOO = [
     one for one in RECORDED if (before := one.values[0].version.before) is None
     or records.load(KernelRecord, chapter.RECORDED_ON, before.kernel.stem)
 ]
@@ -81,7 +81,7 @@ def test_the_ladder_s_bars_are_those_of_the_records(shown):
         # What does more than a product has no bar among products.
         if record and not isinstance(first.problem(256, 256, 256), FusedProblem):
             row = next(r for r in record.variants[first.name].bench if r.M == r.N == r.K == 4096)
-            expected[rung(kernel)] = f"{row.tflops:.3g}"
+            expected[short_name(kernel)] = f"{row.tflops:.3g}"
     assert bars == expected and "01 naive" in bars
     assert "not recorded yet" not in shown[0]  # what isn't there has no bar
     assert "recorded: H100" in shown[0]
@@ -126,14 +126,14 @@ CODES = [
 @pytest.mark.parametrize("page", CODES)
 def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
     codes(page.version)
-    kept = records.load(KernelRecord, chapter.RECORDED_ON, page.kernel.stem).variants
-    kept = kept[page.kernel.variants[0].name]
-    for own, other in zip(kept.bench, kept.ptx["sm_75"].bench, strict=True):
+    stored = records.load(KernelRecord, chapter.RECORDED_ON, page.kernel.stem).variants
+    stored = stored[page.kernel.variants[0].name]
+    for own, other in zip(stored.bench, stored.ptx["sm_75"].bench, strict=True):
         if own.M == own.N == own.K and own.M in SPEED_SIZES:
             row = next(r for r in cells(shown[0]) if r[0] == f"{own.M:,}")
             assert row[2] == f"{own.tflops:.1f}" and row[4] == f"{other.tflops:.1f}"
-    told = [row[0] for row in cells(shown[0])]
-    assert told == [f"{n:,}" for n in SPEED_SIZES if any(row.is_cube(n) for row in kept.bench)]
+    words = [row[0] for row in cells(shown[0])]
+    assert words == [f"{n:,}" for n in SPEED_SIZES if any(row.is_cube(n) for row in stored.bench)]
     assert ("on a T4, reported" in shown[0]) == (
         page.kernel.stem in reported.T4_TENSOR_GFLOPS)
 
@@ -142,10 +142,10 @@ def test_codes_have_a_row_for_each_size_that_both_are_recorded_at(shown):
     page = Chapter("14_ldmatrix")
     version = page.version
     first = version.kernel.variants[0].name
-    kept = version.record.variants[first]
-    only = [row for row in kept.ptx["sm_75"].bench if row.M == 4096]
-    cut = structs.replace(kept, ptx={"sm_75": structs.replace(kept.ptx["sm_75"], bench=only)})
-    version.kept.__dict__["record"] = structs.replace(version.record, variants={first: cut})
+    stored = version.record.variants[first]
+    only = [row for row in stored.ptx["sm_75"].bench if row.M == 4096]
+    cut = structs.replace(stored, ptx={"sm_75": structs.replace(stored.ptx["sm_75"], bench=only)})
+    version.reader.__dict__["record"] = structs.replace(version.record, variants={first: cut})
     codes(version)
     assert [row[0] for row in cells(shown[0])] == ["4,096"]
 
@@ -213,7 +213,7 @@ def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, mo
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
 
 
-@pytest.mark.parametrize("page", every_third(RECORDED_BESIDE))
+@pytest.mark.parametrize("page", every_third(RECORDED_TOO))
 @pytest.mark.parametrize(
     "part, kind",
     [("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
@@ -265,7 +265,7 @@ def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown
     variants = record.variants | {
         name: structs.replace(record.variants[name], bench=rows)
         for name, rows in {"large": large, "tuned": tuned}.items()}
-    page.version.kept.__dict__["record"] = structs.replace(record, variants=variants)
+    page.version.reader.__dict__["record"] = structs.replace(record, variants=variants)
     draw_shapes(page.version, "large")
     seen, both = set(), {row.shape for row in large}
     assert tuned[-1].shape not in both and tuned[-2].shape in both
@@ -357,11 +357,11 @@ def test_roofs_and_provenance_come_from_the_records(shown):
     machine = records.load(MachineRecord, chapter.RECORDED_ON)
     rows = cells(shown[0])
     assert len(rows) == len(machine.roofs.named())
-    told = shown[1]
-    assert told.startswith("<details>") and "in turns" in told
-    kept = [one for one in records.every() if not one.revision.endswith("-dirty")]
-    assert all(f"| {one.kernel} | {one.gpu.key} |" in told for one in kept)
-    assert "-dirty" not in told and kept[0].gpu.driver in told
+    words = shown[1]
+    assert words.startswith("<details>") and "in turns" in words
+    stored = [one for one in records.every() if not one.revision.endswith("-dirty")]
+    assert all(f"| {one.kernel} | {one.gpu.key} |" in words for one in stored)
+    assert "-dirty" not in words and stored[0].gpu.driver in words
 
 
 def test_every_recorded_pattern_is_of_an_access_that_the_page_names(shown):

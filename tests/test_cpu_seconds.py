@@ -19,11 +19,11 @@ def test_shares_are_of_the_whole_and_contributing_names_the_same():
 def test_a_folder_over_its_share_is_named_in_a_run_of_all():
     seconds = {"tests/a/test_x.py": 100.0, "tests/a/isa/test_y.py": 60.0,
                "tests/b/test_z.py": 160.0, "tests/c/test_small.py": 1.0, "tests/test_root.py": 1.0}
-    lines = cpu_seconds.told(seconds, {"a": 60, "b": 30, "the rest": 10})
+    lines = cpu_seconds.lines(seconds, {"a": 60, "b": 30, "the rest": 10})
     assert [line.split()[0] for line in lines] == ["all", "a", "b", "the"]
     assert [line for line in lines if "over its share" in line] == [lines[2]]
     few = {file: took / 10 for file, took in seconds.items()}
-    assert not any("over" in line for line in cpu_seconds.told(few, {"a": 60, "b": 30}))
+    assert not any("over" in line for line in cpu_seconds.lines(few, {"a": 60, "b": 30}))
 
 
 def test_what_runs_below_a_process_is_counted_while_it_runs_and_afterwards():

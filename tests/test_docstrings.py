@@ -66,11 +66,12 @@ def mistakes(tree: ast.AST) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef) or not ast.get_docstring(node):
             continue
-        told = section(ast.get_docstring(node), "Parameters")
-        if told is not None:
+        described = section(ast.get_docstring(node), "Parameters")
+        if described is not None:
             takes = [name for name in parameters(node) if not name.startswith("_")]
-            found += [f"{node.name}: no parameter {name}" for name in told if name not in takes]
-            found += [f"{node.name}: {name} is missing" for name in takes if name not in told]
+            found += [f"{node.name}: no parameter {name}"
+                      for name in described if name not in takes]
+            found += [f"{node.name}: {name} is missing" for name in takes if name not in described]
         if isinstance(node, ast.ClassDef):
             has = attributes(node)
             found += [f"{node.name}: no attribute {name}"

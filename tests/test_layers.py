@@ -26,16 +26,16 @@ from lib.run import device
 Sources = Mapping[str, str]
 
 # Who may import whom: a package, or a module at lib's root, imports only those before it.
-ORDER = ("ptx", "compiler", "paths", "gpus", "bfloat16", "problem", "patience", "kernels",
+ORDER = ("ptx", "compiler", "paths", "gpus", "bfloat16", "problem", "estimate", "kernels",
          "dispatch", "records", "run", "plotting", "topics", "panel", "measure", "claims",
          "chapter", "cli", "torch")
 # What draws, and what makes widgets.
 DRAWS = ("matplotlib", "ipywidgets", "IPython")
 # The most modules at lib's root.
-MOST_AT_ROOT = 7
+MAX_AT_ROOT = 7
 # The most names of `Chapter`, and modules from a call on a page to its figure.
-MOST_VERBS = 30
-MOST_BETWEEN = 10
+MAX_VERBS = 30
+MAX_BETWEEN = 10
 
 
 @cache
@@ -220,7 +220,7 @@ def kernels_or_dispatch_reading_records(sources: Sources) -> Iterator[str]:
                         if room(other) == "records")
 
 
-def launches_decided_beside_dispatch(sources: Sources) -> Iterator[str]:
+def launches_decided_outside_dispatch(sources: Sources) -> Iterator[str]:
     """A module that asks a grid for its blocks, or a search for its tile, in place of a plan."""
     for name, text in sources.items():
         if room(name) == "dispatch":
@@ -292,6 +292,44 @@ def replacements_that_may_match_nothing(sources: Sources) -> Iterator[str]:
 KERNEL_TEXTS = ("text", "source", "code", "bare", "guarded", "inside", "kernel_text")
 
 
+# Words that only this project used for what the field has names for: progress, estimate, session,
+# bundle, submission, cache, cluster, limit (MAX_…). PTX itself has `cvt.pack`, and packs by `mov`.
+PRIVATE_WORDS = frozenset("beside desk kept moved most pack patience rung sent told".split())
+PTX_WORDS = {"lib.ptx.isa.cvt": {"pack"}, "lib.ptx.isa.mov": {"pack"}}
+
+
+@cache
+def names(text: str) -> frozenset[str]:
+    """What a module's text gives a name to: classes, functions, parameters, variables, attributes.
+
+    Names of tests are sentences, and not counted.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        elif isinstance(node, ast.alias) and node.asname:
+            found.add(node.asname)
+    return frozenset(name for name in found if not name.startswith("test_"))
+
+
+def private_words(sources: Sources) -> Iterator[str]:
+    """Files, and names in them, that carry a word of the project's own."""
+    for module, text in sources.items():
+        allowed = PTX_WORDS.get(module, frozenset())
+        for name in (module.rpartition(".")[2].removeprefix("test_"), *names(text)):
+            words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z0-9]+", name)}
+            words |= {word.removesuffix("s") for word in words}
+            if found := words & PRIVATE_WORDS - allowed:
+                yield f"{module}: {name} carries {', '.join(sorted(found))}"
+
+
 RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     modules_in_a_circle: {
         "lib.kernels.grid": "def f():\n    from lib.dispatch import fit\n",
@@ -317,7 +355,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     versions_known_to_generic_modules: {
         "lib.run.runner": "SLOW = '01_naive'", "lib.dispatch.fit": "SLOW = '01_naive'",
     },
-    launches_decided_beside_dispatch: {
+    launches_decided_outside_dispatch: {
         "lib.run.prepared": "def f(plan, problem):\n"
                             "    return plan.variant.grid.blocks(problem, (1, 1), 1, 1)",
         "lib.topics.version": "from lib.dispatch import nearest",
@@ -330,6 +368,12 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     replacements_that_may_match_nothing: {
         "lib.claims.evidence": "def f(text):\n    return text.replace('__syncthreads();', '')",
         "chapters.09_fp32_limit": "late = text.replace('__threadfence();', '')",
+    },
+    private_words: {
+        "lib.cli.running": "from lib.compiler.waiting import progress as told",
+        "lib.kernels.grid": "def launched(beside: int) -> None: ...",
+        "lib.ptx.core.lanes": "MOST_LANES = 4",
+        "lib.records.told": "",
     },
     peaks_in_two_places: {"lib.measure.bench": f"PEAK = {GPUS['H100'].tensor_fp16_flops}"},
 }
@@ -346,8 +390,14 @@ def test_the_library_keeps_the_rule(rule):
 ])
 def test_a_planted_violation_is_found(rule, name, violation):
     sources = library()
-    changed = {**sources, name: f"{sources[name]}\n{violation}\n"}
+    changed = {**sources, name: f"{sources.get(name, '')}\n{violation}\n"}
     assert any(name in found for found in rule(changed))
+
+
+def test_the_book_and_the_tests_have_no_private_words():
+    sources = {".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text("utf-8")
+               for folder in ("book", "tests", "tools") for path in (ROOT / folder).rglob("*.py")}
+    assert "tests.test_layers" in sources and not list(private_words(sources))
 
 
 # Sizes of the machine, and where each is written.
@@ -368,7 +418,7 @@ def test_sizes_of_the_machine_are_written_once():
 
 def test_few_modules_stand_at_the_root():
     at_root = {path.name for path in (ROOT / "lib").glob("*.py")} - {"__init__.py", "__main__.py"}
-    assert len(at_root) <= MOST_AT_ROOT, at_root
+    assert len(at_root) <= MAX_AT_ROOT, at_root
 
 
 def test_one_name_a_subject():
@@ -402,7 +452,7 @@ OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "foreign/published",
 
 def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
     names = {name for name in vars(Chapter) if not name.startswith("_")} | {"version"}
-    assert Chapter.__bases__ == (object,) and len(names) <= MOST_VERBS
+    assert Chapter.__bases__ == (object,) and len(names) <= MAX_VERBS
     chapters = [code for name, code in library().items() if name.startswith("chapters.")]
     used = {name: sum(bool(re.search(rf"\.{name}\b", code)) for code in chapters)
             for name in names}
@@ -431,4 +481,4 @@ def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, 
         sys.setprofile(None)
     between = {name for name in ran if name == "lib.chapter"
                or room(name) in ("topics", "plotting")}
-    assert "lib.plotting.html" in between and len(between) <= MOST_BETWEEN, sorted(between)
+    assert "lib.plotting.html" in between and len(between) <= MAX_BETWEEN, sorted(between)

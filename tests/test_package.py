@@ -122,10 +122,10 @@ def environment(folder: Path, wheel: Path, needed: set[str], release: str = "") 
             if ".." not in file.parts and file.suffix != ".pyc":
                 link(file.locate().resolve(), site / file)
     if compiled:
-        kept = fetched(other, python, compiled)
-        for file in kept.rglob("*"):
+        again = fetched(other, python, compiled)
+        for file in again.rglob("*"):
             if file.is_file():
-                link(file, site / file.relative_to(kept))
+                link(file, site / file.relative_to(again))
     return python
 
 

@@ -117,15 +117,15 @@ def test_applying_changes_one_line_at_its_indentation():
     assert differ == [("        return step % self.stages  # of 5", "        return step")]
 
 
-MOVED = "from x import y\n\n\n" + BEFORE
+FURTHER_DOWN = "from x import y\n\n\n" + BEFORE
 
 
 @pytest.mark.parametrize("after, renames", [
-    ({"lib__topics__ring__model": MOVED}, {}),  # another file, other line numbers
+    ({"lib__topics__ring__model": FURTHER_DOWN}, {}),  # another file, other line numbers
     ({"lib__a": BEFORE.replace("class Ring", "class Slots")}, {}),  # another class
     ({"lib__a": BEFORE.replace("def slot", "def place")}, {"Ring.slot": "Ring.place"}),
     ({"lib__a": BEFORE.replace("def slot", "def place")}, {}),  # the only line of its kind
-    ({"lib__a": BEFORE, "lib__ring": MOVED}, {}),  # twice: the file that it was drawn from
+    ({"lib__a": BEFORE, "lib__ring": FURTHER_DOWN}, {}),  # twice: the file that it was drawn from
 ], ids=["moved", "other class", "renamed", "only", "twice"])
 def test_a_mutant_is_found_after_a_move(after, renames):
     found = find(mutant("Ring.slot", "return step % self.stages"), table(**after), renames)
@@ -136,7 +136,7 @@ def test_a_mutant_is_found_after_a_move(after, renames):
 
 
 def test_the_second_of_two_equal_lines_is_found():
-    rows = table(lib__ring=MOVED)
+    rows = table(lib__ring=FURTHER_DOWN)
     numbers = [line.number for line in rows if line.text == "if ring.empty:"]
     for occurrence, number in enumerate(numbers):
         wanted = mutant("taken", "if ring.empty:", occurrence, only=False)

@@ -121,11 +121,11 @@ def make_copy(revision: str) -> Path:
 
 def restore_build(revision: str) -> None:
     """Put back what `cover` left in `_build`: no mutant may leave anything to the next one."""
-    built, kept = home(revision) / "tree" / "_build", home(revision) / "build"
+    built, stored = home(revision) / "tree" / "_build", home(revision) / "build"
     shutil.rmtree(built, ignore_errors=True)
-    if kept.exists():
+    if stored.exists():
         # Files there are replaced, never written to: links are as good as copies.
-        shutil.copytree(kept, built, copy_function=os.link)
+        shutil.copytree(stored, built, copy_function=os.link)
 
 
 # -- one process with pytest, in the copy --------------------------------------------------------
@@ -429,25 +429,25 @@ def cover(revision: str) -> None:
             probed[line.path].append(line.first)
     folder, tree = home(revision), home(revision) / "tree"
     done = folder / "covered.json"
-    kept = json.loads(done.read_text()) if done.exists() else {}
-    if kept.get("probed") != probed:
-        kept = {"probed": probed, "modules": {}}
+    stored = json.loads(done.read_text()) if done.exists() else {}
+    if stored.get("probed") != probed:
+        stored = {"probed": probed, "modules": {}}
         make_copy(revision)
     files = sorted(str(path.relative_to(tree)) for path in tree.glob("tests/**/test_*.py"))
     for file in files:
-        if file in kept["modules"] or file.startswith(LEFT_OUT):
+        if file in stored["modules"] or file.startswith(LEFT_OUT):
             continue
         found = in_copy(tree, {"probed": probed, "files": [file]})
         if found is None:
             sys.exit(f"{file} ended before it was through; see above")
-        kept["modules"][file] = found
-        done.write_text(json.dumps(kept))
+        stored["modules"][file] = found
+        done.write_text(json.dumps(stored))
         print(f"{file}: {sum(found['seconds'].values()):.0f} s of CPU time, "
               f"{len(found['failed'])} failed", flush=True)
     shutil.rmtree(folder / "build", ignore_errors=True)
     if (tree / "_build").exists():
         shutil.copytree(tree / "_build", folder / "build", copy_function=os.link)
-    modules = kept["modules"].values()
+    modules = stored["modules"].values()
     executed: dict[str, list[str]] = defaultdict(list)
     for found in modules:
         for statement, tests in found["executed"].items():

@@ -100,7 +100,7 @@ def kernels_of(path: str, texts: Mapping[str, str]) -> list[str]:
     return sorted({stem for user in users for stem in kernels_of(user, texts)})
 
 
-def nearest(found: Mapping[str, int], seconds: Mapping[str, float], most: float
+def nearest(found: Mapping[str, int], seconds: Mapping[str, float], max_seconds: float
             ) -> tuple[list[str], list[str]]:
     """Test files in the order of their distance while their seconds fit, and the others."""
     files = sorted((path for path in found if re.search(r"(^|/)test_\w+\.py$", path)
@@ -110,9 +110,9 @@ def nearest(found: Mapping[str, int], seconds: Mapping[str, float], most: float
     for path in files:
         took = seconds.get(path, UNKNOWN)
         # What was changed itself is run, whatever it takes.
-        if took <= most or found[path] == 0:
+        if took <= max_seconds or found[path] == 0:
             taken.append(path)
-            most -= took
+            max_seconds -= took
         else:
             left_out.append(path)
     return taken, left_out
@@ -140,8 +140,8 @@ def main() -> int:
                for path in (ROOT / folder).rglob("*.py")}
     cuda = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
             for path in (ROOT / "cuda").rglob("*.cu*")}
-    seconds = {file: took for kept in SECONDS if kept.exists()
-               for file, took in json.loads(kept.read_text(encoding="utf-8")).items()}
+    seconds = {file: took for stored in SECONDS if stored.exists()
+               for file, took in json.loads(stored.read_text(encoding="utf-8")).items()}
     taken, left_out = nearest(distances(sources, paths), seconds, asked.seconds)
     there = [path for path in paths if (ROOT / path).is_file()]
     stems = sorted({stem for path in there if path.startswith("cuda/")

@@ -44,7 +44,7 @@ def bundle(kernel: Kernel) -> Bundle:
     """
     variants = offered(kernel)
     first = variants[0]
-    chosen = [*forms(first), *([first.pack] if first.pack else []), *variants[1:]]
+    chosen = [*forms(first), *([first.packing] if first.packing else []), *variants[1:]]
     instances = {}
     for variant in chosen:
         expression = kernel.expression(variant)

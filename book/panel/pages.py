@@ -82,11 +82,11 @@ def questions(
         if not asked.startswith("="):
             number, what, more = session.predict(asked)
             number = int(number) if number == int(number) else number
-            told = f"the run has {number:,}"
+            words = f"the run has {number:,}"
             shown = (f'<p>{more}{more and ". "}Emulated when this page was built; '
                      f'<a href="#live-{stem}" data-variant="{html.escape(asked.split()[0])}">'
                      'Run it here</a> runs it again.</p>')
-            return _form(number, what, told, shown) + match[0]
+            return _form(number, what, words, shown) + match[0]
         found = NUMBER.search(answer)
         if not found:
             raise ValueError(f"data-predict={match[1]!r}: the folded answer has no <data> number")
@@ -98,9 +98,9 @@ def questions(
     return QUESTION.sub(form, body)
 
 
-def _form(number: float, what: str, told: str, shown: str) -> str:
-    told, what = html.escape(told), html.escape(what)
-    return (f'<form class="live-question" data-truth="{number!r}" data-run="{told} {what}" hidden>'
+def _form(number: float, what: str, words: str, shown: str) -> str:
+    words, what = html.escape(words), html.escape(what)
+    return (f'<form class="live-question" data-truth="{number!r}" data-run="{words} {what}" hidden>'
             f'<label>Your prediction, {what}: <input name="guess" '
             'inputmode="decimal" size="8" autocomplete="off"></label> '
             '<button type="submit">Compare</button> '

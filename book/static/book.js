@@ -37,11 +37,22 @@
   var SCROLLERS = "figure.figure-scroll, div.math, .pst-scrollable-table-container, " +
     "article .highlight pre, article .cell_output .output, article .cell_output .text_html";
 
+  function scrolls(box) {
+    return box.scrollWidth > box.clientWidth + 1 || (box.scrollHeight > box.clientHeight + 1 &&
+      /auto|scroll/.test(getComputedStyle(box).overflowY));
+  }
+
+  // All is measured before anything is changed, and nothing that is folded: each change between two
+  // measurements, and each look into a fold, would lay the page out anew.
   function reachScrollers() {
-    document.querySelectorAll(SCROLLERS).forEach(function (box) {
-      if (box.scrollWidth > box.clientWidth + 1) {
+    var boxes = Array.from(document.querySelectorAll(SCROLLERS)).filter(function (box) {
+      return !box.closest("details:not([open])");
+    });
+    var reached = boxes.map(scrolls);
+    boxes.forEach(function (box, i) {
+      if (reached[i] && box.tabIndex !== 0) {
         box.tabIndex = 0;
-      } else {
+      } else if (!reached[i] && box.hasAttribute("tabindex")) {
         box.removeAttribute("tabindex");
       }
     });
@@ -75,6 +86,7 @@
       attributes: true, attributeFilter: ["class"], childList: true, subtree: true
     });
     window.addEventListener("resize", queue);
+    document.addEventListener("toggle", queue, true); // what was folded comes into sight
     // What scrolls in a column changes with the column: the window's event comes before that.
     var column = document.querySelector("article");
     if (column && window.ResizeObserver) { new ResizeObserver(queue).observe(column); }

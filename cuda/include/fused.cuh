@@ -44,22 +44,26 @@ struct Fused {
         }
     }
 
+    // A lane's biases of so many blocks of 8 columns of the product, from x on.
+    template <int BLOCKS>
+    __device__ void fetch(Pair (&to)[BLOCKS], int x) const
+    {
+        x += threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int i = 0; E::BIAS && i < BLOCKS; ++i)
+            if (x + i * 8 < N * E::FOLD) to[i] = *reinterpret_cast<const Pair*>(bias + x + i * 8);
+    }
+
     // y of a warp's 16 rows from `row` on and of BLOCKS blocks of 8 columns, from the one `first`
     // behind `x` on: of each in row lane / 4 and 8 rows below. READS: beta is not 0; otherwise C
     // isn't read.
     template <bool READS, int BLOCKS, int SUMS>
     __device__ void apply(float2 (&to)[2 * BLOCKS], const float (&sum)[SUMS],
-                          int first, int row, int x, float alpha, float beta)
+                          const Pair (&biases)[BLOCKS * E::FOLD], int first, int row, int x,
+                          float alpha, float beta)
     {
-        Pair old[2 * BLOCKS], beside[2 * BLOCKS], biases[BLOCKS * E::FOLD];
-        x += first * 8;
-#pragma unroll
-        for (int i = 0; E::BIAS && i < BLOCKS * E::FOLD; ++i) {
-            const int column = x * E::FOLD + i * 8 + threadIdx.x % 4 * 2;
-            if (column < N * E::FOLD)
-                biases[i] = *reinterpret_cast<const Pair*>(bias + column);
-        }
-        x += threadIdx.x % 4 * 2, row += threadIdx.x % 32 / 4;
+        Pair old[2 * BLOCKS], beside[2 * BLOCKS];
+        x += first * 8 + threadIdx.x % 4 * 2, row += threadIdx.x % 32 / 4;
 #pragma unroll
         for (int i = 0; i < 2 * BLOCKS; ++i) {
             const size_t at = (size_t)(row + i % 2 * 8) * N + x + i / 2 * 8;

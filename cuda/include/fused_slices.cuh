@@ -49,10 +49,12 @@ __device__ void stage(unsigned buffer, int first, const float2 (&values)[VALUES]
 }
 
 // A warpgroup's 64 rows, EACH blocks at a time, stored as 20 does: by slices (slices.cuh), of
-// which STAGED lie in shared memory, or from registers.
-template <bool READS, int STAGED, int EACH, class E, class TC, int SUMS>
+// which STAGED lie in shared memory, or from registers. `held`: the biases
+// of all blocks, if there are as many.
+template <bool READS, int STAGED, int EACH, class E, class TC, int SUMS, int HELD>
 __device__ void store(Fused<E, TC>& epilogue, const TensorMap& C_map, unsigned slices, TC* to,
-                      int row, int col, float alpha, const float (&sum)[SUMS], float beta,
+                      int row, int col, float alpha, const float (&sum)[SUMS],
+                      const typename Fused<E, TC>::Pair (&held)[HELD], float beta,
                       int warpgroup)
 {
     constexpr int ALL = SUMS / E::FOLD / 4;
@@ -63,8 +65,15 @@ __device__ void store(Fused<E, TC>& epilogue, const TensorMap& C_map, unsigned s
     for (int first = 0; first < ALL; first += EACH) {
         const unsigned buffer = slices + first / BLOCKS % (STAGED + !STAGED) * SLICE_BYTES;
         __syncwarp();  // without it ptxas mixes the blocks until registers spill
+        typename Fused<E, TC>::Pair biases[EACH * E::FOLD];
+        if constexpr (HELD == SUMS / 4) {
+#pragma unroll
+            for (int i = 0; i < EACH * E::FOLD; ++i) biases[i] = held[first * E::FOLD + i];
+        } else {
+            epilogue.fetch(biases, col + first * E::FOLD * 8);
+        }
         float2 values[2 * EACH];
-        epilogue.template apply<READS, EACH>(values, sum, first, mine, x, alpha, beta);
+        epilogue.template apply<READS, EACH>(values, sum, biases, first, mine, x, alpha, beta);
         if constexpr (STAGED == 0) {
             leave(epilogue, to, mine, x + first * 8, values);
             continue;

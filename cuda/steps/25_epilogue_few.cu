@@ -31,10 +31,14 @@ __device__ inline void apply_all(Fused<E, TC>& epilogue, float (&out)[SUMS / E::
         constexpr int EACH = 4;
 #pragma unroll
         for (int first = 0; first < SUMS / E::FOLD / 4; first += EACH) {
+            typename PairOf<TC>::type biases[EACH * E::FOLD];
+            epilogue.fetch(biases, (col + first * 8) * E::FOLD);
             float2 values[2 * EACH];
             if (beta == 0.0f)
-                epilogue.template apply<false, EACH>(values, sum, first, row, col, alpha, beta);
-            else epilogue.template apply<true, EACH>(values, sum, first, row, col, alpha, beta);
+                epilogue.template apply<false, EACH>(values, sum, biases, first, row, col, alpha,
+                                                     beta);
+            else epilogue.template apply<true, EACH>(values, sum, biases, first, row, col, alpha,
+                                                     beta);
 #pragma unroll
             for (int i = 0; i < 2 * EACH; ++i) {
                 out[4 * first + 2 * i] = values[i].x;

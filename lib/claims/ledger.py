@@ -342,14 +342,14 @@ def summary(evidence: Evidence | None = None) -> str:
     found = rows(evidence=evidence)
     kinds = [row.verdict.kind for row in found]
     counted = ", ".join(f"**{kinds.count(kind)}** {kind}" for kind in VERDICTS)
-    told = f"Of {len(kinds)} claims: {counted}."
+    text = f"Of {len(kinds)} claims: {counted}."
     if names := [row.claim.id for row in waiting(found)]:
-        told += (
+        text += (
             f"\n\n{len(names)} of them are about a {CLAIMED_OF} and judged by what another GPU "
             f"measured: {', '.join(names)}. They wait for a {CLAIMED_OF}'s own record, which "
             "`python -m lib record` makes there."
         )
-    return told
+    return text
 
 
 def waiting(found: Iterable[Row]) -> list[Row]:

@@ -64,7 +64,7 @@ def add_problem(
         add_arch(parser)
 
 
-def add_patience(parser: argparse.ArgumentParser) -> None:
+def add_yes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true",
                         help="let the emulator run even if it takes longer than a minute")
 

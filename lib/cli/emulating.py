@@ -89,7 +89,7 @@ def _files(options: argparse.Namespace) -> int:
         records.write(replace(before, files=before.files | found))
     unlike = [one for one in wanted if bool(found[one.key].said) != bool(one.broken)]
     common.say(options, found, [
-        *(f"{key}: {files.told(result)}" for key, result in found.items()),
+        *(f"{key}: {files.outcome(result)}" for key, result in found.items()),
         f"{sum(not result.said for result in found.values())} of {len(found)} files are taken as "
         f"they are",
     ])
@@ -119,7 +119,7 @@ def _foreign(options: argparse.Namespace) -> int:
         if options.write:
             model.write(record)
         if not options.json:
-            print(f"{kernel.key}: {model.told(found)}", flush=True)
+            print(f"{kernel.key}: {model.outcome(found)}", flush=True)
             for difference in differences:
                 print(f"  {difference}")
     if options.json:
@@ -150,8 +150,8 @@ def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign])
             record[kernel.key] = replace(record[kernel.key], gpu=found[kernel.key])
         model.write(record)
     common.say(options, found, [
-        *(f"{kernel.key}: {model.told_of_gpu(kernel, found[kernel.key])}" for kernel in seen),
-        *(f"{kernel.key}: left out: {model.told(record[kernel.key])}" for kernel in wanted
+        *(f"{kernel.key}: {model.gpu_outcome(kernel, found[kernel.key])}" for kernel in seen),
+        *(f"{kernel.key}: left out: {model.outcome(record[kernel.key])}" for kernel in wanted
           if kernel not in ending),
         f"{len(seen)} of {len(ending)} kernels profiled",
     ])

@@ -20,7 +20,7 @@ OTHER_RECORDS = (
 # What a shell returns of a command that Ctrl-C ended.
 STOPPED = 130
 # A chunk of GPU time that may be lent; a pass of several goes on by itself.
-MOST_MINUTES = 60
+MAX_MINUTES = 60
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -84,6 +84,21 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="only compile them, for a GPU such as 90, which need not be here")
     rivals.add_argument("--record", action="store_true", help="write a record of them")
 
+    search = add(_search, "search", "time what the rule of Hopper's kernels may launch, on layers "
+                 "of public models and on random shapes", json_help="{file, timed, asked}")
+    search.add_argument("--held-out", action="store_true",
+                        help="on those that no rule is fitted to (default: those that it is)")
+    search.add_argument("--seconds", type=float, default=170.0,
+                        help="for so long, what is compiled first included (default: 170)")
+    search.add_argument("--known", type=common.count, default=9, metavar="N",
+                        help="candidates of the rule's that are timed of each (default: 9)")
+    search.add_argument("--further", type=common.count, default=6, metavar="N",
+                        help="and of those that it doesn't take yet (default: 6)")
+    search.add_argument("--jobs", type=common.count, default=16,
+                        help="processes that compile (default: 16)")
+    search.add_argument("--to", type=Path, required=True, metavar="FILE",
+                        help="a line of JSON for each product")
+
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
     common.add_problem(launch, arch=False, others=(schema.CUBLAS, schema.CALIBRATION),
@@ -99,7 +114,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
     from lib.measure.counters import cycles
-    from lib.measure.told import told
+    from lib.measure.summary import summary
     from lib.run import device
 
     kernel, variant = common.chosen(options)
@@ -114,7 +129,7 @@ def _bench(options: argparse.Namespace) -> int:
     if options.thorough:
         counted = cycles(kernel, variant, problem, row.rival, options.ptx_arch)
         document["cycles"] = common.fields(counted)
-    common.say(options, document, told(kernel.stem, variant.name, row, counted))
+    common.say(options, document, summary(kernel.stem, variant.name, row, counted))
     return 0
 
 
@@ -184,8 +199,8 @@ def _record(options: argparse.Namespace) -> int:
                           or options.whole):
         raise ValueError("--quick takes no names, and none of --finish, --again, --headline, "
                          "--whole")
-    if not 0 < options.minutes <= MOST_MINUTES:
-        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
+    if not 0 < options.minutes <= MAX_MINUTES:
+        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MAX_MINUTES}")
     for name in options.kernels:
         stem, variant = parted(name)
         if stem not in OTHER_RECORDS:
@@ -238,7 +253,7 @@ def _plan(options: argparse.Namespace) -> int:
     document = {"gpu": key, "why": found.why, "chunks": [
         {"minutes": found.seconds(chunk) / 60, "units": [unit.name for unit in chunk]}
         for chunk in found.chunks]}
-    common.say(options, document, lacking.told(found))
+    common.say(options, document, lacking.lines(found))
     return 0
 
 
@@ -293,10 +308,23 @@ def _rivals(options: argparse.Namespace) -> int:
         refuse_dirty()
     chunk, where = chunk_here()
     found = rivals.measure(options.peers, folders, sizes, say, chunk)
-    told = rivals.lines(found)
+    rows = rivals.lines(found)
     if options.record and any(peer.rows for peer in found.values()):
-        told.append(str(write_rivals(found, chunk, where)))
-    common.say(options, found, told)
+        rows.append(str(write_rivals(found, chunk, where)))
+    common.say(options, found, rows)
+    return 0
+
+
+def _search(options: argparse.Namespace) -> int:
+    from lib.kernels.layers import products
+    from lib.measure.rule_search import search
+    from lib.run import device
+
+    device.cupy()
+    asked = products(options.held_out)
+    done = search(asked, options.seconds, options.known, options.further, options.jobs, options.to)
+    common.say(options, {"file": str(options.to), "timed": done, "asked": len(asked)},
+               [f"{done} of {len(asked)} products are timed: {options.to}"])
     return 0
 
 

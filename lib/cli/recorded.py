@@ -38,7 +38,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     what.add_argument("--check", action="store_true",
                       help="fail if a record's kernel has changed since, if a record can't be "
                       "trusted, or if README's table differs")
-    what.add_argument("--sent", nargs="+", metavar="FILE", type=Path, default=[],
+    what.add_argument("--sent", dest="submission", nargs="+", metavar="FILE", type=Path, default=[],
                       help="fail if records that somebody sent can't be taken: say why")
     what.add_argument("--migrate", action="store_true",
                       help="bring records of the schema before this one to it, and seal them anew")
@@ -49,7 +49,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from lib.records import migrate, scoreboard, sent
+    from lib.records import migrate, scoreboard, submission
     from lib.records.schema import documentation
 
     narrowed = [name for name, given in (
@@ -57,7 +57,7 @@ def _results(options: argparse.Namespace) -> int:
         ("--shape", options.shape is not None),
     ) if given]
     if narrowed and (options.schema or options.csv or options.readme or options.check
-                     or options.sent or options.migrate):
+                     or options.submission or options.migrate):
         raise ValueError(f"{narrowed[0]} narrows the rows that are shown, and nothing else")
     if options.schema:
         print(json.dumps(documentation(), indent=1))
@@ -79,12 +79,12 @@ def _results(options: argparse.Namespace) -> int:
         common.say(options, faults,
                    faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
-    if options.sent:
-        for file in options.sent:
+    if options.submission:
+        for file in options.submission:
             if not file.is_file():
                 raise ValueError(f"--sent: there is no file {file}")
-        faults = sent.faults(options.sent, datetime.date.today())
-        common.say(options, faults, faults or [f"{len(options.sent)} records can be taken"])
+        faults = submission.faults(options.submission, datetime.date.today())
+        common.say(options, faults, faults or [f"{len(options.submission)} records can be taken"])
         return 1 if faults else 0
     every = records.all_rows()
     rows = _filtered(options, every)

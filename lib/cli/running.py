@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lib import gpus, patience
+from lib import estimate, gpus
 from lib.cli import common
 from lib.dispatch import block_scaled as block_scaled_launch
 from lib.dispatch.plan import plan
@@ -43,7 +43,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     check.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
                        help="the emulator's order of warps")
     check.add_argument("--seed", type=common.seed, default=0, help="seed of the inputs: 0 or more")
-    common.add_patience(check)
+    common.add_yes(check)
 
     trace = add(_trace, "trace", "count requests, sectors and wavefronts in the emulator",
                 json_help="{kernel, variant, arch, M, N, K, alpha, beta, global_load_requests, "
@@ -52,7 +52,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                 "shared_wavefronts_ideal, ffma_thread_instructions, hazards}; shared-memory "
                 "figures are those of the SASS for --arch; hazards as in check")
     common.add_problem(trace)
-    common.add_patience(trace)
+    common.add_yes(trace)
 
     resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
                     json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "
@@ -76,7 +76,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                           help="NAME, or NAME/VARIANT")
     diff.add_argument("--shape", default="128", help="what both run: MxNxK, or one number")
     common.add_arch(diff)
-    common.add_patience(diff)
+    common.add_yes(diff)
 
     pairs = add(_pairs, "pairs", "instantiations that differ in one thing, and in how much PTX",
                 json_help="a list of {change, first, second, constant, launched, lines}; lines of "
@@ -136,7 +136,7 @@ def _timed_pairs(options: argparse.Namespace, declared: Sequence[Pair]) -> int:
         raise ValueError(f"no pairs are declared of {', '.join(options.kernels)}")
     device.cupy()
     found = []
-    for one in pairs.measure(declared, sizes, _beside):
+    for one in pairs.measure(declared, sizes, _to_stderr):
         found.append(one)
         for line in pairs.lines(one):
             print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
@@ -145,7 +145,7 @@ def _timed_pairs(options: argparse.Namespace, declared: Sequence[Pair]) -> int:
     return 0 if found else 1
 
 
-def _beside(line: str) -> None:
+def _to_stderr(line: str) -> None:
     """Beside the output."""
     print(line, file=sys.stderr, flush=True)
 
@@ -182,7 +182,7 @@ def _check(options: argparse.Namespace) -> int:
         f"{kernel.stem}/{variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
           if document["narrowed"] else []),
-        *_told(done),
+        *_hazard_lines(done),
     ])
     return 0 if verdict.ok and not document["hazards"] else 1
 
@@ -194,11 +194,11 @@ def _hazards(done: Any) -> list[dict[str, Any]]:
     return hazards_document(done.launch.hazards) if done.launch else []
 
 
-def _told(done: Any) -> list[str]:
+def _hazard_lines(done: Any) -> list[str]:
     """The same in rows for people."""
-    from lib.ptx.report import told
+    from lib.ptx.report import hazard_lines
 
-    return told(done.launch) if done.launch else []
+    return hazard_lines(done.launch) if done.launch else []
 
 
 def _problem(
@@ -235,11 +235,11 @@ def _run_patiently(
     if where == "emulator" or (asked and chosen["backend"] == "auto"):
         with common.of("--shape"):
             _refuse(kernel, chosen["variant"], problem)
-        with patience.told(f"trying {kernel.stem} on a small problem"):
-            seconds = patience.foreseen(problem.M, problem.N, problem.K, small)
+        with estimate.progress(f"trying {kernel.stem} on a small problem"):
+            seconds = estimate.run_seconds(problem.M, problem.N, problem.K, small)
         if not options.yes:
-            patience.refuse_too_long(seconds, options.shape)
-    with patience.told(f"{kernel.stem} {problem.shape}", seconds):
+            estimate.refuse_too_long(seconds, options.shape)
+    with estimate.progress(f"{kernel.stem} {problem.shape}", seconds):
         return once(problem)
 
 
@@ -270,7 +270,7 @@ def _trace(options: argparse.Namespace) -> int:
         f"{kernel.stem}/{variant.name} {problem.shape}, emulated from {done.arch} PTX, "
         "shared memory as its SASS has it:",
         *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
-        *_told(done),
+        *_hazard_lines(done),
     ])
     return 1 if document["hazards"] else 0
 
@@ -353,10 +353,10 @@ def _diff(options: argparse.Namespace) -> int:
             M, N, K = sizes
             model.side(kernel, variant, arch, (M, N, K))
 
-        seconds = patience.foreseen(*shape, small)
+        seconds = estimate.run_seconds(*shape, small)
         if not options.yes:
-            patience.refuse_too_long(seconds, options.shape)
-        with patience.told(f"{kernel.stem} {options.shape}", seconds):
+            estimate.refuse_too_long(seconds, options.shape)
+        with estimate.progress(f"{kernel.stem} {options.shape}", seconds):
             sides.append(model.side(kernel, variant, arch, shape))
     source = model.source_difference(chosen[0][0], chosen[1][0])
     document = {"arch": arch, "shape": "x".join(map(str, shape)),

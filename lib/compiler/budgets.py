@@ -61,12 +61,12 @@ class Budget:
         One of `NAMES`.
     sign : str
         ``"<"``, ``"<="`` or ``"=="``.
-    most : float
+    limit : float
     """
 
     name: str
     sign: str
-    most: float
+    limit: float
 
 
 def parse(budgets: Iterable[str]) -> list[Budget]:
@@ -100,6 +100,6 @@ def broken(launch: ptx.Launch, budgets: Iterable[Budget]) -> list[str]:
         return []
     found = figures(launch)
     return [
-        f"budget {one.name} {one.sign} {one.most:,.6g}: it is {found[one.name]:,.6g}"
-        for one in budgets if not _OPERATORS[one.sign](found[one.name], one.most)
+        f"budget {one.name} {one.sign} {one.limit:,.6g}: it is {found[one.name]:,.6g}"
+        for one in budgets if not _OPERATORS[one.sign](found[one.name], one.limit)
     ]

@@ -36,7 +36,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
     return made.hexdigest()
 
 
-def kept(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
+def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     """Return what `make` made of the same parts before, or let it make that now.
 
     Parameters
@@ -62,7 +62,7 @@ def kept(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     return content
 
 
-def is_kept(parts: Iterable[str | bytes]) -> bool:
+def is_cached(parts: Iterable[str | bytes]) -> bool:
     """Whether something made of these parts is kept."""
     return (FOLDER / digest(parts)).is_file()
 

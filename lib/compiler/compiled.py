@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 from lib.compiler import arithmetic, listings, merging, nvrtc, sass
-from lib.compiler.cache import is_kept, kept
+from lib.compiler.cache import cached, is_cached
 from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
 from lib.compiler.sass import Instruction
@@ -65,7 +65,7 @@ class Recipe:
 
     def document(self) -> dict[str, str]:
         """See `_document`."""
-        return json.loads(kept(self.parts, self.make))
+        return json.loads(cached(self.parts, self.make))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Compiled:
     @cached_property
     def _translated(self) -> dict[str, str]:
         # What has the machine code has the PTX, too: nothing is compiled twice.
-        if self._both and ("_assembled" in vars(self) or is_kept(self._both.parts)):
+        if self._both and ("_assembled" in vars(self) or is_cached(self._both.parts)):
             return self._assembled
         return self._ptx_alone.document()
 
@@ -107,7 +107,7 @@ class Compiled:
             "assembled", Path(nvrtc.__file__).read_bytes(), found["ptx"], self.arch,
             file_identity(find_tool("ptxas")),
         ]
-        return json.loads(kept(
+        return json.loads(cached(
             parts, lambda: _document(b"", found["name"], *assemble(found["ptx"], self.arch))
         ))
 
@@ -145,7 +145,7 @@ class Compiled:
     def sass(self) -> list[Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
         sys.audit("gemm.kernels disassembled", 1)
-        listing = kept(_listed(self.cubin), lambda: disassemble(self.cubin))
+        listing = cached(_listed(self.cubin), lambda: disassemble(self.cubin))
         return sass.parse(listing.decode(), self.name)
 
     @cached_property
@@ -183,9 +183,9 @@ def of_ptx(text: str, name: str, arch: str, dynamic_bytes: int = 0) -> Compiled:
 def disassemble_together(found: Sequence[Compiled]) -> None:
     """Keep the listings of kernels for one architecture: one run of nvdisasm makes all of them."""
     cubins = [cubin for cubin in dict.fromkeys(one.cubin for one in found)
-              if not is_kept(_listed(cubin))]
+              if not is_cached(_listed(cubin))]
     for cubin, listing in zip(cubins, listings.together(cubins), strict=True):
-        kept(_listed(cubin), partial(bytes, listing))
+        cached(_listed(cubin), partial(bytes, listing))
 
 
 def _listed(cubin: bytes) -> list[str | bytes]:
@@ -232,7 +232,7 @@ def compile_source(
     include: Path | None = None,
     ptx_only: bool = False,
 ) -> Compiled:
-    """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
+    """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `cached`.
 
     With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
     `dynamic_bytes` of shared memory; ptxas can't know of them. Headers are looked for in `include`,

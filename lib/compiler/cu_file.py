@@ -20,7 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from lib.compiler import host_headers
-from lib.compiler.cache import kept
+from lib.compiler.cache import cached
 from lib.compiler.host_headers import PRELUDE, brought, headers
 from lib.compiler.nvrtc import CompileError, Output, compile_nvrtc
 from lib.compiler.toolkit import toolkit_identity, toolkit_includes
@@ -123,7 +123,7 @@ class Source:
     items: list[Item] = field(default_factory=list)
     once: bool = False
 
-    def kept(self) -> str:
+    def remaining(self) -> str:
         """The text without the items that are gone; directives in them stay, and all lines."""
         parts, at = [], 0
         for item in (item for item in self.items if item.gone):
@@ -244,7 +244,7 @@ class CudaFile:
               for part in (str(path), source.text)),
             *expressions, *options, toolkit_identity(),
         ]
-        found = json.loads(kept(parts, lambda: self._document(expressions, options)))
+        found = json.loads(cached(parts, lambda: self._document(expressions, options)))
         for source in self._sources.values():
             gone = set(found["gone"][str(source.path)])
             for item in source.items:
@@ -260,7 +260,7 @@ class CudaFile:
 
     def _compile(self, expressions: Sequence[str], options: Sequence[str]) -> Output:
         std = self._names(r"\bstd\s*::|using\s+namespace\s+std\b")
-        told = ""
+        words = ""
         for _ in range(ROUNDS):
             try:
                 return compile_nvrtc(
@@ -268,14 +268,14 @@ class CudaFile:
                     headers(std, self._names(r"\bcub\s*::")) | self._emptied, self._line_at,
                 )
             except CompileError as error:
-                told += str(error)
+                words += str(error)
                 guilty = self._guilty(str(error))
                 for item in guilty:
                     item.gone = True
                 if guilty or self._empty(str(error)) or self._cut_more(str(error)):
                     continue
                 if std or '"std"' not in str(error):
-                    raise CompileError(self._elsewhere() or f"{error}{self._advice(told)}") \
+                    raise CompileError(self.elsewhere() or f"{error}{self._advice(words)}") \
                         from None
                 std = True  # a header of the toolkit's wants it
         raise CompileError(f"{self.path.name}: errors remain after leaving out {ROUNDS} times")
@@ -302,7 +302,7 @@ class CudaFile:
         self._read()
         return True
 
-    def _elsewhere(self) -> str:
+    def elsewhere(self) -> str:
         """The one line for headers that lie in a folder which was not given; or nothing.
 
         What NVRTC says then follows from their lack, or is said again once they are there.
@@ -320,14 +320,14 @@ class CudaFile:
 
     def _advice(self, logs: str) -> str:
         """What to do about errors that are left: lines behind NVRTC's message, or nothing."""
-        told = list(dict.fromkeys(said for sign, said in _UNSUPPORTED.items() if sign in logs))
+        words = list(dict.fromkeys(said for sign, said in _UNSUPPORTED.items() if sign in logs))
         if missing := self._missing():
             said = [f"{name} ({path.name}:{number}"
                     + (f"; pip install {_WHEELS[name]})" if name in _WHEELS else ")")
                     for name, (path, number) in missing.items()]
-            told.append(f"not found, and left out: {', '.join(said)}. If the device's code "
+            words.append(f"not found, and left out: {', '.join(said)}. If the device's code "
                         "needs one of them, pass its folder with -I")
-        return "".join(f"\n{line}" for line in told)
+        return "".join(f"\n{line}" for line in words)
 
     def _missing(self) -> dict[str, tuple[Path, int]]:
         """The headers that are nowhere: by name, the file and the line that includes them."""
@@ -335,7 +335,7 @@ class CudaFile:
         for source in self._sources.values():
             for number, row in enumerate(source.text.split("\n"), 1):
                 include = _INCLUDE.match(row)
-                if include and self._beside(source.path, row) is None and self._is_missing(row):
+                if include and self._neighbour(source.path, row) is None and self._is_missing(row):
                     name = include["own"] or include["other"]
                     found.setdefault(name, (source.path, number))
         return found
@@ -359,10 +359,10 @@ class CudaFile:
             if define := _DEFINE.match(token.text):
                 if any(word in define[2] for word in (*_ON_DEVICE, *self._macros)):
                     self._macros.add(define[1])
-            if (beside := self._beside(path, token.text)) is not None:
-                self._load(beside)
+            if (neighbour := self._neighbour(path, token.text)) is not None:
+                self._load(neighbour)
 
-    def _beside(self, path: Path, row: str) -> Path | None:
+    def _neighbour(self, path: Path, row: str) -> Path | None:
         """The file that a line includes from beside its own, or from folders that are cut."""
         include = _INCLUDE.match(row)
         if include is None:
@@ -380,10 +380,10 @@ class CudaFile:
         thrust = self._names(r"\bthrust\s*::")  # whose headers are the host's, a few types apart
         seen.add(path)
         yield f'#line 1 "{path}"\n'
-        for number, row in enumerate(source.kept().split("\n"), 1):
-            beside = self._beside(path, row)
-            if beside is not None:
-                yield from self._rendered(beside, (*above, path), seen)
+        for number, row in enumerate(source.remaining().split("\n"), 1):
+            neighbour = self._neighbour(path, row)
+            if neighbour is not None:
+                yield from self._rendered(neighbour, (*above, path), seen)
                 yield f'#line {number + 1} "{path}"\n'
             elif _ONCE.match(row) or self._is_missing(row) or not thrust and _THRUST.match(row):
                 yield "\n"
@@ -418,10 +418,10 @@ class CudaFile:
         places = list(_ERROR.finditer(log))
         found = []
         for place, after in zip_longest(places, places[1:]):
-            told = log[place.end() : after.start() if after else None]
+            words = log[place.end() : after.start() if after else None]
             lines = [(place["file"], int(place["line"]))]
             lines += [(up["file"] or place["file"], int(up["line"]))
-                      for up in _INSTANTIATED.finditer(told)]
+                      for up in _INSTANTIATED.finditer(words)]
             item = next(filter(None, (self._doubtful(*one) for one in lines)), None)
             if item is not None and item not in found:
                 found.append(item)

@@ -33,7 +33,7 @@ def emulate(options: argparse.Namespace) -> int:
                                         else "there is no such file"))
     progress = ptx.Progress()
     far = Far(path.name, progress)
-    with _recorded(options, progress) as launches, waiting.told(far, options.progress):
+    with _recorded(options, progress) as launches, waiting.progress(far, options.progress):
         try:
             error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
         except CompileException as refused:
@@ -41,13 +41,13 @@ def emulate(options: argparse.Namespace) -> int:
     over = [said for launch in launches for said in broken(launch, limits)]
     ok = error is None and bool(launches) and all(one.clean for one in launches) and not over
     if options.json:
-        told = [document(launch) for launch in launches]
+        documents = [document(launch) for launch in launches]
         if error is not None:
-            told.append({"kernel": options.kernel or "", "ended": "stopped", "errors": [
+            documents.append({"kernel": options.kernel or "", "ended": "stopped", "errors": [
                 {"kind": type(error).__name__, "message": str(error),
                  "notes": list(getattr(error, "__notes__", ()))}],
                 "hazards": hazards_document(error.hazards)})
-        whole = {"file": str(path), "launches": told, "over_budget": over, "ok": ok}
+        whole = {"file": str(path), "launches": documents, "over_budget": over, "ok": ok}
         print(json.dumps(whole, indent=1))
         return 0 if ok else 1
     for launch in launches:
@@ -107,16 +107,16 @@ class Far:
 
     def _stops(self, spent: float, left: float = math.inf) -> str:
         """When the launch will be stopped as endless, if that is within `left` seconds."""
-        turns, most = self.progress.turns
-        if most is None:
+        turns, total = self.progress.turns
+        if total is None:
             return ""
         if self._turns is None or self._turns[0] != self.progress.done:
             self._turns = self.progress.done, spent, turns
         _, began, before = self._turns
         if turns <= before or spent <= began:
             return ""
-        stops = (most - turns) * (spent - began) / (turns - before)
-        if stops >= left or math.isinf(left) and turns < most / 2:
+        stops = (total - turns) * (spent - began) / (turns - before)
+        if stops >= left or math.isinf(left) and turns < total / 2:
             return ""
         return f"; stopped as endless in {lasting(max(stops, 0.0))} (--turns 0: never)"
 

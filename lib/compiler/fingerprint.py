@@ -49,8 +49,8 @@ def included(source: Path) -> tuple[Path, ...]:
 
 def include_folder(source: Path) -> Path:
     """Where a CUDA file's headers lie: in the folder ``include`` beside it or beside its folder."""
-    beside = source.parent / "include"
-    return beside if beside.is_dir() else source.parent.parent / "include"
+    include = source.parent / "include"
+    return include if include.is_dir() else source.parent.parent / "include"
 
 
 @cache

@@ -77,7 +77,7 @@ class Access:
     step : int
         What each turn of a loop adds to the root, B; 0 outside of loops, and where it isn't a
         constant.
-    kept : bool
+    written_once : bool
         Whether the root is written only once.
     """
 
@@ -89,7 +89,7 @@ class Access:
     block: int
     chain: int = 0
     step: int = 0
-    kept: bool = True
+    written_once: bool = True
 
 
 def accesses(ptx: str, function: str) -> dict[int, Access]:
@@ -127,7 +127,7 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
             at += constant
         found[number] = Access(
             machine, offset, root, at, _width(access["kind"], words, access["operands"]), block,
-            chain, registers.step(root, number), registers.is_kept(root),
+            chain, registers.step(root, number), registers.is_written_once(root),
         )
     return found
 
@@ -178,7 +178,7 @@ class _Registers:
                     sources = [source.strip() for source in found["sources"].split(",")]
                     self._operations[number] = found["name"], sources
 
-    def is_kept(self, register: str) -> bool:
+    def is_written_once(self, register: str) -> bool:
         """Whether it is written no more than once."""
         return len(self._writes[register]) <= 1
 
@@ -267,8 +267,9 @@ def merged_accesses(
     """
     every = accesses(ptx, function)
     there = list(machine_accesses(instructions))
-    kept = {i.ptx_line for i in there}
-    removed = {line for line in unused(rows_of(ptx, function)) & every.keys() if line not in kept}
+    covered = {i.ptx_line for i in there}
+    removed = {line for line in unused(rows_of(ptx, function)) & every.keys()
+               if line not in covered}
     found = {
         line: access
         for line, access in every.items()
@@ -289,7 +290,7 @@ def merged_accesses(
         if machine in ("LDS", "LDG"):
             # ptxas reads ahead what the next stretches may ask for, as it does not write ahead.
             merge.update({line: None for line, access in group.items()
-                          if line not in widths and access.kept and _inside(access, chain)})
+                          if line not in widths and access.written_once and _inside(access, chain)})
         left = {line: access for line, access in group.items() if line not in merge}
         chain += _merge_group(left, widths, merge)
     return merge

@@ -165,9 +165,9 @@ def disassemble(cubin: bytes) -> bytes:
 
 def _errors(log: str) -> str:
     """What a compiler's log says without ptxas's report of resources."""
-    told = (line for line in log.strip("\0\n").splitlines()
+    rows = (line for line in log.strip("\0\n").splitlines()
             if not re.match(r"ptxas (?:info|\.) ", line))
-    return "\n".join(told)
+    return "\n".join(rows)
 
 
 def _with_source_line(log: str, line_at: Callable[[str, int], str | None]) -> str:

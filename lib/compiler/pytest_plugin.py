@@ -66,9 +66,9 @@ def emulate(request: pytest.FixtureRequest) -> Callable[..., Emulated]:
     ) -> Emulated:
         limits = parse(budgets)
         path = Path(file)
-        beside = request.path.parent / path
+        neighbour = request.path.parent / path
         expressions = [kernel] if kernel and "<" in kernel else []
-        module = RawModule(path=beside if beside.is_file() else path, arch=arch,
+        module = RawModule(path=neighbour if neighbour.is_file() else path, arch=arch,
                            options=options, name_expressions=expressions)
         return Emulated(module.get_function(kernel or module.only_kernel()), limits, allow)
 

@@ -25,7 +25,7 @@ import numpy as np
 from lib import ptx
 from lib.compiler import arithmetic, merging, sass
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
-from lib.compiler.cache import kept
+from lib.compiler.cache import cached
 from lib.compiler.cu_file import CudaFile, Declared, kernels_of
 from lib.compiler.fingerprint import file_identity
 from lib.compiler.nvrtc import (
@@ -222,8 +222,11 @@ class RawModule:
             return entries[0]
         if not names:
             raise ValueError(f"there is no kernel: {self._of_none()}")
+        # A template compiles without its headers until it is named: both are said at once.
+        lack = self._file.elsewhere() if self._file is not None else ""
         raise ValueError(f"name a kernel; there are: "
-                         f"{', '.join(name + template for name, template in names.items())}")
+                         f"{', '.join(name + template for name, template in names.items())}"
+                         + f"\n{lack}" * bool(lack))
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
@@ -342,7 +345,7 @@ class Kernel:
         """What `merging.merged_accesses` and `arithmetic.ffma_of_others` say."""
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
-        listing = kept(
+        listing = cached(
             ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
             lambda: disassemble(assemble(self.text, arch)[0]),
         )

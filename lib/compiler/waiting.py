@@ -24,7 +24,7 @@ def lasting(seconds: float) -> str:
 
 
 @contextmanager
-def told(text: Callable[[float], str], always: bool = False) -> Iterator[None]:
+def progress(text: Callable[[float], str], always: bool = False) -> Iterator[None]:
     """Say on a terminal, after two seconds and then each second, how far something is.
 
     Parameters

@@ -28,13 +28,13 @@ def check(variant: Variant, problem: BlockScaledProblem) -> None:
                 f"28_cta_pairs moves rows that are multiples of {TMA_STRIDE} bytes: {name} = "
                 f"{size} must be a multiple of {rule}; pad it with zeros"
             )
-    most = 2**31 - 1 - 2 * max(*variant.tile, variant.step)
+    limit = 2**31 - 1 - 2 * max(*variant.tile, variant.step)
     for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
-        if size > most:
+        if size > limit:
             raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
 
 
 def launch_of(variant: Variant, problem: BlockScaledProblem, sms: Sms) -> Launch:
     """A pair for each tile, or for as many as the SMs hold."""
     grid = variant.grid.blocks(problem.plain, variant.tile, variant.step, sms)
-    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
+    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.programmatic_launch)

@@ -94,7 +94,7 @@ class Costs:
     share, sums : float
         For adding up what blocks computed that share K: for each such block, and for each float of
         a tile.
-    pack_bytes : float
+    packing_bytes : float
         Bytes that packing moves per cycle.
     energy : float
         Cycles that a FLOP of products takes where power is the limit, all SMs together.
@@ -132,7 +132,7 @@ class Costs:
     odd_swapped: float
     share: float
     sums: float
-    pack_bytes: float
+    packing_bytes: float
     energy: float
     l2_energy: float
     sharpness: float
@@ -146,7 +146,7 @@ H100 = Costs(
     l2=5402.0, l2_misfit=3253.0, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
     start=2427.0, persist=1668.0, cluster=794.9, wave=2273.0, read_wave=1862.0,
     store=0.0854, odd=13.66, odd_swapped=4.793,
-    share=236.8, sums=0.2763, pack_bytes=1778.0,
+    share=236.8, sums=0.2763, packing_bytes=1778.0,
     energy=5.948e-07, l2_energy=25.36, sharpness=2.669,
 )
 
@@ -190,7 +190,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     tile, grid = variant.tile, variant.grid
     area, item = tile[0] * tile[1], ITEM_BYTES[variant.dtype]
     # Rows of 128 bytes that a block asks of the L2 in a step; a cluster shares them.
-    rows = tile[0] / grid.beside + tile[1] / grid.cluster
+    rows = tile[0] / grid.cluster_n + tile[1] / grid.cluster
     blocks = grid.cluster_tiles(problem, tile) * grid.size
     sms = costs.gathered if grid.size > 2 else costs.sms
     at_once = min(blocks, sms * _blocks_of_sm(variant, costs))
@@ -201,7 +201,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     products = _multiplied(variant) * variant.step / costs.products
     if _one_warpgroup(variant, blocks, costs) and sharing == 1:
         products *= costs.alone
-    if variant.schedule.swapped and not grid.resident:
+    if variant.schedule.swapped and not grid.blocks_per_sm:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
@@ -222,7 +222,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         arrival = costs.read_flight / variant.schedule.loaders
         one = steps * max(of_block, arrival) + costs.read_wave + stored
         busy_time += max(waves * one, -(-blocks // sms) * (steps * of_block + stored))
-    elif not grid.resident:
+    elif not grid.blocks_per_sm:
         busy_time += waves * (loop + costs.wave + tail)
     elif variant.schedule.ping_pong:  # stores hide behind the other's products, the last apart
         busy_time += costs.persist + waves * max(loop, (loop + tail) / 2) + tail
@@ -247,9 +247,9 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
 
     packed = misfits(problem, TMA_STRIDE)
     if packed and not variant.warps_read:
-        moved = sum(one.lines * one.length * one.distinct
+        traffic = sum(one.lines * one.length * one.distinct
                     for one in map(problem.operand, packed)) * item
-        total += 2 * moved / costs.pack_bytes
+        total += 2 * traffic / costs.packing_bytes
     return total
 
 
@@ -260,18 +260,18 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     are read once for each such rectangle, but all of them once at least.
     """
     M, N, grid = problem.M, problem.N, variant.grid
-    height, width = variant.tile[0] * grid.cluster, variant.tile[1] * grid.beside
+    height, width = variant.tile[0] * grid.cluster, variant.tile[1] * grid.cluster_n
     clusters = max(blocks // grid.size, 1)
     down = -(-M // height)
-    band = min(variant.schedule.group if grid.resident else down, down, clusters)
+    band = min(variant.schedule.group if grid.blocks_per_sm else down, down, clusters)
     rows, columns = min(band * height, M), min(clusters / band * width, N)
     return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
 
 
 def _blocks_of_sm(variant: Variant, costs: Costs) -> int:
     """Blocks that an SM holds, by shared memory and threads; a persistent kernel's are few."""
-    if variant.grid.resident:
-        return variant.grid.resident
+    if variant.grid.blocks_per_sm:
+        return variant.grid.blocks_per_sm
     by_shared = costs.shared_bytes // (variant.shared_bytes + 1024)
     by_threads = costs.threads // variant.threads
     if not variant.warps_read:
@@ -283,7 +283,7 @@ def _blocks_of_sm(variant: Variant, costs: Costs) -> int:
 
 def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:
     """Whether one warpgroup at a time multiplies on an SM that holds one block."""
-    if variant.grid.resident:  # ping-pong, and no second tile for the other one
+    if variant.grid.blocks_per_sm:  # ping-pong, and no second tile for the other one
         return variant.schedule.ping_pong and blocks <= costs.sms
     return dict(variant.roles.warps)["consumers"] == WARPS_OF_WARPGROUP
 

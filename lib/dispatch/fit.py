@@ -37,7 +37,7 @@ class Fit:
     variant : Variant
         The one that was asked for, or that one with a narrower schedule.
     packed : tuple of str
-        ``"A"``, ``"B"``: the matrices that its `pack` copies first.
+        ``"A"``, ``"B"``: the matrices that its `packing` copies first.
     reason : str
         Why it is not the one that was asked for, or what is done besides; empty if neither.
     """
@@ -170,9 +170,9 @@ def laid(variant: Variant, problem: Problem) -> Variant:
             one = replace(one, maps=replace(one.maps, boxes=boxes(one)))
     if variant.any_layout and not one.strided:
         one = _strided(one, problem)
-    if one.pack and (one.pack.dtype != one.dtype or not problem.plain):
+    if one.packing and (one.packing.dtype != one.dtype or not problem.plain):
         gaps = () if problem.plain else ("S",)
-        one = replace(one, pack=replace(one.pack, dtype=one.dtype, template=("T", *gaps),
+        one = replace(one, packing=replace(one.packing, dtype=one.dtype, template=("T", *gaps),
                                         strided=not problem.plain))
     return variant if one == variant else one
 
@@ -226,7 +226,7 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
         If the shape passes what 32-bit indices can hold, or if rows of A or B are no multiples of
         `row_bytes` and nothing packs them.
     """
-    if variant.row_bytes and not variant.pack:
+    if variant.row_bytes and not variant.packing:
         for name, reason in misfits(problem, variant.row_bytes).items():
             raise ValueError(
                 f"{kernel.stem} loads {name} in rows that are multiples of {variant.row_bytes} "
@@ -243,7 +243,7 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
         if size > MAX_GRID_X - step:
             raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
     for one in problem.operands:
-        lines = one.lines * one.distinct if one.name != "C" else 0  # `pack` counts them
+        lines = one.lines * one.distinct if one.name != "C" else 0  # `packing` counts them
         if not problem.plain and max(one.lead, lines) > MAX_GRID_X:
             raise ValueError(
                 f"{one.name} has {one.lines * one.distinct} {one.layout}s, {one.lead} elements "
@@ -299,7 +299,7 @@ def _by_maps(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Fi
             reasons.append(f"C is not aligned to {TMA_STRIDE} bytes")
         if reasons:
             variant = stored_by_lanes(variant)
-    if variant.pack:
+    if variant.packing:
         packed = misfits(problem, variant.row_bytes)
         for place, name in enumerate("AB"):
             if any(address % variant.row_bytes for address in addresses[place::3]):
@@ -312,7 +312,7 @@ def _check_addresses(
     kernel: Kernel, variant: Variant, problem: Problem, addresses: Sequence[int]
 ) -> None:
     """Refuse matrices that begin where vectors of 16 bytes, or pairs of C, can't be loaded."""
-    wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.pack else {}
+    wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.packing else {}
     if (variant.row_bytes or variant.warps_read) and problem.N % 2 == 0 and not variant.strided:
         wanted["C"] = 2 * ITEM_BYTES[problem.out]
     for name, nbytes in wanted.items():

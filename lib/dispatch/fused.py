@@ -77,9 +77,9 @@ def apart_cycles(problem: FusedProblem, costs: cost.Costs = cost.H100) -> float:
     """Predict how long an epilogue takes apart from its product, cycles."""
     epilogue, product = problem.epilogue, problem.M * problem.N
     passes = 1 + epilogue.residual + (problem.beta != 0)
-    moved = (ITEM_BYTES["float32"] * product
+    traffic = (ITEM_BYTES["float32"] * product
              + passes * ITEM_BYTES[problem.out] * problem.M * problem.columns)
-    return costs.start + moved / costs.dram
+    return costs.start + traffic / costs.dram
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +98,7 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
     for one in launched_of_22(**types):
         schedule = one.schedule
-        whole = not one.grid.resident and schedule.split == 1
+        whole = not one.grid.blocks_per_sm and schedule.split == 1
         if whole and not (schedule.swapped and epilogue.fold > 1):
             yield few(one.name, "22 with an epilogue", schedule, epilogue, **types)
 
@@ -106,11 +106,11 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
 def launch_of(variant: Variant, problem: FusedProblem, sms: Sms) -> Launch:
     """Blocks for all tiles, or for as many as the SMs hold."""
     grid = variant.grid.blocks(problem.product, variant.tile, variant.step, sms)
-    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
+    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.programmatic_launch)
 
 
 def apart_launch(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
     """Blocks of `apart`: for all elements of C, or for as many as the SMs hold."""
     threads = problem.M * (problem.columns // variant.schedule.vec)
     blocks = min(-(-threads // APART_THREADS), sms * APART_BLOCKS)
-    return Launch((blocks, 1, 1), (APART_THREADS, 1, 1), 0, variant.early)
+    return Launch((blocks, 1, 1), (APART_THREADS, 1, 1), 0, variant.programmatic_launch)

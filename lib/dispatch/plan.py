@@ -35,9 +35,9 @@ class Plan:
     workspace : Workspace
         What the launch takes behind the matrices.
     packed : tuple of str
-        ``"A"``, ``"B"``: the matrices that the variant's `pack` copies first.
+        ``"A"``, ``"B"``: the matrices that the variant's `packing` copies first.
     packing : tuple of Launch
-        The launches of `pack`: one for each of `packed` that has elements, in that order.
+        The launches of `packing`: one for each of `packed` that has elements, in that order.
     reason : str
         Why it is not the variant that was asked for, or what is done besides; empty if neither.
     """
@@ -97,9 +97,9 @@ def plan(
     check_shape(kernel, one, problem)
     grid = one.grid.blocks(problem, one.tile, one.step, sms or h100_sms)
     return Plan(
-        one, Launch(grid, (*one.block, 1), one.shared_bytes, one.early),
+        one, Launch(grid, (*one.block, 1), one.shared_bytes, one.programmatic_launch),
         one.grid.workspace(problem, one.tile, one.step, grid),
-        fitted.packed, tuple(_packing(one.pack, problem, fitted.packed)) if one.pack else (),
+        fitted.packed, tuple(_packing(one.packing, problem, fitted.packed)) if one.packing else (),
         " and ".join(filter(None, (choice.reason if choice else "", fitted.reason))),
     )
 
@@ -113,18 +113,18 @@ def choose(
     return nearest.choose(variant, problem, searches)
 
 
-def _packing(pack: Variant, problem: Problem, names: Sequence[str]) -> Iterator[Launch]:
+def _packing(packing: Variant, problem: Problem, names: Sequence[str]) -> Iterator[Launch]:
     """The launches that copy matrices into rows that tensor maps can step over."""
     for one in map(problem.operand, names):
         if one.span:
-            yield packing_launch(pack, one.lines * one.distinct, one.length)
+            yield packing_launch(packing, one.lines * one.distinct, one.length)
 
 
-def packing_launch(pack: Variant, rows: int, columns: int) -> Launch:
-    """The launch of `pack` for a matrix of so many rows and columns."""
-    threads, each = math.prod(pack.block), pack.tile[1] // math.prod(pack.block)
+def packing_launch(packing: Variant, rows: int, columns: int) -> Launch:
+    """The launch of `packing` for a matrix of so many rows and columns."""
+    threads, each = math.prod(packing.block), packing.tile[1] // math.prod(packing.block)
     # Where rows are short, several share a block: else most of its threads would have no part.
     across = min(threads, 1 << (-(-columns // each) - 1).bit_length())
     down = threads // across
     grid = (-(-columns // (each * across)), min(-(-rows // down), MAX_GRID_Y), 1)
-    return Launch(grid, (across, down, 1), early=pack.early)
+    return Launch(grid, (across, down, 1), programmatic_launch=packing.programmatic_launch)

@@ -31,7 +31,8 @@ def tensor_tiles(
     return replace(
         base, maps=TensorMaps(boxes, lanes_store=True), block=(32 * (STORERS + 2), 1),
         template=("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS", "GROUP", "STAGED", "ACCUMULATORS"),
-        grid=Line(resident=1), early=True, shared_bytes=base.shared_bytes + slices,
+        grid=Line(blocks_per_sm=1), programmatic_launch=True,
+        shared_bytes=base.shared_bytes + slices,
         roles=Roles((("epilogue", STORERS), ("mma", 1), ("producer", 1)), schedule.stages),
     )
 
@@ -67,7 +68,8 @@ def cta_pair(
     control = schedule.own["CONTROL"]
     return replace(
         base, maps=replace(base.maps, boxes=boxes), template=(*base.template, "CONTROL"),
-        grid=Line(2) if control else Line(2, resident=1), shared_bytes=base.shared_bytes - spared,
+        grid=Line(2) if control else Line(2, blocks_per_sm=1),
+        shared_bytes=base.shared_bytes - spared,
     )
 
 
@@ -109,8 +111,8 @@ def scaled_pair(
         name, replace(schedule, step=step).with_own(FORMAT=taken.cuda),
         ("FORMAT", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
         (32 * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
-        row_bytes=TMA_STRIDE, grid=Line(2) if schedule.own["CONTROL"] else Line(2, resident=1),
-        early=True, function="scaled_pairs", file="28_cta_pairs_scaled",
+        row_bytes=TMA_STRIDE, grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
+        programmatic_launch=True, function="scaled_pairs", file="28_cta_pairs_scaled",
         maps=TensorMaps({"A": (BM, ROW_BYTES), "B": (BN // 2, ROW_BYTES),
                          "C": (SLICE_ROWS, SLICE_ROW_BYTES // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("epilogue", STORERS), ("mma", 1), ("producer", 1)), schedule.stages),

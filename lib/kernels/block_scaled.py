@@ -99,12 +99,12 @@ def quantised(values: np.ndarray, form: Format) -> Quantised:
     padded = np.zeros((rows, blocks * form.block), np.float32)
     padded[:, :K] = values
     cut = padded.reshape(rows, blocks, form.block)
-    most = np.abs(cut).max(axis=2, initial=0)
+    largest = np.abs(cut).max(axis=2, initial=0)
     if form.name == "mxfp8":
         # frexp: most = m · 2^e with m in [1/2, 1); 448 = 1.75 · 2^8.
-        exact = np.where(most > 0, np.exp2(np.frexp(most)[1] - 1.0 - 8), 1.0)
+        exact = np.where(largest > 0, np.exp2(np.frexp(largest)[1] - 1.0 - 8), 1.0)
     else:
-        exact = np.where(most > 0, most / form.largest, 1.0)
+        exact = np.where(largest > 0, largest / form.largest, 1.0)
     scales = exact.astype(np.float32).astype(_type(form.scale_dtype))
     divisor = scales.astype(np.float32)[:, :, None]
     divisor = np.where(divisor > 0, divisor, np.float32(1))

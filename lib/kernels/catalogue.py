@@ -52,6 +52,8 @@ from lib.kernels.hopper import (
     packed,
     persists,
     rule,
+    searched_of_21,
+    searched_of_22,
     specialized,
     specialized_part,
     stream_k,
@@ -59,8 +61,13 @@ from lib.kernels.hopper import (
     tma_part,
     wgmma,
     wgmma_part,
+    wgmma_ring,
 )
 from lib.kernels.spec import Kernel, Pair, Variant, parted, unknown
+
+# 14's kernels with their loads in an order that ptxas keeps: name, meaning, LATE.
+LOADS = (("loads_first", "all loads before the first store", False),
+         ("load_late", "the last load behind the first store", True))
 
 CATALOGUE: dict[str, Kernel] = {
     kernel.stem: kernel
@@ -256,6 +263,9 @@ CATALOGUE: dict[str, Kernel] = {
             steps=(
                 buffered("neither", "06's global_128, pointers that advance along K", staged=False,
                          buffers=1),
+                buffered("unpromised", "both, no promise of two blocks per SM", blocks=1),
+                buffered("staged_unpromised", "staged, no promise of two blocks per SM",
+                         buffers=1, blocks=1),
                 square("tile_one_buffer", 32, 32, "block", "02, rows of 33 floats, in this loop",
                         file="07_double_buffer_tile", BUFFERS=1, STAGED=False, UNROLL=1),
                 square("tile_staged", 32, 32, "block", "values wait in registers, one buffer",
@@ -278,6 +288,13 @@ CATALOGUE: dict[str, Kernel] = {
                      "07_double_buffer/both", "BUFFERS"),
                 Pair("values wait in registers, two buffers", "07_double_buffer/two_buffers",
                      "07_double_buffer/both", "STAGED"),
+                Pair("no promise of two blocks", "07_double_buffer/both",
+                     "07_double_buffer/unpromised", "BLOCKS"),
+                Pair("no promise of two blocks, one buffer", "07_double_buffer/staged",
+                     "07_double_buffer/staged_unpromised", "BLOCKS"),
+                Pair("nothing promised, a second buffer",
+                     "07_double_buffer/staged_unpromised", "07_double_buffer/unpromised",
+                     "BUFFERS"),
                 Pair("values wait in registers, 32×32 tiles", "07_double_buffer/tile_one_buffer",
                      "07_double_buffer/tile_staged", "STAGED"),
                 Pair("a second buffer, 32×32 tiles", "07_double_buffer/tile_one_buffer",
@@ -318,6 +335,10 @@ CATALOGUE: dict[str, Kernel] = {
                 waiting("waiting_paired", "warps of 64×32, lanes in pairs", "PAIRED"),
                 warp_tile("one_buffer", "warp_64x32, one buffer",
                            block=(128, 128, 8), warp=(64, 32), buffers=1),
+                warp_tile("unpromised", "warp_64x32, no promise of two blocks per SM",
+                           block=(128, 128, 8), warp=(64, 32), blocks=1),
+                warp_tile("one_buffer_unpromised", "one_buffer, no promise of two blocks per SM",
+                           block=(128, 128, 8), warp=(64, 32), buffers=1, blocks=1),
             ),
             pairs=(
                 Pair("warps of 64×32 in place of 16×128", "07_double_buffer/both",
@@ -330,6 +351,12 @@ CATALOGUE: dict[str, Kernel] = {
                      "08_warp_tile/warp_64x64_k16", "BK"),
                 Pair("a second buffer", "08_warp_tile/one_buffer", "08_warp_tile/warp_64x32",
                      "BUFFERS"),
+                Pair("no promise of two blocks", "08_warp_tile/warp_64x32",
+                     "08_warp_tile/unpromised", "BLOCKS"),
+                Pair("no promise of two blocks, one buffer", "08_warp_tile/one_buffer",
+                     "08_warp_tile/one_buffer_unpromised", "BLOCKS"),
+                Pair("nothing promised, a second buffer", "08_warp_tile/one_buffer_unpromised",
+                     "08_warp_tile/unpromised", "BUFFERS"),
                 Pair("warps of 64×32, nothing loaded ahead", "08_warp_tile/waiting_flat",
                      "08_warp_tile/waiting_unpaired", "ORDER"),
                 Pair("lanes in pairs, nothing loaded ahead", "08_warp_tile/waiting_unpaired",
@@ -529,6 +556,12 @@ CATALOGUE: dict[str, Kernel] = {
                      file="14_ldmatrix_wmma"),
                 wmma("k16", "mma.m16n8k16 once", block=(128, 128, 32), warp=(32, 64),
                      min_arch="sm_80", MMA_K=16, SWAPPED=False),
+                *(wmma(f"wmma_{name}", f"wmma, {meaning}", block=(128, 128, 32), warp=(32, 64),
+                       alignment=WMMA_ALIGNMENT, file="14_ldmatrix_wmma_loads", LATE=late)
+                  for name, meaning, late in LOADS),
+                *(wmma(f"k16_{name}", f"k16, {meaning}", block=(128, 128, 32), warp=(32, 64),
+                       min_arch="sm_80", file="14_ldmatrix_loads", LATE=late)
+                  for name, meaning, late in LOADS),
             ),
             pairs=(
                 Pair("ldmatrix and mma in WMMA's place", "14_ldmatrix/wmma", "14_ldmatrix/k8"),
@@ -536,6 +569,12 @@ CATALOGUE: dict[str, Kernel] = {
                      "14_ldmatrix/k16"),
                 Pair("m16n8k16, after m16n8k8 twice", "14_ldmatrix/k8", "14_ldmatrix/k16",
                      "MMA_K"),
+                Pair("the last load behind the first store, WMMA",
+                     "14_ldmatrix/wmma_loads_first", "14_ldmatrix/wmma_load_late", "LATE"),
+                Pair("the last load behind the first store, m16n8k16",
+                     "14_ldmatrix/k16_loads_first", "14_ldmatrix/k16_load_late", "LATE"),
+                Pair("ldmatrix and mma.m16n8k16 in WMMA's place, all loads first",
+                     "14_ldmatrix/wmma_loads_first", "14_ldmatrix/k16_loads_first"),
             ),
             exhibits=(
                 wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
@@ -677,6 +716,9 @@ CATALOGUE: dict[str, Kernel] = {
                 wgmma_part("serial", "n256, each product waited for before the next",
                            serial=True),
                 wgmma("column", "wide, B by columns", RING, b_layout="column"),
+                wgmma_ring("two_ahead", "wide, two tiles ahead, a stage spare"),
+                wgmma_ring("in_flight", "two_ahead, products of two steps in flight",
+                           in_flight=1),
             ),
             exhibits=(
                 wgmma_part("uncopied", "n256, nothing copied: wrong", copies=False),
@@ -689,6 +731,9 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("each product waited for before the next", "17_wgmma/n256", "17_wgmma/serial",
                      "SERIAL"),
                 Pair("B by columns", "17_wgmma/wide", "17_wgmma/column", "B_BY_ROWS"),
+                Pair("two tiles ahead, not three", "17_wgmma/wide", "17_wgmma/two_ahead"),
+                Pair("products of two steps in flight, cp.async", "17_wgmma/two_ahead",
+                     "17_wgmma/in_flight", "IN_FLIGHT"),
             ),
         ),
         Kernel(
@@ -786,6 +831,7 @@ CATALOGUE: dict[str, Kernel] = {
                      "PING_PONG"),
             ),
             menu=every_type(launched_of_20),
+            own_shapes=shapes.SECOND_WAVES,
         ),
         Kernel(
             stem="21_clusters",
@@ -840,7 +886,8 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("tiles in turn, in clusters", "21_clusters/cooperative",
                      "21_clusters/ping_pong", "PING_PONG"),
             ),
-            menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF)),
+            menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF),
+                  *every_type(searched_of_21)),
         ),
         Kernel(
             stem="22_few_tiles",
@@ -851,7 +898,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.FEW_TILES,
+            own_shapes=shapes.FEW_TILES,
             variants=(
                 few_tiles("split", "64×64, four blocks share K", replace(SMALL, split=4)),
                 few_tiles("unsplit", "split, each block with a K of its own", SMALL),
@@ -870,7 +917,7 @@ CATALOGUE: dict[str, Kernel] = {
                 few_tiles("swapped_16", "swapped, tiles of 16 rows",
                           replace(SMALL, tile=(16, 64), split=4, swapped=True)),
                 replace(few_tiles("late", "unsplit, launched when the one before has ended", SMALL),
-                        early=False),
+                        programmatic_launch=False),
             ),
             pairs=(
                 *(Pair(f"{blocks} blocks share K", f"22_few_tiles/{before}",
@@ -883,7 +930,7 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("launched before the one before has ended", "22_few_tiles/late",
                      "22_few_tiles/unsplit", launched=True),
             ),
-            menu=every_type(launched_of_22),
+            menu=(*every_type(launched_of_22), *every_type(searched_of_22)),
         ),
         Kernel(
             stem="23_stream_k",
@@ -894,11 +941,11 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.LAST_WAVES,
+            own_shapes=shapes.LAST_WAVES,
             variants=(
                 stream_k("cut", "128×128 in turn, the last wave cut along K",
-                         OF_21["ping_pong"], wave_share=8),
-                stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], wave_share=0),
+                         OF_21["ping_pong"], stream_k_share=8),
+                stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], stream_k_share=0),
             ),
             menu=launched_of_23(),
             pairs=(
@@ -915,7 +962,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("22_few_tiles",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.ANY_ROWS,
+            own_shapes=shapes.ANY_ROWS,
             variants=(
                 any_row("read", "64×64, three warpgroups read", replace(SMALL, loaders=3)),
                 packed(replace(

@@ -121,6 +121,11 @@ class Epilogue:
         return cls(activation.lower(), *(part == "true" for part in parts))
 
     @property
+    def by_unit(self) -> Epilogue:
+        """The same with GELU's tanh by the hardware's unit, which is good for C of 8 bits."""
+        return replace(self, activation="gelu_unit") if self.activation == "gelu" else self
+
+    @property
     def name(self) -> str:
         """What tables call it: ``"bias_gelu"``."""
         parts = ("bias" * self.bias, self.activation * (self.activation != "none"),
@@ -268,16 +273,16 @@ class FusedProblem(Problem):
             _typed(draw(*shape), out) if asked.residual else None,
             xp.zeros(1, "float32") if asked.amax else None)
 
-    def reference(self, A: Any, B: Any, C: Any, *beside: Any) -> Answer:
+    def reference(self, A: Any, B: Any, C: Any, *extras: Any) -> Answer:
         """Compute the answer in float64, where the operands live.
 
         Parameters
         ----------
         A, B, C : array
-        *beside : array or None
+        *extras : array or None
             Bias, residual and amax, as `Given` has them.
         """
-        given = Given(A, B, C, *beside)
+        given = Given(A, B, C, *extras)
         A, B = A.astype("f8"), B.astype("f8")
         B = B.T if self.b_layout == "column" else B
         x, size = self.alpha * (A @ B), abs(self.alpha) * (abs(A) @ abs(B))
@@ -301,22 +306,22 @@ class FusedProblem(Problem):
         before = 0.0 if given.amax is None else float(given.amax[0])
         return Answer(y, norm(size), terms, max(before, float(abs(y).max())))
 
-    def judge(self, C: Any, reference: Reference, *beside: Any) -> Verdict:
+    def judge(self, C: Any, reference: Reference, *extras: Any) -> Verdict:
         """Compare a kernel's C, and its amax where there is one, with the answer.
 
         Parameters
         ----------
         C : array
         reference : Answer
-        *beside : array or None
+        *extras : array or None
             Bias, residual and amax, as the kernel left them.
         """
         verdict = super().judge(C, reference)
         if not self.epilogue.amax or not isinstance(reference, Answer):
             return verdict
         # One element may be further off than all of them are on average.
-        kept = beside[2] if len(beside) > 2 else None
-        away = math.inf if kept is None else abs(float(kept[0]) - reference.amax)
+        amax = extras[2] if len(extras) > 2 else None
+        away = math.inf if amax is None else abs(float(amax[0]) - reference.amax)
         ok = verdict.ok and away <= 8 * self.unrounded * max(reference.amax, 1.0)
         return replace(verdict, ok=ok)
 

@@ -29,10 +29,11 @@ def square(
 
 def buffered(
     name: str, meaning: str, *, BK: int = 8, staged: bool = True, buffers: int = 2,
+    blocks: int = 2,
 ) -> Variant:
     """06's tile of 128×128 with 8×8 a thread, loaded ahead or not: 07."""
     tile = thread_tile(name, meaning, BM=128, BN=128, BK=BK, TM=8, TN=8, vec=4)
-    schedule = replace(tile.schedule, blocks=2, own={"STAGED": staged, "BUFFERS": buffers})
+    schedule = replace(tile.schedule, blocks=blocks, own={"STAGED": staged, "BUFFERS": buffers})
     return replace(tile, schedule=schedule, vectors=_NARROW_ALONE,
                    template=(*tile.template[:-1], "STAGED", "BUFFERS", "BLOCKS", "VEC"))
 
@@ -198,17 +199,17 @@ def _of_limit(
 
 
 def _limit(
-    name: str, meaning: str, schedule: Schedule, *, resident: int = 0, least_share: int = 8,
+    name: str, meaning: str, schedule: Schedule, *, blocks_per_sm: int = 0, least_share: int = 8,
     candidates: tuple[str, ...] = (),
 ) -> Variant:
-    """Tiles dealt in equal shares to `resident` blocks an SM; with a `resident` of 0 a block has
-    one tile, and none is cut."""
+    """Tiles dealt in equal shares to `blocks_per_sm` blocks an SM; where that is 0 a block has one
+    tile, and none is cut."""
     BM, BN = schedule.tile
     return Variant(
         name, schedule, (*_TILES, "STAGES", "SPREAD", "TURNING", "BLOCKS", "VEC"),
         (32 * _warps(schedule), 1), "block", meaning,
         vectors=Vectors({"vec": 1}, ("N",)),
-        grid=Line(resident=resident, least_share=least_share), candidates=candidates,
+        grid=Line(blocks_per_sm=blocks_per_sm, least_share=least_share), candidates=candidates,
         # The padding of A's tile: four floats a row.
         shared_bytes=schedule.stages * schedule.step * (BM + 4 + BN) * ITEM_BYTES["float32"],
     )
@@ -220,17 +221,17 @@ def fp32_limit() -> tuple[Variant, ...]:
     medium = _of_limit((64, 128, 16), (64, 32), stages=4, spread=4, blocks=3)
     turning = large.with_own(SPREAD=1)
     return (
-        _limit("tuned", "the tile that suits the shape", large, resident=1,
+        _limit("tuned", "the tile that suits the shape", large, blocks_per_sm=1,
                candidates=LIMIT_CANDIDATES),
-        _limit("large", "128×256 tiles, in equal shares", large, resident=1),
-        _limit("medium", "64×128 tiles, three blocks per SM", medium, resident=3),
+        _limit("large", "128×256 tiles, in equal shares", large, blocks_per_sm=1),
+        _limit("medium", "64×128 tiles, three blocks per SM", medium, blocks_per_sm=3),
         _limit("whole", "64×128 tiles, uncut", medium),
         _limit("flat", "64×256 tiles",
-               _of_limit((64, 256, 16), (64, 32), stages=3, spread=4), resident=1),
+               _of_limit((64, 256, 16), (64, 32), stages=3, spread=4), blocks_per_sm=1),
         _limit("tall", "256×64 tiles",
-               _of_limit((256, 64, 16), (64, 32), stages=3, spread=4), resident=1),
+               _of_limit((256, 64, 16), (64, 32), stages=3, spread=4), blocks_per_sm=1),
         _limit("small", "32×128 tiles",
-               _of_limit((32, 128, 16), (32, 32), stages=4, spread=2, blocks=4), resident=1),
+               _of_limit((32, 128, 16), (32, 32), stages=4, spread=2, blocks=4), blocks_per_sm=1),
         _limit("square", "128×128 tiles, copies at once, rows straight, uncut",
                _of_limit((128, 128, 8), (64, 64), stages=3, spread=1, blocks=2, turning=False)),
         _limit("wide", "square with 128×256 tiles", turning.with_own(TURNING=False)),
@@ -244,7 +245,7 @@ def fp32_without() -> tuple[Variant, ...]:
     def without(name: str, meaning: str, warp: tuple[int, int] = (128, 32), spread: int = 6,
                 turning: bool = True) -> Variant:
         schedule = _of_limit((128, 256, 8), warp, stages=3, spread=spread, turning=turning)
-        return _limit(name, f"large, {meaning}", schedule, resident=1)
+        return _limit(name, f"large, {meaning}", schedule, blocks_per_sm=1)
 
     return (
         without("straight", "no row backwards", turning=False),

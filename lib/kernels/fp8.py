@@ -40,7 +40,8 @@ def fp8(
     own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead)
     return Variant(
         name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out,
-        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(resident=1), early=True,
+        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(blocks_per_sm=1),
+        programmatic_launch=True,
         maps=TensorMaps({"A": (BM, ROW), "B": (BN, ROW),
                          "C": (64, 128 // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("consumers", 8), ("producer", 4)),

@@ -40,7 +40,7 @@ def slices(schedule: Schedule, epilogue: Epilogue, out: str) -> int:
 
 
 def fused(
-    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, *, early: bool = True,
+    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, *, early: int | None = None,
     **types: Unpack[Types],
 ) -> Variant:
     """21 with an epilogue, persistent and in clusters.
@@ -51,8 +51,10 @@ def fused(
     schedule : Schedule
         One of 21's; its slices are as many as a tile of C has, or fewer.
     epilogue : Epilogue
-    early : bool
-        Whether what the epilogue reads is fetched into the caches when a tile begins.
+    early : int, optional
+        What the epilogue reads is fetched when it needs it (0), into the caches when a tile begins
+        (1), or the biases into registers, too, before the last products end (2). Without it 2,
+        where warpgroups don't multiply in turns, which hides it.
     **types
         Of the matrices, and B's layout.
 
@@ -68,10 +70,12 @@ def fused(
         if not there:
             raise ValueError(f"{name}: a tile of {schedule.tile[1]} columns makes no whole slices")
         staged = max(n for n in range(1, staged + 1) if there % n == 0)
+    if early is None:
+        early = 1 if schedule.ping_pong else 2
     own = replace(schedule, staged=staged).with_own(EARLY=early, E=epilogue.expression)
     base = persists(name, meaning, own, **types)
     down, across = schedule.cluster
-    return replace(base, template=_TEMPLATE, grid=Line(down, resident=1, beside=across))
+    return replace(base, template=_TEMPLATE, grid=Line(down, blocks_per_sm=1, cluster_n=across))
 
 
 def few(
@@ -88,7 +92,7 @@ def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
     schedule = Schedule((1, vec), 1, vec=vec, own={"E": epilogue.expression})
     return Variant(
         f"apart_{epilogue.name}_{vec}", schedule, ("TC", "VEC", "E"), (APART_THREADS, 1), "warp",
-        "the epilogue of a product in memory", out=out, function="apart", early=True)
+        "the epilogue of a product in memory", out=out, function="apart", programmatic_launch=True)
 
 
 # Warpgroups in turn, whose epilogues run behind the other's products; and both on one tile.
@@ -137,15 +141,17 @@ EPILOGUE = Kernel(
               GELU, **BF16_COLUMN),
         fused("residual_unstaged", "a matrix added, from registers", replace(IN_TURN, staged=0),
               Epilogue(residual=True), **BF16_COLUMN),
-        fused("bias_gelu_late", "a bias that no cache has asked for", IN_TURN, GELU, early=False,
+        fused("bias_gelu_late", "a bias that no cache has asked for", IN_TURN, GELU, early=0,
               **BF16_COLUMN),
         fused("residual_late", "a residual that no cache has asked for", IN_TURN,
-              Epilogue(residual=True), early=False, **BF16_COLUMN),
+              Epilogue(residual=True), early=0, **BF16_COLUMN),
         fused("bias_gelu_unit", "GELU by the unit that has a tanh", IN_TURN,
               Epilogue("gelu_unit", bias=True), **BF16_COLUMN),
         fused("gelu", "GELU alone", IN_TURN, Epilogue("gelu"), **BF16_COLUMN),
         fused("plain_wide", "the product alone, both warpgroups on a tile", WIDE, PLAIN,
               **BF16_COLUMN),
+        fused("bias_gelu_wide_cached", "the same, its bias in the caches alone", WIDE, GELU,
+              early=1, **BF16_COLUMN),
         fused("bias_gelu_wide", "bias and GELU, both warpgroups on a tile", WIDE, GELU,
               **BF16_COLUMN),
         few("few_bias_gelu", "bias and GELU, a tile of 64×64 for a block",
@@ -178,6 +184,8 @@ EPILOGUE = Kernel(
              "EARLY"),
         Pair("the unit that has a tanh", "25_epilogue/bias_gelu", "25_epilogue/bias_gelu_unit",
              "E"),
+        Pair("the bias in registers before the last products end",
+             "25_epilogue/bias_gelu_wide_cached", "25_epilogue/bias_gelu_wide", "EARLY"),
         Pair("bias and GELU where nothing hides them", "25_epilogue/plain_wide",
              "25_epilogue/bias_gelu_wide", "E"),
     ),
@@ -216,9 +224,9 @@ def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] =
     if rule := misfit(problem, alignments):
         raise ValueError(f"25_epilogue moves rows that are multiples of {TMA_STRIDE} bytes, from "
                          f"such addresses on: {rule}")
-    most = 2**31 - 1 - max(variant.tile)
+    limit = 2**31 - 1 - max(variant.tile)
     for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
-        if size > most:
+        if size > limit:
             raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
 
 

@@ -32,14 +32,15 @@ def h100_sms(cluster: int) -> int:
 class Launch:
     """Grid and block in CUDA's order (x, y, z), and dynamic shared memory in bytes.
 
-    `early`: the grid may begin while the one before it in the stream still ends (programmatic
-    stream serialization; CUDA C++ Programming Guide, "Programmatic Dependent Launch").
+    `programmatic_launch`: the grid may begin while the one before it in the stream still ends
+    (programmatic stream serialization; CUDA C++ Programming Guide, "Programmatic Dependent
+    Launch").
     """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
-    early: bool = False
+    programmatic_launch: bool = False
 
 
 class Workspace(NamedTuple):
@@ -57,8 +58,8 @@ class Plane:
     Its attributes are those of a `Line` whose blocks neither stay, nor cluster, nor share a tile.
     """
 
-    cluster = beside = split = size = 1
-    resident = 0
+    cluster = cluster_n = split = size = 1
+    blocks_per_sm = 0
     least_share = 0
 
     def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
@@ -103,13 +104,13 @@ class Line:
     ----------
     cluster : int
         Blocks of a cluster whose tiles lie below each other.
-    beside : int
+    cluster_n : int
         Blocks of a cluster whose tiles lie beside each other.
     split : int
         Blocks of a cluster that share the steps of K of one tile.
     each : int
         Tiles that a block has, one after the other, where it isn't persistent.
-    resident : int
+    blocks_per_sm : int
         Blocks of a persistent kernel on an SM; 0 if each block has one tile.
     least_share : int
         Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
@@ -117,20 +118,20 @@ class Line:
     """
 
     cluster: int = 1
-    resident: int = 0
+    blocks_per_sm: int = 0
     least_share: int = 0
-    beside: int = 1
+    cluster_n: int = 1
     split: int = 1
     each: int = 1
 
     @property
     def size(self) -> int:
         """Blocks of a cluster."""
-        return self.cluster * self.beside * self.split
+        return self.cluster * self.cluster_n * self.split
 
     def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
         """Tiles of whole clusters that cover C, of all products."""
-        down, across = tile[0] * self.cluster, tile[1] * self.beside
+        down, across = tile[0] * self.cluster, tile[1] * self.cluster_n
         return -(-problem.M // down) * -(-problem.N // across) * problem.batch
 
     def blocks(
@@ -155,7 +156,7 @@ class Line:
                 f"{MAX_GRID_X}"
             )
         clusters = -(-clusters // self.each)
-        if self.resident:
+        if self.blocks_per_sm:
             shares = 0
             if self.least_share:
                 shares = clusters * -(-problem.K // step) // self.least_share
@@ -167,7 +168,7 @@ class Line:
     def at_once(self, sms: Sms) -> int:
         """Clusters of a persistent kernel that run at once."""
         filled = sms(self.size) if callable(sms) else sms
-        return self.resident * filled // self.size
+        return self.blocks_per_sm * filled // self.size
 
     def rows_past_the_end(self, tile: tuple[int, int]) -> int:
         """How far past M an int of the kernel may run: the tiles of a cluster."""
@@ -194,11 +195,11 @@ class LastWave(Line):
 
     Attributes
     ----------
-    wave_share : int
+    stream_k_share : int
         Steps of K that a cluster's share of the last wave has at least; 0 if it isn't cut.
     """
 
-    wave_share: int = 0
+    stream_k_share: int = 0
 
     def sharers(
         self, problem: Problem, tile: tuple[int, int], step: int, clusters: int
@@ -207,10 +208,10 @@ class LastWave(Line):
 
         More than there are such tiles, so that no share is longer than a tile.
         """
-        if not self.wave_share:
+        if not self.stream_k_share:
             return 0
         rest = self.cluster_tiles(problem, tile) % clusters
-        sharers = min(clusters, rest * -(-problem.K // step) // self.wave_share)
+        sharers = min(clusters, rest * -(-problem.K // step) // self.stream_k_share)
         return sharers if sharers > rest else 0
 
     def blocks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -19,8 +19,8 @@ ATOM_SLACK = 1024
 SLICE_BYTES = 64 * 128
 # Threads of a producer and two consumers, a warpgroup each.
 THREE_WARPGROUPS = 384
-# Elements that a block of 24's `pack` moves at a time: of one row, or of several short ones.
-PACK_COLUMNS = 1024
+# Elements that a block of 24's `packing` moves at a time: of one row, or of several short ones.
+PACKING_COLUMNS = 1024
 
 
 class Types(TypedDict, total=False):
@@ -88,6 +88,13 @@ def wgmma_part(
                    function="wgmma_parts")
 
 
+def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0) -> Variant:
+    """17's first variant, a tile less ahead, with so many steps whose products run on."""
+    base = wgmma(name, meaning, replace(RING, in_flight=in_flight))
+    return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight",
+                   function="wgmma_in_flight")
+
+
 def tma_part(name: str, meaning: str, *, whole: bool) -> Variant:
     """18's first variant, with a barrier of the block per step if `whole`."""
     base = tma(name, meaning, replace(RING, own={"WHOLE": whole}))
@@ -114,7 +121,7 @@ def persists(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
     return replace(
         base, template=(*_RING, "GROUP", "IN_FLIGHT", "STAGED", "PING_PONG"),
         maps=TensorMaps(_boxes(base, 64), lanes_store=True), block=(THREE_WARPGROUPS, 1),
-        grid=Line(resident=1), roles=_roles(schedule), early=True,
+        grid=Line(blocks_per_sm=1), roles=_roles(schedule), programmatic_launch=True,
         shared_bytes=base.shared_bytes + 2 * schedule.staged * SLICE_BYTES,
     )
 
@@ -124,7 +131,7 @@ def clustered(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
     base = persists(name, meaning, schedule.with_own(**{"HILBERT": False, **schedule.own}), **types)
     down, across = schedule.cluster
     return replace(
-        base, grid=Line(down, resident=1, beside=across),
+        base, grid=Line(down, blocks_per_sm=1, cluster_n=across),
         template=(*_RING, "GROUP", "HILBERT", *_CLUSTER, "IN_FLIGHT", "STAGED", "PING_PONG"),
     )
 
@@ -140,7 +147,8 @@ def few_tiles(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
     down, across = schedule.cluster
     return replace(
         base, template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"), block=(32 * (warps + 1), 1),
-        any_layout=True, grid=Line(down, split=schedule.split, beside=across), early=True,
+        any_layout=True, grid=Line(down, split=schedule.split, cluster_n=across),
+        programmatic_launch=True,
         roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
     )
 
@@ -157,15 +165,38 @@ def swapped_persists(
     )
 
 
-def stream_k(
-    name: str, meaning: str, schedule: Schedule, *, wave_share: int, **types: Unpack[Types]
+def few_tiles_widths(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
 ) -> Variant:
-    """23: 21 with products in flight, its last wave cut along K; whole if `wave_share` is 0."""
+    """22, its tiles' columns any multiple of 16 for which widths.cuh has products; B by columns."""
+    return replace(
+        few_tiles(name, meaning, schedule, **types),
+        template=("T", "TC", "BM", "BN", "STAGES", *_CLUSTER, "CLUSTER_K"), any_layout=False,
+        file="22_few_tiles_widths", function="few_tiles_widths",
+    )
+
+
+def clusters_widths(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """21, likewise."""
+    return replace(
+        clustered(name, meaning, schedule, **types), schedule=schedule,
+        template=("T", "TC", "BM", "BN", "STAGES", "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
+        file="21_clusters_widths", function="clusters_widths",
+    )
+
+
+def stream_k(
+    name: str, meaning: str, schedule: Schedule, *, stream_k_share: int, **types: Unpack[Types]
+) -> Variant:
+    """23: 21 with products in flight, its last wave cut along K; whole if `stream_k_share` is 0."""
     base = clustered(name, meaning, schedule, **types)
     down, across = schedule.cluster
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
-        any_layout=True, grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
+        any_layout=True, grid=LastWave(
+            down, blocks_per_sm=1, cluster_n=across, stream_k_share=stream_k_share),
     )
 
 
@@ -181,15 +212,15 @@ def any_row(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types])
 
 
 def packed(variant: Variant, version: str = "24_any_row") -> Variant:
-    """A variant that loads by TMA, with a version's `pack` for rows that TMA can't step over.
+    """A variant that loads by TMA, with a version's `packing` for rows that TMA can't step over.
 
     An empty `version` is the variant's own.
     """
-    pack = Variant(
-        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=variant.dtype, function="pack", version=version, early=True,
+    packing = Variant(
+        "pack", Schedule((1, PACKING_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
+        dtype=variant.dtype, function="pack", version=version, programmatic_launch=True,
     )
-    return replace(variant, pack=pack)
+    return replace(variant, packing=packing)
 
 
 def boxes(variant: Variant) -> dict[str, tuple[int, int]]:
@@ -293,6 +324,56 @@ _SWAPPED_TILES = (
     *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
+# Those of widths between the multiples of 64 columns, of a B by columns: tile, stages, clusters'
+# tiles down and across C, blocks that share K.
+_WIDTH_TILES = (
+    *(((64, 80), 12, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    *(((64, 96), 11, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 96), 5, 1, 1, 1),
+    *(((64, 112), 9, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 112), 4, 1, 1, 1),
+    *(((64, 144), 8, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    *(((64, 176), 7, *cluster) for cluster in ((1, 1, 1), (1, 2, 1))),
+    *(((64, 224), 6, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    *(((128, 80), 8, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    *(((128, 96), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (4, 1, 1))),
+    ((128, 96), 3, 2, 1, 1),
+    *(((128, 112), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    ((128, 112), 3, 2, 1, 1), ((128, 112), 3, 1, 2, 1),
+    *(((128, 144), 6, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    *(((128, 160), 6, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 176), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 208), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 224), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    ((256, 80), 5, 2, 1, 1), ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
+)
+# Those of 21, persistent.
+_WIDTHS_OF_21: Mapping[str, Schedule] = {
+    f"width_{rows}x{columns}_{down}x{across}": replace(
+        _PING_PONG, tile=(rows, columns), stages=stages, group=8, staged=1, ping_pong=rows == 128
+        and columns < 256, cluster=(down, across))
+    for rows, columns, stages in ((128, 96, 7), (128, 112, 6), (128, 144, 6), (128, 160, 5),
+                                  (128, 176, 5), (128, 320, 3), (256, 160, 4))
+    for down, across in ((2, 1), (1, 2)) if columns // down <= 256  # a box has no more
+}
+# And more of those in widths that all layouts have: 8 rows, 13 stages of 64×64 and 8 of 128×64.
+_MORE_TILES = (
+    ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
+    ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
+    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1), ((64, 256), 5, 1, 2, 1),
+    ((128, 64), 9, 2, 1, 1), ((128, 64), 9, 4, 1, 1), ((128, 64), 9, 2, 2, 1),
+    ((128, 64), 9, 1, 1, 2), ((128, 64), 4, 2, 1, 1), ((128, 64), 9, 2, 1, 2),
+    ((128, 128), 6, 1, 2, 1), ((128, 128), 3, 2, 1, 1), ((128, 128), 6, 1, 1, 2),
+    ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1), ((256, 64), 5, 2, 1, 1),
+)
+_MORE_SWAPPED_TILES = (
+    *(((8, 64), 16, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
+    ((8, 64), 7, 1, 1, 4), ((8, 64), 7, 1, 1, 8),
+    *(((8, 128), 13, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
+    ((8, 128), 6, 1, 1, 1), ((8, 128), 6, 1, 1, 4), ((8, 192), 8, 1, 1, 1),
+    ((8, 256), 6, 1, 1, 1),
+)
+
 # And for rows that TMA can't step over: tile, stages, blocks that share K, warpgroups that read;
 # operands are swapped in the second list.
 _UNALIGNED_TILES = (
@@ -329,26 +410,53 @@ def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
                          **types)
         for name, one in OF_22.items()
     )
-    split = (
-        few_tiles(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
+    return (*whole, *_shared_out(few_tiles, prefix, False, _SPLIT_TILES, types),
+            *_shared_out(few_tiles, prefix, True, _SWAPPED_TILES, types))
+
+
+def searched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Further ones of 21 that a search times; only for a B by columns."""
+    if types.get("b_layout") != "column":
+        return ()
+    return tuple(
+        clusters_widths(
+            prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
+            + ", in turn" * one.ping_pong, one, **types)
+        for name, one in _WIDTHS_OF_21.items()
+    )
+
+
+def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Further ones of 22 that a search times; some only for a B by columns."""
+    by_columns = types.get("b_layout") == "column"
+    return (*_shared_out(few_tiles, prefix, False, _MORE_TILES, types),
+            *_shared_out(few_tiles, prefix, True, _MORE_SWAPPED_TILES, types),
+            *_shared_out(few_tiles_widths, prefix, False, _WIDTH_TILES if by_columns else (),
+                         types))
+
+
+def _shared_out(
+    made: Callable[..., Variant], prefix: str, swapped: bool,
+    given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types,
+) -> Iterator[Variant]:
+    """Instantiations of 22 by tile, stages, clusters' tiles down and across C, and parts of K."""
+    for tile, stages, down, cluster_n, split in given:
+        yield made(
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{cluster_n}x{split}"
             + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
-            "of K" + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, cluster=(down, beside), split=split,
+            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {cluster_n} tiles × "
+            f"{split} of K" + ", operands swapped" * swapped,
+            Schedule(tile, ROW, stages=stages, cluster=(down, cluster_n), split=split,
                      swapped=swapped),
             **types,
         )
-        for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
-        for tile, stages, down, beside, split in given
-    )
-    return (*whole, *split)
 
 
 def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
     """Those of 23: 21's tiles, where A lies by columns or products come in batches."""
     return tuple(
-        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, wave_share=0, **types)
+        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, stream_k_share=0,
+                 **types)
         for name, one in OF_21.items()
     )
 
@@ -404,6 +512,10 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
             candidates=tuple(one.name for one in candidates),
         ))
         menu += candidates
+        menu += [of_version(versions[stem], packed(one), f"{stem}/{one.name}")
+                 for stem, launched in (("21_clusters", searched_of_21(prefix, **types)),
+                                        ("22_few_tiles", searched_of_22(prefix, **types)))
+                 for one in launched]
     listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
               ("24_any_row", launched_of_24())]
     menu += [of_version(versions["23_stream_k"], packed(one), f"23_stream_k/{one.name}")

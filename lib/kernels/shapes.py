@@ -20,6 +20,10 @@ FEW_TILES = (
     (512, 512, 512), (1024, 1024, 1024), (128, 128, 16384), (256, 256, 16384), (16, 4096, 4096),
     (16, 4096, 14336), (64, 4096, 4096),
 )
+# What 20 is held against besides: one wave of its first variant, 132 tiles of 128×256 of C, and a
+# second one from nearly empty to full.
+SECOND_WAVES = tuple((128 * rows, 256 * columns, 4096) for rows, columns in (
+    (10, 14), (11, 15), (11, 18), (11, 21), (12, 22)))
 # What 23 is about: last waves from nearly empty to full. A wave of its first variant is 66 pairs of
 # tiles, 256×128 of C each; M / 256 · N / 128 of them make 1, 2 or 3 full waves and a part of one.
 LAST_WAVES = tuple(
@@ -54,12 +58,12 @@ def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
     first = kernel.variants[0]
     alike = (variant.dtype, variant.out, variant.b_layout) == (
         first.dtype, first.out, first.b_layout)
-    beside = kernel.beside if alike else ()
+    shapes = kernel.own_shapes if alike else ()
     if variant in kernel.steps:
-        return list(dict.fromkeys([*((size, size, size) for size in STEP_CUBES), *beside]))
-    found = [*((size, size, size) for size in CUBES), *beside]
+        return list(dict.fromkeys([*((size, size, size) for size in STEP_CUBES), *shapes]))
+    found = [*((size, size, size) for size in CUBES), *shapes]
     # Those that take any rows: as they are launched, and what may be launched in their place.
-    any_rows = variant.dtype == "float32" or variant.pack
+    any_rows = variant.dtype == "float32" or variant.packing
     if any_rows and (variant is first or variant.candidates or variant.name in first.candidates):
         found += UNEVEN
     if kernel.large and (variant is first or variant.candidates):

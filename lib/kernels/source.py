@@ -12,7 +12,7 @@ from lib.kernels.catalogue import predecessor
 from lib.kernels.spec import Kernel
 
 # Of a version's lines, the share that the version before must have had for a diff to be read.
-LEAST_KEPT = 0.25
+MIN_SHARED = 0.25
 
 
 def listing(kernel: Kernel) -> str:
@@ -37,7 +37,7 @@ def is_new(kernel: Kernel) -> bool:
         return True
     old, new = ([row.strip() for row in body(one).splitlines()] for one in (before, kernel))
     blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) < LEAST_KEPT * len(new)
+    return sum(block.size for block in blocks) < MIN_SHARED * len(new)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Line:
 
 
 # Shorter lines, such as a brace, stand in any two kernels: that one "moved" says nothing.
-LEAST_MOVED = 10
+MIN_LETTERS = 10
 
 
 def changes(old: str, new: str, context: int = 3) -> list[Line]:
@@ -78,42 +78,42 @@ def changes(old: str, new: str, context: int = 3) -> list[Line]:
         else:
             every += [Line("-", text) for text in before[i:j]]
             every += [Line("+", text) for text in after[k:m]]
-    return _shortened(_moved(every), context)
+    return _shortened(_with_moves(every), context)
 
 
-def _moved(lines: list[Line]) -> list[Line]:
+def _with_moves(lines: list[Line]) -> list[Line]:
     """Mark what was removed in one place and added in another as moved, where it now stands."""
     gone = Counter(line.text.strip() for line in lines if line.mark == "-")
     come = Counter(line.text.strip() for line in lines if line.mark == "+")
     both = {text: min(gone[text], come[text]) for text in gone
-            if text in come and len(text) >= LEAST_MOVED}
-    left, kept = {mark: dict(both) for mark in "+-"}, []
+            if text in come and len(text) >= MIN_LETTERS}
+    left, shown = {mark: dict(both) for mark in "+-"}, []
     for line in lines:
         text = line.text.strip()
         if line.mark in left and left[line.mark].get(text):
             left[line.mark][text] -= 1
             if line.mark == "+":
-                kept.append(Line("~", line.text))
+                shown.append(Line("~", line.text))
         else:
-            kept.append(line)
-    return kept
+            shown.append(line)
+    return shown
 
 
 def _shortened(lines: list[Line], context: int) -> list[Line]:
     """Leave out what is as before and far from any change."""
     changed = [i for i, line in enumerate(lines) if line.mark != " "]
     near = {i for at in changed for i in range(at - context, at + context + 1)}
-    kept: list[Line] = []
+    shown: list[Line] = []
     skipped = 0
     for i, line in enumerate(lines):
         if i in near:
             if skipped:
-                kept.append(_left_out(skipped))
+                shown.append(_left_out(skipped))
                 skipped = 0
-            kept.append(line)
+            shown.append(line)
         else:
             skipped += 1
-    return [*kept, _left_out(skipped)] if skipped else kept
+    return [*shown, _left_out(skipped)] if skipped else shown
 
 
 def _left_out(count: int) -> Line:

@@ -133,10 +133,10 @@ class Variant:
         Stem of the version that it is of, where that isn't the kernel: what another one launches.
     row_bytes : int
         What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
-    pack : Variant, optional
+    packing : Variant, optional
         The instantiation that copies A or B, where they break `row_bytes`, into rows that don't.
         Without one such matrices are refused.
-    early : bool
+    programmatic_launch : bool
         Whether the launch lets it begin while the grid before it in the stream still ends.
     min_arch : str
         The oldest architecture it is legal on, where that is a later one than its kernel's.
@@ -167,8 +167,8 @@ class Variant:
     file: str = ""
     version: str = ""
     row_bytes: int = 0
-    pack: Variant | None = None
-    early: bool = False
+    packing: Variant | None = None
+    programmatic_launch: bool = False
     min_arch: str = ""
     scaling: str = ""
 
@@ -301,7 +301,7 @@ class Kernel:
         Whether it is recorded on large problems too (`lib.kernels.shapes`): the last of its kind.
     layers : bool
         Whether it is recorded on the layers of a public model too.
-    beside : tuple of (int, int, int)
+    own_shapes : tuple of (int, int, int)
         Shapes that the version is about, M, N and K: all that is measured of it in the types of its
         first variant is timed on them too.
     """
@@ -324,7 +324,7 @@ class Kernel:
     traced: int = 0
     large: bool = False
     layers: bool = False
-    beside: tuple[tuple[int, int, int], ...] = ()
+    own_shapes: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def source(self) -> Path:
@@ -405,10 +405,10 @@ class Kernel:
         where that is of another file, counts too.
         """
         own = fingerprint(self.file(variant), self.expression(variant), marks)
-        pack = variant.pack
-        if pack is None or self.file(pack) == self.file(variant):
+        packing = variant.packing
+        if packing is None or self.file(packing) == self.file(variant):
             return own
-        other = fingerprint(self.file(pack), self.expression(pack), marks)
+        other = fingerprint(self.file(packing), self.expression(packing), marks)
         return hashlib.sha256(f"{own} {other}".encode()).hexdigest()[:16]
 
 

@@ -60,7 +60,7 @@ def assembled(
         return _rival(head, made, chunks)
     variants = _variants(made, old)
     order = _order(code.bench for one in variants.values() for code in one.codes.values())
-    kept = {
+    parts = {
         name: structs.replace(
             one, bench=_sorted(one.bench, order),
             ptx={arch: structs.replace(code, bench=_sorted(code.bench, order))
@@ -68,11 +68,11 @@ def assembled(
         for name, one in variants.items()
     }
     known = KERNELS.get(head.kernel)
-    names = [v.name for v in known.measured] if known else list(kept)
-    kept = {name: kept[name] for name in names if name in kept}
-    rows = (row for one in kept.values() for code in one.codes.values() for row in code.bench)
+    names = [v.name for v in known.measured] if known else list(parts)
+    parts = {name: parts[name] for name in names if name in parts}
+    rows = (row for one in parts.values() for code in one.codes.values() for row in code.bench)
     every = {**(old.chunks if old else {}), **chunks}
-    return KernelRecord.of(head, variants=kept, chunks=_used(every, rows))
+    return KernelRecord.of(head, variants=parts, chunks=_used(every, rows))
 
 
 def _whole(head: Record, made: Any) -> AnyRecord:

@@ -35,7 +35,7 @@ from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, Reference, WrongResult
 from lib.records import schema
-from lib.records.schema import Alone, Benchmark, OtherInputs, RivalRow, Trials, Turn
+from lib.records.schema import Alone, Benchmark, OtherInputs, Packing, RivalRow, Trials, Turn
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
 from lib.run.runner import Loaded, prepare
@@ -44,7 +44,7 @@ ROUNDS = 20
 # What Python needs to enqueue a product, to begin with; a slow host is found to need more. A sample
 # has no more products than the driver queues ahead: 1,024 launches, and one may be three of them.
 ENQUEUE_SECONDS = 30e-6
-MOST_QUEUED = 340
+MAX_QUEUED = 340
 # How much longer than Python has needed the GPU is kept busy, when a sample is taken again.
 MARGIN = 1.5
 # How many times the L2 the rotating copies of the matrices exceed it.
@@ -54,7 +54,7 @@ L2_MULTIPLE = 3
 # clock of both, they are timed alone as well.
 HOT_FROM = 10**11  # FLOP
 # The turns of one row should not last longer, s, apart from one sample of each in each series.
-MOST_SECONDS = 4.0
+MAX_SECONDS = 4.0
 # Before the series of such a product, so that the clock has settled: without these the five series
 # of 15 at 4,096 went from 482 to 457 µs, behind cuBLAS's candidates, which draw more power.
 WARM_SERIES = 3
@@ -70,7 +70,7 @@ METHOD = (
     f"median of {SERIES} series of {ROUNDS // SERIES} samples ({HOT_ROUNDS // SERIES} for large "
     f"products of 16-bit matrices, after {WARM_SERIES} series that are not kept), kernel and "
     f"cuBLAS in turns A B B A; a sample is launches of about {TURN_SECONDS * 1e3:g} ms together, "
-    f"at most {MOST_QUEUED}, queued ahead, between two events; the clock by each SM's own "
+    f"at most {MAX_QUEUED}, queued ahead, between two events; the clock by each SM's own "
     "counters, read by a kernel before and after these events; inputs uniform, copies rotated over "
     f"{L2_MULTIPLE}× the L2; "
     "cuBLAS is the faster of its default and the best of the candidates of cublasLt, timed on "
@@ -246,7 +246,7 @@ class Contest:
         variant : Variant
         samples : int, optional
             Of each in all series together; if not given `usual_rounds`, or as many as don't take
-            longer than `MOST_SECONDS`, one a series at least.
+            longer than `MAX_SECONDS`, one a series at least.
         ptx_arch : str, optional
             The code is this older architecture's PTX, assembled for this GPU.
         exact : bool
@@ -277,6 +277,7 @@ class Contest:
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
+        packed = self._packing(kernel, variant, exact, rounds)
         by_rule = variant.by_rule and not (exact or ptx_arch)
         tried = self._trials(kernel, variant, rival, rounds) if by_rule else None
         counter = nvml() if thorough or joules else None
@@ -287,7 +288,7 @@ class Contest:
             rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
             inputs=self.inputs, rival=self.rival_timed, board=board(),
             alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
-            other_inputs=on_inputs, trials=tried,
+            other_inputs=on_inputs, trials=tried, packing=packed,
             sustained=sustained(ours, rival, counter, problem.flops) if counter else None,
         )
 
@@ -311,6 +312,18 @@ class Contest:
         """Time two in turns; where the clock falls under such a problem, when it has fallen."""
         return turns.take([ours, rival], max(rounds // SERIES, 1),
                           warm=WARM_SERIES if hot(self.problem) else 0)
+
+    def _packing(
+        self, kernel: Kernel, variant: Variant, exact: bool, rounds: int
+    ) -> Packing | None:
+        """The time of the copies alone that the product needs first; None where it needs none."""
+        prepared = prepare(kernel, variant, self.problem, self.copies, exact)
+        if not any(prepared.packing):
+            return None
+        call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)))
+        (timing,) = turns.take([KernelPlayer(call.copy_operands, len(self.copies))],
+                               max(rounds // SERIES, 1))
+        return Packing(seconds=timing.seconds, spread=timing.spread)
 
     def _trials(
         self, kernel: Kernel, variant: Variant, rival: KernelPlayer, rounds: int
@@ -523,7 +536,7 @@ def hot(problem: Problem) -> bool:
 
 def fitting(rounds: int, once: float) -> int:
     """As many samples as the time of a row has room for, given that of one launch of both, s."""
-    return int(np.clip(MOST_SECONDS / max(once, 2 * TURN_SECONDS), SERIES, rounds))
+    return int(np.clip(MAX_SECONDS / max(once, 2 * TURN_SECONDS), SERIES, rounds))
 
 
 def usual_rounds(problem: Problem) -> int:
@@ -589,7 +602,7 @@ class KernelPlayer:
         Python's time between them is not measured. Where Python needed longer than that, the
         sample is taken again.
         """
-        launches = min(launches, MOST_QUEUED)
+        launches = min(launches, MAX_QUEUED)
         for _ in range(ATTEMPTS):
             # The first probe is queued too, before the launches.
             ahead = self._enqueue * (launches + 1)

@@ -15,7 +15,7 @@ from typing import Any
 from lib.measure.plan import Unit
 from lib.records.journal import Journal
 
-MOST_SECONDS = 480.0
+MAX_SECONDS = 480.0
 # A unit is begun only where it should fit; estimates err, so this much of the time is kept back.
 MARGIN = 0.05
 
@@ -41,7 +41,7 @@ class Outcome:
 
 def run(
     units: Sequence[Unit], journal: Journal, chunk: str, measure: Callable[[Unit], Any],
-    say: Callable[[str], None], most: float = MOST_SECONDS,
+    say: Callable[[str], None], max_seconds: float = MAX_SECONDS,
     now: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Measure what the journal lacks, in order, for at most so many seconds.
@@ -63,7 +63,7 @@ def run(
         nothing is noted.
     say : callable
         Is told a line a unit: what was measured, how much time is left.
-    most : float
+    max_seconds : float
         Seconds.
     now : callable
         A clock, s.
@@ -76,7 +76,7 @@ def run(
         unit = left[0]
         speed = pace(units, journal)
         over = now() - start
-        if last and _ends(last, left, over, speed, most):
+        if last and _ends(last, left, over, speed, max_seconds):
             break
         begun = now()
         made = measure(unit)
@@ -85,13 +85,13 @@ def run(
         measured += 1
         rest = _rest(left, pace(units, journal))
         say(f"[{done + measured}/{len(units)}] {unit.name}: {now() - begun:.1f} s; "
-            f"{max(most - (now() - start), 0):.0f} s left in this chunk, about {rest:.0f} s to the "
-            "end of the pass")
+            f"{max(max_seconds - (now() - start), 0):.0f} s left in this chunk, about {rest:.0f} s "
+            "to the end of the pass")
     return Outcome(measured, tuple(left), _rest(left, pace(units, journal)))
 
 
 def laid_out(
-    units: Sequence[Unit], most: float = MOST_SECONDS, pace: float = 1.0
+    units: Sequence[Unit], max_seconds: float = MAX_SECONDS, pace: float = 1.0
 ) -> list[list[Unit]]:
     """The chunks in which `run` would measure some units, if each took what it is expected to.
 
@@ -99,7 +99,7 @@ def laid_out(
     ----------
     units : sequence of Unit
         What is not measured yet, in order.
-    most : float
+    max_seconds : float
         Seconds of a chunk.
     pace : float
         How long units take of what they were expected to.
@@ -107,7 +107,7 @@ def laid_out(
     found: list[list[Unit]] = []
     left, over = list(units), 0.0
     while left:
-        if not found or _ends(found[-1][-1], left, over, pace, most):
+        if not found or _ends(found[-1][-1], left, over, pace, max_seconds):
             found.append([])
             over = 0.0
         over += pace * left[0].estimate
@@ -115,9 +115,9 @@ def laid_out(
     return found
 
 
-def _ends(last: Unit, left: Sequence[Unit], over: float, pace: float, most: float) -> bool:
+def _ends(last: Unit, left: Sequence[Unit], over: float, pace: float, max_seconds: float) -> bool:
     """Whether a chunk that has measured a unit last ends before the first of those left."""
-    room, first = most * (1 - MARGIN), left[0]
+    room, first = max_seconds * (1 - MARGIN), left[0]
     if over + pace * first.estimate > room:
         return True
     if first.compared is None or first.compared == last.compared:

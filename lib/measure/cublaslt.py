@@ -20,7 +20,7 @@ from lib.problem import Problem
 from lib.run import device
 
 # As many as it gives: on an H100 seven or eight.
-MOST = 100
+MAX_CANDIDATES = 100
 WORKSPACE = 128 << 20  # B
 
 BINDING = "nvmath.bindings.cublasLt"
@@ -84,12 +84,12 @@ def candidates(problem: Problem) -> list[Candidate]:
     if lt is None or problem.K == 0:
         return []
     plan = _Plan(lt, problem)
-    found = lt.MatmulHeuristicResult(MOST)
+    found = lt.MatmulHeuristicResult(MAX_CANDIDATES)
     count = np.zeros(1, np.int32)
     try:
         lt.matmul_algo_get_heuristic(
             _handle(), plan.operation, plan.first, plan.second, plan.out, plan.out,
-            plan.preference, MOST, found.ptr, count.ctypes.data,
+            plan.preference, MAX_CANDIDATES, found.ptr, count.ctypes.data,
         )
     except lt.cuBLASLtError:
         return []
@@ -144,7 +144,7 @@ def _candidate(
     memory = _workspace()
 
     # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def gemm(A: Any, B: Any, C: Any, _kept: object = (algorithm, scalars)) -> None:
+    def gemm(A: Any, B: Any, C: Any, _alive: object = (algorithm, scalars)) -> None:
         stream = device.cupy().cuda.get_current_stream().ptr
         lt.matmul(
             _handle(), plan.operation, alpha, B.data.ptr, plan.first, A.data.ptr, plan.second,

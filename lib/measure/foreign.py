@@ -165,7 +165,7 @@ def _launched(
                 rows = ncu.profile(metrics, [str(work), str(said)], cached=True, module=__name__)
             except ncu.ProfilerMissing as error:
                 missing = error
-            ended, failed = _told(said)
+            ended, failed = _outcomes(said)
             for key, why in failed.items():
                 tell(f"{key}: not profiled: {why}")
             if missing is None:
@@ -193,7 +193,7 @@ def _matched(
     return found
 
 
-def _told(said: Path) -> tuple[dict[str, bool | None], dict[str, str]]:
+def _outcomes(said: Path) -> tuple[dict[str, bool | None], dict[str, str]]:
     """What the process that launches has said: kernels that ended, and those that failed."""
     ended: dict[str, bool | None] = {}
     failed: dict[str, str] = {}
@@ -264,8 +264,8 @@ def _is_lost() -> bool:
 
 
 def _line(error: BaseException) -> str:
-    told = " ".join(str(error).split())
-    return f"{type(error).__name__}: {told}"[:300]
+    reason = " ".join(str(error).split())
+    return f"{type(error).__name__}: {reason}"[:300]
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ def written(
 
 def table(row: FusedRow) -> str:
     """A row's sides as lines, and what was asked of ours."""
-    lines = [told(row, side) for side in row.sides]
+    lines = [line(row, side) for side in row.sides]
 
     def fastest(*whose: str) -> float | None:
         return min((one.seconds for one in row.sides if one.whose in whose), default=None)
@@ -217,7 +217,7 @@ def table(row: FusedRow) -> str:
     return "\n".join(lines)
 
 
-def told(row: FusedRow, side: FusedSide) -> str:
+def line(row: FusedRow, side: FusedSide) -> str:
     """A side as a line."""
     clock = f"{side.clock.mhz:,.0f} MHz" if side.clock else "clock not read"
     energy_ = f", {side.steady.joules * 1e3:,.2f} mJ" if side.steady else ""

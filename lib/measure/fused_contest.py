@@ -39,13 +39,14 @@ SAMPLES = 4
 VEC = 4
 # Whose product it is, and who does all of the problem.
 FUSED: Final = "fused"
+UNIT: Final = "unit"  # with GELU's tanh by the hardware's unit
 APART: Final = "apart"
 ALONE: Final = "product"
 OTHERS: Final = "rival"
 PRODUCT: Final = "rival's product"
 OURS = FUSED, APART
 APART_NAME, RULED_NAME = "25 apart, behind lib.gemm", "lib.gemm, the product alone"
-PRODUCT_ALONE = ", the product alone"
+PRODUCT_ALONE, BY_UNIT = ", the product alone", ", tanh by the unit"
 # All that parts of an epilogue ask for.
 WHOLE = Epilogue("none", True, True, True)
 
@@ -104,15 +105,18 @@ class Contest:
         self._answers: dict[bool, Any] = {}
 
     def ours(self, variant: Variant) -> Side:
-        """An instantiation of 25, with the problem's epilogue or with none.
+        """An instantiation of 25, with the problem's epilogue, with none, or with the unit's tanh.
 
         Raises
         ------
         WrongResult
         """
-        bare = epilogue_of(variant) != self.problem.epilogue
-        whose: Whose = ALONE if bare or self.problem.epilogue == Epilogue() else FUSED
-        problem, copies = (self.bare, self._alone) if bare else (self.problem, self.copies)
+        epilogue, asked = epilogue_of(variant), self.problem.epilogue
+        by_unit = asked != epilogue == asked.by_unit
+        bare = not by_unit and epilogue != asked
+        whose: Whose = (UNIT if by_unit else ALONE if bare or asked == Epilogue() else FUSED)
+        problem, copies = (self.bare, self._alone) if bare else (
+            replace(self.problem, epilogue=epilogue), self.copies)
         check(variant, problem)
         loaded, cp = device.Loaded(compile_kernel(EPILOGUE, variant, device.arch())), self._cp
         launch = launch_of(variant, problem, device.sms())
@@ -121,7 +125,7 @@ class Contest:
         def call(index: int) -> None:  # and holds no answer in float64
             ready[index](cp.cuda.get_current_stream().ptr)
 
-        name = f"25 {variant.name}{PRODUCT_ALONE if bare else ''}"
+        name = f"25 {variant.name}{PRODUCT_ALONE if bare else BY_UNIT if by_unit else ''}"
         return replace(self._side(name, whose, call, bare), variant=variant)
 
     def ruled(self) -> Side:
@@ -169,7 +173,9 @@ class Contest:
             return self.apart()
         if name == RULED_NAME:
             return self.ruled()
-        for problem, ending in ((self.problem, ""), (self.bare, PRODUCT_ALONE)):
+        unit = replace(self.problem, epilogue=self.problem.epilogue.by_unit)
+        for problem, ending in (
+                (self.problem, ""), (unit, BY_UNIT), (self.bare, PRODUCT_ALONE)):
             for variant in ranked(problem):
                 if name == f"25 {variant.name}{ending}":
                     return self.ours(variant)
@@ -247,13 +253,13 @@ class Contest:
     def timed(self, sides: Sequence[Side]) -> list[FusedSide]:
         """Time them in turns."""
         timed = turns.take(self.players(sides), SAMPLES, warm=bench.WARM_SERIES)
-        return [self._told(side, timing) for side, timing in zip(sides, timed, strict=True)]
+        return [self._timed_side(side, timing) for side, timing in zip(sides, timed, strict=True)]
 
     def players(self, sides: Sequence[Side]) -> list[KernelPlayer]:
         """What plays each."""
         return [KernelPlayer(side.call, len(self.copies)) for side in sides]
 
-    def _told(self, side: Side, timing: turns.Timing) -> FusedSide:
+    def _timed_side(self, side: Side, timing: turns.Timing) -> FusedSide:
         flops = self.problem.flops
         of_code: dict[str, Any] = {}
         epilogue = Epilogue() if side.whose in (ALONE, PRODUCT) else self.problem.epilogue
@@ -315,12 +321,18 @@ def sides_of(found: Contest, say: Say, candidates: int) -> list[Side]:
 
 
 def ours_of(problem: FusedProblem, candidates: int) -> list[Variant]:
-    """The instantiations of 25 that are timed: those ranked first, and their products alone."""
+    """The instantiations of 25 that are timed: those ranked first, and their products alone.
+
+    And the one that the rule launches by the unit's tanh, where C's rounding hides it.
+    """
     variants = ranked(problem)[:candidates]
     if problem.epilogue == Epilogue():
         return variants
+    if problem.out == "bfloat16" and problem.epilogue.by_unit != problem.epilogue:
+        variants += ranked(replace(problem, epilogue=problem.epilogue.by_unit))[:1]
     bare = {one.name: one for one in ranked(replace(problem, epilogue=Epilogue()))}
-    return [*variants, *(bare[one.name] for one in variants if one.name in bare)]
+    names = dict.fromkeys(one.name for one in variants)
+    return [*variants, *(bare[name] for name in names if name in bare)]
 
 
 def contest(
@@ -351,12 +363,12 @@ def contest(
     sides = sides_of(found, say, candidates)
     timed, idle = found.timed(sides), None
     counter = nvml() if joules else None
-    kept = led(timed)
-    if counter is not None and time.perf_counter() + 2 * joules * len(kept) < until:
+    pairs = led(timed)
+    if counter is not None and time.perf_counter() + 2 * joules * len(pairs) < until:
         idle = idle_watts(counter, joules)
-        players = found.players([sides[place] for place in kept])
+        players = found.players([sides[place] for place in pairs])
         steadies = energy.each(players, counter, problem.flops, joules)
-        for place, steady in zip(kept, steadies, strict=True):
+        for place, steady in zip(pairs, steadies, strict=True):
             timed[place] = structs.replace(timed[place], steady=steady)
     elif joules:
         say("energy is not measured: " + ("no time is left" if counter else "no sensor counts it"))

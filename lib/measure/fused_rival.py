@@ -53,12 +53,12 @@ def cublaslt_fused(problem: FusedProblem, first: Given) -> list[Rival]:
 
     put(attributes.EPILOGUE, np.array([number], np.int32))
     point(first)
-    found = lt.MatmulHeuristicResult(cublaslt.MOST)
+    found = lt.MatmulHeuristicResult(cublaslt.MAX_CANDIDATES)
     count = np.zeros(1, np.int32)
     try:
         lt.matmul_algo_get_heuristic(
             cublaslt._handle(), plan.operation, plan.first, plan.second, plan.out, plan.out,
-            plan.preference, cublaslt.MOST, found.ptr, count.ctypes.data)
+            plan.preference, cublaslt.MAX_CANDIDATES, found.ptr, count.ctypes.data)
     except lt.cuBLASLtError:
         return []
     algorithms = np.array(found.algo["data_"])
@@ -79,7 +79,7 @@ def _candidate(
     where, memory = algorithm.ctypes.data, cublaslt._workspace()
 
     # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def call(given: Given, _kept: object = (algorithm, scalars, plan)) -> None:
+    def call(given: Given, _alive: object = (algorithm, scalars, plan)) -> None:
         point(given)
         stream = device.cupy().cuda.get_current_stream().ptr
         lt.matmul(

@@ -31,7 +31,7 @@ LEAST = 15.0
 
 
 def counted(
-    contests: Sequence[FusedRow], most: float, say: Callable[[str], None]
+    contests: Sequence[FusedRow], max_seconds: float, say: Callable[[str], None]
 ) -> list[FusedRow]:
     """The same contests, with the traffic of those that lead them, where it can be read.
 
@@ -39,29 +39,29 @@ def counted(
     ----------
     contests : sequence of FusedRow
         Of bias and GELU, or another of `lib.kernels.fused.EPILOGUES`.
-    most : float
+    max_seconds : float
         Seconds that there are.
     say : callable
     """
-    if most < LEAST:
+    if max_seconds < LEAST:
         say("traffic is not measured: no time is left")
         return list(contests)
     places = [[place for place in led(row.sides) if row.sides[place].whose != PRODUCT]
               for row in contests]
-    asked = [[row.epilogue, row.M, row.N, row.K, [row.sides[place].name for place in kept]]
-             for row, kept in zip(contests, places, strict=True)]
+    asked = [[row.epilogue, row.M, row.N, row.K, [row.sides[place].name for place in places_of]]
+             for row, places_of in zip(contests, places, strict=True)]
     try:
         rows = ncu.profile(
             list(METRICS.values()), [json.dumps(asked)], cached=True, ranges=True,
-            module="lib.measure.fused_traffic", most=most)
+            module="lib.measure.fused_traffic", max_seconds=max_seconds)
     except ncu.ProfilerMissing as missing:
         say(str(missing))
         return list(contests)
     found = iter(split(rows))
     made = []
-    for row, kept in zip(contests, places, strict=True):
+    for row, places_of in zip(contests, places, strict=True):
         sides = list(row.sides)
-        for place in kept:
+        for place in places_of:
             sides[place] = structs.replace(sides[place], traffic=traffic(next(found, [])))
         made.append(structs.replace(row, sides=sides))
     return made

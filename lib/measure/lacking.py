@@ -81,8 +81,8 @@ def lacking(
     for name in names or [*plan.OTHERS, *KERNELS]:
         if name in plan.OTHERS:
             if not headline or name == schema.CUBLAS:
-                kept = records.load(schema.type_of(name), key, name, root)
-                if why := "; ".join(_other(kept, headline)) if kept else NEVER:
+                stored = records.load(schema.type_of(name), key, name, root)
+                if why := "; ".join(_other(stored, headline)) if stored else NEVER:
                     found[name] = why
             continue
         found |= _version(find(name), key, runs, headline, root)
@@ -116,7 +116,7 @@ class Plan:
 
 def planned(
     key: str, runs: Runs, names: Sequence[str] = (), headline: bool = False,
-    most: float = chunks.MOST_SECONDS, root: Path | None = None,
+    max_seconds: float = chunks.MAX_SECONDS, root: Path | None = None,
 ) -> Plan:
     """What ``record`` would measure of what is lacking, chunk by chunk.
 
@@ -124,7 +124,7 @@ def planned(
     ----------
     key, runs, names, headline, root
         As `lacking` has them.
-    most : float
+    max_seconds : float
         How long a chunk may last, s.
     """
     why = lacking(key, runs, names, headline, root)
@@ -134,7 +134,7 @@ def planned(
         units = left(units, key, root)
     open_ = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
     pace = chunks.pace(units, journal)
-    return Plan(key, why, chunks.laid_out(open_, most, pace), pace)
+    return Plan(key, why, chunks.laid_out(open_, max_seconds, pace), pace)
 
 
 def left(units: Sequence[Unit], key: str, root: Path | None = None) -> list[Unit]:
@@ -143,7 +143,7 @@ def left(units: Sequence[Unit], key: str, root: Path | None = None) -> list[Unit
     What was named as ``version/variant`` is measured in any case, beside its pair.
     """
     @lru_cache
-    def kept(stem: str) -> KernelRecord | None:
+    def stored(stem: str) -> KernelRecord | None:
         return usable(find(stem), records.load(KernelRecord, key, stem, root))
 
     @lru_cache
@@ -152,29 +152,29 @@ def left(units: Sequence[Unit], key: str, root: Path | None = None) -> list[Unit
         return other is not None and not any(_other(other, headline=False))
 
     return [unit for unit in units if unit.pair or not (
-        whole(unit.stem) if unit.stem in plan.OTHERS else _has(kept(unit.stem), unit))]
+        whole(unit.stem) if unit.stem in plan.OTHERS else _has(stored(unit.stem), unit))]
 
 
-def usable(kernel: Kernel, kept: KernelRecord | None) -> KernelRecord | None:
+def usable(kernel: Kernel, stored: KernelRecord | None) -> KernelRecord | None:
     """What of a version's record a newer one may keep: of today's source, and of clean commits.
 
     Counters are of the record's own commit, rows of their chunks'. Rows without the clock of their
     launches go too. A timeline, which says nothing of speed, stays till there is a better one.
     """
-    if kept is None:
+    if stored is None:
         return None
-    clean = not kept.revision.endswith(DIRTY)
+    clean = not stored.revision.endswith(DIRTY)
     found = {}
-    for name, one in kept.variants.items():
+    for name, one in stored.variants.items():
         if records.changed(kernel, name, one):
             continue
-        codes = {arch: _usable(code, kept.chunks, clean) for arch, code in one.ptx.items()}
+        codes = {arch: _usable(code, stored.chunks, clean) for arch, code in one.ptx.items()}
         times = one.timeline
         found[name] = structs.replace(
-            _usable(one, kept.chunks, clean), ptx=codes,
-            timeline=times and structs.replace(times, revision=times.revision or kept.revision),
+            _usable(one, stored.chunks, clean), ptx=codes,
+            timeline=times and structs.replace(times, revision=times.revision or stored.revision),
             counters_missing=one.counters_missing if clean else None)
-    return structs.replace(kept, variants=found)
+    return structs.replace(stored, variants=found)
 
 
 def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool) -> Code:
@@ -183,9 +183,9 @@ def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool) -> Code:
         if row.clock and row.cublas_clock and not chunks[row.chunk].revision.endswith(DIRTY)])
 
 
-def _has(kept: KernelRecord | None, unit: Unit) -> bool:
+def _has(stored: KernelRecord | None, unit: Unit) -> bool:
     """Whether a record has all of a unit, and what is compared from one chunk."""
-    there = kept.variants if kept else {}
+    there = stored.variants if stored else {}
     if not all(name in there for name in unit.variants):
         return False
     variants = [there[name] for name in unit.variants]
@@ -205,7 +205,7 @@ def _clean_timeline(one: schema.Variant) -> bool:
     return one.timeline is not None and not (one.timeline.revision or "").endswith(DIRTY)
 
 
-def told(found: Plan) -> Iterator[str]:
+def lines(found: Plan) -> Iterator[str]:
     """A plan for a terminal: what lacks and why, the chunks with their minutes, the command."""
     if not found.why:
         yield f"{found.gpu}: nothing is missing or stale"
@@ -235,29 +235,29 @@ def _version(
     wanted = [variant for variant in of if runs(kernel, variant)]
     if not wanted:
         return {}
-    kept = records.load(KernelRecord, key, kernel.stem, root)
-    if kept is None:
+    stored = records.load(KernelRecord, key, kernel.stem, root)
+    if stored is None:
         return {kernel.stem: NEVER}
-    there = [variant for variant in wanted if variant.name in kept.variants]
+    there = [variant for variant in wanted if variant.name in stored.variants]
     if not there:
         return {kernel.stem: NEVER}
-    if why := "; ".join(_whole(kernel, kept, there, headline)):
+    if why := "; ".join(_whole(kernel, stored, there, headline)):
         return {kernel.stem: why}
     return {f"{kernel.stem}/{variant.name}": NEVER for variant in wanted if variant not in there}
 
 
 def _whole(
-    kernel: Kernel, kept: KernelRecord, there: Sequence[Variant], headline: bool
+    kernel: Kernel, stored: KernelRecord, there: Sequence[Variant], headline: bool
 ) -> Iterator[str]:
     """Why a version's record has to be measured again, a clause each."""
     if changed := [v.name for v in there if records.changed(kernel, v.name,
-                                                           kept.variants[v.name])]:
+                                                           stored.variants[v.name])]:
         yield f"the source of {', '.join(changed)} has changed"
-    yield from _not_clean(kept)
+    yield from _not_clean(stored)
     cubes = {(size,) * 3 for size in plan.HEADLINE}
     missing, rows = 0, list[Row]()
     for variant in there:
-        bench = kept.variants[variant.name].bench
+        bench = stored.variants[variant.name].bench
         wanted = {shape for shape in timed(kernel, variant) if not headline or shape in cubes}
         missing += len(wanted - {row.shape for row in bench})
         rows += [row for row in bench if row.shape in wanted]
@@ -267,46 +267,47 @@ def _whole(
         yield WITHOUT_CLOCK
     if headline:
         return
-    if without := [v.name for v in there if not kept.variants[v.name].counters
-                   and kept.variants[v.name].counters_missing is None]:
+    if without := [v.name for v in there if not stored.variants[v.name].counters
+                   and stored.variants[v.name].counters_missing is None]:
         yield f"no counters of {', '.join(without)}"
-    if without := [v.name for v in there if not _clean_timeline(kept.variants[v.name])]:
+    if without := [v.name for v in there if not _clean_timeline(stored.variants[v.name])]:
         yield f"no timeline of {', '.join(without)}"
     first = there[0] if there[0] is kernel.variants[0] else None
     if first and any(plan.depth(kernel, row.shape) and row.sustained is None
-                     for row in kept.variants[first.name].bench):
+                     for row in stored.variants[first.name].bench):
         yield "no sustained run"
 
 
-def _other(kept: AnyRecord, headline: bool) -> Iterator[str]:
+def _other(stored: AnyRecord, headline: bool) -> Iterator[str]:
     """Why a record that is no version's has to be measured again, a clause each."""
-    yield from _not_clean(kept)
-    if isinstance(kept, CublasRecord):
+    yield from _not_clean(stored)
+    if isinstance(stored, CublasRecord):
         sizes = plan.HEADLINE if headline else CUBES
         wanted = {(name, (size,) * 3) for name in cublas.PROBLEMS for size in sizes}
-        rows = {(name, row.shape): row for name, one in kept.variants.items() for row in one.bench}
+        rows = {(name, row.shape): row
+                for name, one in stored.variants.items() for row in one.bench}
         if lost := len(wanted - rows.keys()):
             yield f"rows missing: {lost}"
         if any(rows[at].clock is None for at in wanted & rows.keys()):
             yield WITHOUT_CLOCK
-    elif isinstance(kept, MachineRecord):
-        if any(roof.clock is None for roof in kept.roofs.named().values()):
+    elif isinstance(stored, MachineRecord):
+        if any(roof.clock is None for roof in stored.roofs.named().values()):
             yield WITHOUT_CLOCK
-    elif isinstance(kept, CalibrationRecord):
-        if kept.hash != records.calibration_hash():
+    elif isinstance(stored, CalibrationRecord):
+        if stored.hash != records.calibration_hash():
             yield "its patterns have changed"
-    elif isinstance(kept, SearchRecord):
-        for tuned, search in kept.searches.items():
+    elif isinstance(stored, SearchRecord):
+        for tuned, search in stored.searches.items():
             if records.searched_other_code(tuned, search):
                 yield f"the candidates of {tuned} have changed"
-    elif isinstance(kept, SweepsRecord):
-        for name, sweep in kept.sweeps.items():
+    elif isinstance(stored, SweepsRecord):
+        for name, sweep in stored.sweeps.items():
             if sweeps.stale(sweep):
                 yield f"the kernel of {name} has changed"
 
 
-def _not_clean(kept: AnyRecord) -> Iterator[str]:
+def _not_clean(stored: AnyRecord) -> Iterator[str]:
     """Whether a record names a commit that wasn't all of what was measured."""
-    named = [kept.revision, *(chunk.revision for chunk in chunks_of(kept).values())]
+    named = [stored.revision, *(chunk.revision for chunk in chunks_of(stored).values())]
     if any(revision.endswith(DIRTY) for revision in named):
         yield NOT_CLEAN

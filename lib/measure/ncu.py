@@ -25,7 +25,7 @@ class ProfilerMissing(Exception):
 
 def profile(
     metrics: Sequence[str], command: Sequence[str], kernel: str | None = None, cached: bool = False,
-    module: str = "lib", ranges: bool = False, most: float | None = None,
+    module: str = "lib", ranges: bool = False, max_seconds: float | None = None,
 ) -> list[dict[str, str]]:
     """Run ``python -m lib <command>`` under ncu, or another module of ours.
 
@@ -43,7 +43,7 @@ def profile(
         What ``python -m`` runs.
     ranges : bool
         Profile only what is launched between the profiler's start and its stop.
-    most : float, optional
+    max_seconds : float, optional
         Seconds after which it is ended.
 
     Returns
@@ -61,7 +61,7 @@ def profile(
         *(("--cache-control", "none") if cached else ()),
         *(("--profile-from-start", "off") if ranges else ()),
         "--metrics", ",".join(metrics), *(("-k", kernel) if kernel else ()),
-        sys.executable, "-m", module, *command, most=most,
+        sys.executable, "-m", module, *command, max_seconds=max_seconds,
     )
     return rows(output)
 
@@ -131,15 +131,15 @@ def number(text: str | None) -> float | None:
     return int(value) if value.is_integer() else value
 
 
-def _run(*arguments: str, most: float | None = None) -> str:
+def _run(*arguments: str, max_seconds: float | None = None) -> str:
     ncu = shutil.which("ncu")
     if ncu is None:
         raise ProfilerMissing("ncu is not on the PATH: install Nsight Compute to read counters")
     try:
         run = subprocess.run([ncu, *arguments], capture_output=True, text=True, cwd=ROOT,
-                             check=False, timeout=most)
+                             check=False, timeout=max_seconds)
     except subprocess.TimeoutExpired:
-        raise ProfilerMissing(f"ncu was ended after {most:.0f} s") from None
+        raise ProfilerMissing(f"ncu was ended after {max_seconds:.0f} s") from None
     said = (run.stdout + run.stderr).strip().splitlines()
     if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr:
         raise ProfilerMissing(FORBIDDEN)

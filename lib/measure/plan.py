@@ -234,9 +234,9 @@ def _bench(one: Chosen, shape: Shape, headline: bool) -> Iterator[Unit]:
     if headline and not (last_of_its_kind(kernel) and shape[0] == HEADLINE[0]):
         deep = ""
     seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[deep]
-    beside = pair(kernel, here[0]) if one.added else None
+    partner = pair(kernel, here[0]) if one.added else None
     yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
-               beside.name if beside else "", deep)
+               partner.name if partner else "", deep)
 
 
 def _counters(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:

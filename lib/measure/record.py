@@ -105,7 +105,7 @@ def everything() -> list[str]:
 
 
 def record(
-    names: Sequence[str] = (), most: float = chunks.MOST_SECONDS, again: bool = False,
+    names: Sequence[str] = (), max_seconds: float = chunks.MAX_SECONDS, again: bool = False,
     finish: bool = False, root: Path | None = None, headline: bool = False, draft: bool = False,
     whole: bool = False,
 ) -> Done:
@@ -116,7 +116,7 @@ def record(
     names : sequence of str
         Versions, ``version/variant``, or records of `lib.measure.plan.OTHERS`. Where none is named,
         the open pass goes on, or one of everything begins.
-    most : float
+    max_seconds : float
         How long the chunk may last, s.
     again : bool
         Throw away what an open pass has measured.
@@ -169,7 +169,7 @@ def record(
         unit for unit in units if journal.find(unit.name, unit.mark) is None)
     seconds = 0.0
     if not finish and left:
-        outcome = _chunk(units, journal, most)
+        outcome = _chunk(units, journal, max_seconds)
         left, seconds = outcome.left, outcome.seconds
     unmeasured = {unit.stem for unit in left}
     files = []
@@ -186,7 +186,7 @@ def record(
 
 
 def record_quick(
-    most: float = QUICK_SECONDS, root: Path | None = None, draft: bool = False
+    max_seconds: float = QUICK_SECONDS, root: Path | None = None, draft: bool = False
 ) -> Done:
     """Measure each version's first variant on a few cubes, in one go, into one file.
 
@@ -202,7 +202,7 @@ def record_quick(
     root = _root(root, draft)
     journal = Journal(_folder(root) / QUICK_PASS)
     units = plan.quick(device.runs)
-    outcome = _chunk(units, journal, most)
+    outcome = _chunk(units, journal, max_seconds)
     versions: dict[str, dict[str, QuickVariant]] = {}
     for unit, part in noted(journal, units):
         version = versions.setdefault(unit.stem, {})
@@ -226,7 +226,7 @@ def _root(root: Path | None, draft: bool) -> Path | None:
     return root
 
 
-def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outcome:
+def _chunk(units: Sequence[Unit], journal: Journal, max_seconds: float) -> chunks.Outcome:
     """Begin a chunk and measure; what each row is of is noted in it."""
     found = sensors.nvml()
     name, where = chunk_here()
@@ -237,7 +237,8 @@ def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outco
         say(cublaslt.MISSING)
     if found and found.others():
         say(f"{found.others()} other processes use this GPU: its times are not to be trusted")
-    return chunks.run(units, journal, name, lambda unit: measure(unit, name, journal), say, most)
+    return chunks.run(
+        units, journal, name, lambda unit: measure(unit, name, journal), say, max_seconds)
 
 
 def chunk_here() -> tuple[str, Chunk]:
@@ -255,11 +256,11 @@ def write_rivals(
 ) -> Path:
     """Write what `lib.measure.rivals` measured in a chunk; peers that were not are kept."""
     old = records.load(RivalsRecord, _key(), root=root)
-    kept = {**(old.peers if old else {}), **peers}
-    used = {row.chunk for peer in kept.values() for row in peer.rows}
+    stored = {**(old.peers if old else {}), **peers}
+    used = {row.chunk for peer in stored.values() for row in peer.rows}
     chunks = {**(old.chunks if old else {}), chunk: where}
     made = RivalsRecord.of(
-        provenance(schema.RIVALS), peers=kept,
+        provenance(schema.RIVALS), peers=stored,
         chunks={name: one for name, one in chunks.items() if name in used})
     return records.write(made, root)
 
@@ -278,7 +279,7 @@ def measure(unit: Unit, chunk: str, journal: Journal) -> Any:
         try:
             counted = calibration.measure()
         except counters.ProfilerMissing as error:
-            _told(error)
+            _in_one_line(error)
             return None
         return Calibrated(method=calibration.METHOD, arch=device.arch(),
                           hash=records.calibration_hash(), metrics=counted.metrics,
@@ -325,10 +326,10 @@ def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
         row = contest.row(
             kernel, variant, thorough=first and unit.depth == plan.THOROUGH,
             joules=first and unit.depth == plan.JOULES)
-        beside = _pair(contest, kernel, kernel.variant(unit.pair)) if unit.pair else None
+        partner = _pair(contest, kernel, kernel.variant(unit.pair)) if unit.pair else None
         code = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)))
         made[name] = schema.Variant(
-            bench=[Row.of(row, chunk, beside)], counters=[], hash=kernel.hash(variant),
+            bench=[Row.of(row, chunk, partner)], counters=[], hash=kernel.hash(variant),
             launch=records.launch_hash(kernel, variant), arch=code.arch,
             registers=code.resources.registers, shared_bytes=code.resources.shared_bytes,
             ptx={arch: _older(contest, kernel, variant, arch, chunk)
@@ -375,7 +376,7 @@ def _counters(unit: Unit, rows: Mapping[str, Sequence[Row]]) -> Counts:
                         older[arch] = _counted(sizes, of_older)
                 made[name] = Counted(counters=_counted(sizes, metrics), ptx=older)
     except counters.ProfilerMissing as error:
-        missing = _told(error)
+        missing = _in_one_line(error)
         return {name: Counted(missing=missing) for name in unit.variants}
     return made
 
@@ -393,7 +394,7 @@ def _rival_counters(unit: Unit, rows: Mapping[str, Sequence[RivalRow]]) -> Count
             unit.stem, name, [(size,) * 3 for size in faster],
             candidates=[places[size] for size in faster])
     except counters.ProfilerMissing as error:
-        return {name: Counted(missing=_told(error))}
+        return {name: Counted(missing=_in_one_line(error))}
     return {name: Counted(counters=_counted(sizes, default), best_counters=_counted(faster, best))}
 
 
@@ -427,7 +428,7 @@ def _counted(sizes: Iterable[int], metrics: Iterable[dict[str, float]]) -> list[
             for size, one in zip(sizes, metrics, strict=True)]
 
 
-def _told(error: Exception) -> str:
+def _in_one_line(error: Exception) -> str:
     say(f"skipped: {error}")
     return records.plain(str(error))
 
@@ -437,12 +438,12 @@ def _old(stem: str, units: Sequence[Unit], root: Path | None) -> KernelRecord | 
     """
     if stem not in KERNELS:
         return None
-    kept = records.load(KernelRecord, _key(), stem, root)
-    if kept is None or not any(unit.pair for unit in units):
-        return lacking.usable(KERNELS[stem], kept)
+    stored = records.load(KernelRecord, _key(), stem, root)
+    if stored is None or not any(unit.pair for unit in units):
+        return lacking.usable(KERNELS[stem], stored)
     added = {name for unit in units for name in unit.variants}
     return structs.replace(
-        kept, variants={name: one for name, one in kept.variants.items() if name not in added})
+        stored, variants={name: one for name, one in stored.variants.items() if name not in added})
 
 
 def _write(
@@ -475,9 +476,9 @@ def _refuse_missing(stem: str, variant: str, root: Path | None) -> None:
 
 def _refuse_whole(stem: str, root: Path | None) -> None:
     """A record that has other sizes is not replaced by one of the headline sizes alone."""
-    kept = records.load(KernelRecord, _key(), stem, root) if stem in KERNELS else (
+    stored = records.load(KernelRecord, _key(), stem, root) if stem in KERNELS else (
         records.load(CublasRecord, _key(), root=root))
-    shapes = {row.shape for _, row in rows_in(kept)} if kept else set()
+    shapes = {row.shape for _, row in rows_in(stored)} if stored else set()
     if shapes - {(size,) * 3 for size in plan.HEADLINE}:
         file = records.path(_key(), stem, root)
         raise ValueError(f"{file} has other sizes too, which --headline would drop: "

@@ -142,14 +142,14 @@ def timed(
         entrants.append(contest.player(*chosen)[0])
     with Sampler() as sensed:
         timings = turns.take(entrants, bench.usual_rounds(problem) // turns.SERIES)
-    beside = None
+    partner = None
     if chosen:
         (kernel, variant), own = chosen, timings[2]
-        beside = Ours(kernel=kernel.stem, variant=variant.name,
+        partner = Ours(kernel=kernel.stem, variant=variant.name,
                       **bench.side_of(own, problem))
     return PeerRow(
         **bench.problem_of(problem), configuration=names[best],
-        **bench.times_of(timings[0], timings[1], problem), ours=beside,
+        **bench.times_of(timings[0], timings[1], problem), ours=partner,
         rival=None if peer.half_sums else contest.rival_timed,
         **bench.clocks_of(timings[0], timings[1]),
         temperature_c=sensed.temperature_c, throttle=sensed.throttle(), board=board(), chunk=chunk,

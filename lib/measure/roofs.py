@@ -68,17 +68,17 @@ def _l2(cp: Any, blocks: int, l2_bytes: int) -> Roof:
     source = cp.ones((count, 4), "float32")
     target = cp.empty((blocks * THREADS, 4), "float32")
     call = _kernel("read_l2", blocks, (source, target, np.uint32(count), np.int32(repeats)))
-    moved = blocks * repeats * count * FLOAT4
+    nbytes = blocks * repeats * count * FLOAT4
     size = f"{count * FLOAT4 / 2**20:.1f} MiB"
-    return _best(call, moved, "B/s", f"every block reads the same {size} past the L1")
+    return _best(call, nbytes, "B/s", f"every block reads the same {size} past the L1")
 
 
 def _shared(cp: Any, blocks: int) -> Roof:
     repeats = 4096
     target = cp.empty((blocks * THREADS, 4), "float32")
     call = _kernel("read_shared", blocks, (target, np.int32(repeats)))
-    moved = blocks * THREADS * repeats * 8 * FLOAT4
-    return _best(call, moved, "B/s", "128-bit shared loads without conflicts")
+    nbytes = blocks * THREADS * repeats * 8 * FLOAT4
+    return _best(call, nbytes, "B/s", "128-bit shared loads without conflicts")
 
 
 def _ffma(cp: Any, blocks: int) -> Roof:

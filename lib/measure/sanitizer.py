@@ -122,8 +122,8 @@ class Machine(TypedDict):
 
 def machine(program: str) -> Machine:
     """Which GPU, driver and compute-sanitizer this is, and when."""
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    version = re.search(r"Version ([\d.]+)", told.stdout)
+    outcome = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"Version ([\d.]+)", outcome.stdout)
     gpu, driver = "unknown", "unknown"
     if smi := shutil.which("nvidia-smi"):
         said = subprocess.run(
@@ -178,17 +178,17 @@ def verdict(said: str, hung: bool = False) -> Verdict:
     warnings = int(hazards[2]) if hazards else 0
     reports = re.findall(r"^========= (?!COMPUTE|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)$", said,
                          re.M)
-    told: Literal["errors", "clean", "hangs", "failed"]
+    outcome: Literal["errors", "clean", "hangs", "failed"]
     if hung:
-        told = "hangs"
+        outcome = "hangs"
     elif errors or warnings:
-        told = "errors"
+        outcome = "errors"
     elif (hazards or summary) and LAUNCHED in said:
-        told = "clean"
+        outcome = "clean"
     else:
-        told = "failed"
-    first = reports[0].strip() if reports else "" if told == "clean" else said.strip()[-200:]
-    return Verdict(said=told, errors=errors, warnings=warnings, first=first)
+        outcome = "failed"
+    first = reports[0].strip() if reports else "" if outcome == "clean" else said.strip()[-200:]
+    return Verdict(said=outcome, errors=errors, warnings=warnings, first=first)
 
 
 def _launch(name: str, path: str) -> None:

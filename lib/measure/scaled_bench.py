@@ -122,13 +122,13 @@ def main(given: Sequence[str] | None = None) -> int:
         for shape in map(parse_shape, asked.shape):
             problem = ScaledProblem(*shape, out=asked.out, scaling=asked.scaling)
             for row in contest(problem, lambda line: print(f"# {line}")):
-                print(json.dumps(asdict(row)) if asked.json else told(row), flush=True)
+                print(json.dumps(asdict(row)) if asked.json else line(row), flush=True)
     except (ValueError, device.NoGpu) as refused:
         parser.exit(2, f"{refused}\n")
     return 0
 
 
-def told(row: Row) -> str:
+def line(row: Row) -> str:
     """A row as a line."""
     clock = f"{row.mhz:,.0f} MHz" if row.mhz else "clock not read"
     return (f"{row.shape} {row.name} ({row.scaling}, {row.out}): {row.tflops:,.0f} TFLOP/s, "

@@ -79,12 +79,12 @@ def candidates(problem: ScaledProblem, first: Operands) -> list[Candidate]:
         return []
     plan = _Plan(lt, problem, fast_sums)
     plan.point(first)
-    found = lt.MatmulHeuristicResult(cublaslt.MOST)
+    found = lt.MatmulHeuristicResult(cublaslt.MAX_CANDIDATES)
     count = np.zeros(1, np.int32)
     try:
         lt.matmul_algo_get_heuristic(
             cublaslt._handle(), plan.operation, plan.first, plan.second, plan.out, plan.out,
-            plan.preference, cublaslt.MOST, found.ptr, count.ctypes.data,
+            plan.preference, cublaslt.MAX_CANDIDATES, found.ptr, count.ctypes.data,
         )
     except lt.cuBLASLtError:
         return []
@@ -143,7 +143,7 @@ def _candidate(
     memory = cublaslt._workspace()
 
     # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def gemm(*arrays: Any, _kept: object = (algorithm, scalars)) -> None:
+    def gemm(*arrays: Any, _alive: object = (algorithm, scalars)) -> None:
         given = Operands(*arrays)
         plan.point(given)
         stream = device.cupy().cuda.get_current_stream().ptr

@@ -30,9 +30,11 @@ REASONS = {
     0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake", 0x100: "display clocks",
 }
+# A bit that isn't among them is told by its number: a later driver may have more.
 # Reasons that a GPU at work has by itself: every large product on tensor cores meets the power cap.
 # The others say that the machine, not the kernel, set the clock.
 USUAL = frozenset({"power cap"})
+IDLE = 0x1
 PERIOD = 0.02  # s between two readings
 
 NOT_READ = "energy and throttling are not read: "
@@ -223,17 +225,24 @@ class Sampler:
         return statistics.median(read) if read else None
 
     def throttle(self) -> list[str] | None:
-        """Why the clock was not the highest at some moment; None where that can't be read."""
+        """Why the clock was not the highest at some moment; None where that can't be read.
+
+        An empty list is no proof that it was the highest: NVML says what holds at the moment of a
+        reading, and the driver lowers the clock between two. The launches' own clock decides.
+        """
         masks = [one["reasons"] for one in self._samples[1:] if "reasons" in one]
         return reasons(masks) if masks else None
 
 
 def reasons(masks: Iterable[int]) -> list[str]:
-    """Names of the bits that any of NVML's masks has."""
+    """Names of the bits that any of NVML's masks has, that of an idle GPU apart."""
     seen = 0
     for mask in masks:
-        seen |= mask
-    return [name for bit, name in REASONS.items() if seen & bit]
+        seen |= mask & ~IDLE
+    known = [name for bit, name in REASONS.items() if seen & bit]
+    rest = seen & ~sum(REASONS)
+    return known + [f"bit {bit:#x}" for bit in (1 << n for n in range(rest.bit_length()))
+                    if rest & bit]
 
 
 def idle_watts(counter: Counter, seconds: float, sleep: Callable[[float], None] = time.sleep,

@@ -67,7 +67,7 @@ def settings(tile: Tile, arch: str, gpu: Gpu) -> list[dict[str, Setting]]:
         for form, c in compiled.items()
     )
     found, blocks = [], 1
-    while blocks <= min(fit, tile.most):
+    while blocks <= min(fit, tile.max_blocks):
         found.append({
             form: Setting(
                 tile, form,

@@ -34,7 +34,7 @@ CAPACITY = 128
 SM = 0
 
 # Blocks of the overview that a record keeps: enough for a picture, small enough for a diff.
-KEPT_OVERVIEW = 512
+OVERVIEW_BLOCKS = 512
 
 _BUFFERS = np.dtype(
     [("events", "u8"), ("overview", "u8"), ("blocks", "u4"), ("warps", "u4"), ("capacity", "u4"),
@@ -86,7 +86,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
         mark_cycles=mark_cycles(), seconds_with=with_marks, seconds_without=without,
         warps=warps, sm=SM, total_blocks=len(overview),
         blocks=_relative(events),
-        overview=_relative_overview(overview[:KEPT_OVERVIEW]),
+        overview=_relative_overview(overview[:OVERVIEW_BLOCKS]),
     )
 
 

@@ -22,7 +22,7 @@ TURN_SECONDS = 5e-3
 SERIES = 5
 # A host that is busy with other things queues too slowly, and its pauses are measured: seen as a
 # spread of 0.2 to 0.9, where undisturbed series have less than 0.08.
-MOST_SPREAD = 0.15
+MAX_SPREAD = 0.15
 ATTEMPTS = 3
 
 
@@ -115,11 +115,11 @@ def take(
                 for index in order:
                     times[index].append(players[index].take(launches[index]))
                 forward = not forward
-            if all(spread([sample.seconds for sample in one]) <= MOST_SPREAD for one in times):
+            if all(spread([sample.seconds for sample in one]) <= MAX_SPREAD for one in times):
                 break
         if number >= 0:
-            for kept, one in zip(taken, times, strict=True):
-                kept.append(tuple(one))
+            for times_of, one in zip(taken, times, strict=True):
+                times_of.append(tuple(one))
     return [Timing(tuple(one)) for one in taken]
 
 

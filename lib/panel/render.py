@@ -152,15 +152,15 @@ def _accesses(
     if isinstance(result, Stopped) or not any(result.launch.traced.watched.values()):
         return [], 0
     found: list[dict[str, str]] = []
-    first, most = 0, (False, -1, False)
+    first, best = 0, (False, -1, False)
     for space in ("global", "shared"):
         for one in named(result.launch, space):
             picture, wasted = drawn(one)
             if not picture:
                 continue
             rank = ((space, one.kind, one.array) == subject, wasted, space == "shared")
-            if rank > most:
-                first, most = len(found), rank
+            if rank > best:
+                first, best = len(found), rank
             found.append({"label": f"{space} {one.kind} {one.label} ({one.where})",
                           "html": picture})
     return found, first
@@ -226,12 +226,12 @@ def caption(one: Named) -> str:
     """What an access takes, with the line that makes it, as HTML."""
     if one.space == "global":
         seen = coalescing.describe(one.access, one.allocation)
-        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
-                f"{seen.moved_bytes} bytes used")
+        words = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
+                 f"{seen.sector_bytes} bytes used")
     else:
         served = _served(one)
-        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
-    return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {told}")
+        words = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
+    return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {words}")
 
 
 # -- a task: before and after -------------------------------------------------------------------

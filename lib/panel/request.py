@@ -91,8 +91,8 @@ def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> R
                    mistake, text)
 
 
-def whole(given: Mapping[str, Any], key: str, least: int, most: int) -> int:
-    """A whole number of a request, from `least` to `most`.
+def whole(given: Mapping[str, Any], key: str, least: int, highest: int) -> int:
+    """A whole number of a request, from `least` to `highest`.
 
     Raises
     ------
@@ -100,8 +100,8 @@ def whole(given: Mapping[str, Any], key: str, least: int, most: int) -> int:
         If it is anything else.
     """
     value: object = given[key]
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Refused(f"{key} must be a whole number from {least} to {most:,}, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= highest:
+        raise Refused(f"{key} must be a whole number from {least} to {highest:,}, not {value!r}.")
     return value
 
 

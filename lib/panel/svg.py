@@ -189,7 +189,7 @@ def _sectors(
     scale = [_text(left + i * (sector + 6) + sector / 2, top - 6, f"sector {i}")
              for i in range(across)] if whole else []
     passed: list[str] = []
-    moved: list[str] = []
+    fetched: list[str] = []
     boxes, said = [], []
     for number, row in enumerate(shown):
         y = top + number * each + above
@@ -198,7 +198,7 @@ def _sectors(
         for i in range(across):
             x = left + i * (sector + 6)
             one = row * across + i
-            (moved if one in touched else passed).append(_box(x, y, sector, _ROW))
+            (fetched if one in touched else passed).append(_box(x, y, sector, _ROW))
             words = range(one * SECTOR // WORD, (one + 1) * SECTOR // WORD)
             for at, many, lanes in _spans({at: first[at] for at in words if at in first}):
                 place = x + at % (SECTOR // WORD) * word
@@ -206,7 +206,7 @@ def _sectors(
                 said.append(_text(place + many * word / 2, y + 13,
                                   _name(lanes, many > 1 or whole)))
     colour = ACCESS[kind]
-    parts = [_path(passed, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
+    parts = [_path(passed, "none", _GRID), _path(fetched, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]
     if left_out:
         more = "lines" if whole else f"pieces of {across * SECTOR} bytes"

@@ -69,13 +69,14 @@ def draw(
     values = [value for row in rows for _, value in row.dots]
     if not values:
         raise ValueError("no row has a dot")
-    width = ((style.NARROW if narrow else style.WIDTH) - 0.16) * 72
-    left = _NARROW_NAME if narrow else _NAME
+    width = style.room(narrow)
+    left = _NAME
+    if narrow:  # a long name takes its room from the axis
+        left = max(_NARROW_NAME, *(style.text_width(row.name, style.SMALL) + 10 for row in rows))
     long = width - left - (10 if narrow or not any(row.text for row in rows) else _TEXT)
     lines = _key_lines(kinds, width)
     height = _AXIS + _ROW * len(rows) + _KEY * lines
-    fig = style.figure(title, height / 72, width / 72 + 0.16)
-    ax = style.axes(fig, 0.08, 0, width / 72, height / 72, bare=True)
+    fig, ax = style.canvas(title, height, narrow)
     low, high, step = _scale([*values, 1.0], long)
 
     def place(value: float) -> float:

@@ -17,7 +17,7 @@ from lib.plotting.style import INK, RC, Drawing
 
 _FONTS = "'DejaVu Sans', Verdana, 'Bitstream Vera Sans', sans-serif"
 _seen: Counter[str] = Counter()
-MOST_LABEL = 600
+MAX_LABEL = 600
 """Characters that a screen reader reads out for a figure before it offers the rest."""
 
 
@@ -77,7 +77,7 @@ def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
     )
 
 
-def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
+def label_and_description(alt: str, max_letters: int = MAX_LABEL) -> tuple[str, str]:
     """Cut what a figure says in words into a label and the rest, between two sentences.
 
     A screen reader reads a label in one go. The rest is a description, which it offers.
@@ -86,7 +86,7 @@ def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
     ----------
     alt : str
         All of it.
-    most : int
+    max_letters : int
         Characters of a label.
 
     Returns
@@ -95,13 +95,13 @@ def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
         The label, of whole sentences if its first one fits, else cut behind a comma, a semicolon or
         a word; and the rest, which is often empty.
     """
-    if len(alt) <= most:
+    if len(alt) <= max_letters:
         return alt, ""
     for end in (". ", "; ", ", ", " "):
-        cut = alt.rfind(end, 0, most)
+        cut = alt.rfind(end, 0, max_letters)
         if cut > 0:
             break
-    cut = cut + len(end.rstrip()) if cut > 0 else most
+    cut = cut + len(end.rstrip()) if cut > 0 else max_letters
     return alt[:cut], alt[cut:].lstrip()
 
 

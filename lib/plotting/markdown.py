@@ -22,8 +22,8 @@ def without_unread(
     head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
     """A table without the columns in which nothing was read of any row."""
-    kept = [i for i in range(len(head)) if not rows or any(row[i] != NOT_READ for row in rows)]
-    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    columns = [i for i in range(len(head)) if not rows or any(row[i] != NOT_READ for row in rows)]
+    return [head[i] for i in columns], [[row[i] for i in columns] for row in rows]
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

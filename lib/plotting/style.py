@@ -172,6 +172,28 @@ def axes(
     return made
 
 
+def room(narrow: bool = False) -> float:
+    """Width of a `canvas`, pt."""
+    return ((NARROW if narrow else WIDTH) - 2 * _MARGIN) * 72
+
+
+def canvas(title: str, height: float, narrow: bool = False) -> tuple[Drawing, Axes]:
+    """Return a figure of one canvas of 1 unit = 1 pt, with its finding on top.
+
+    Parameters
+    ----------
+    title : str
+        As in `figure`.
+    height : float
+        Of the canvas, pt; its width is `room`.
+    narrow : bool
+        For a phone.
+    """
+    width = NARROW if narrow else WIDTH
+    fig = figure(title, height / 72, width)
+    return fig, axes(fig, _MARGIN, 0, width - 2 * _MARGIN, height / 72, bare=True)
+
+
 def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     """Set the alt text and the evidence label, and return the figure.
 
@@ -215,7 +237,7 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     return fig
 
 
-def code(text: str, room: float, beside: str = "") -> str:
+def code(text: str, room: float, ending: str = "") -> str:
     """Return code cut to what fits a line.
 
     Parameters
@@ -224,16 +246,16 @@ def code(text: str, room: float, beside: str = "") -> str:
         Set in the monospaced font of size `NORMAL`.
     room : float
         Width, pt.
-    beside : str
+    ending : str
         What ends the same line, in size `SMALL`.
     """
     # Widths of DejaVu's letters: 0.602 of the size, and no more than 0.64 in running text.
-    left = room - (0.64 * SMALL * len(beside) + 8 if beside else 0)
-    most = int(left / (0.602 * NORMAL))
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    left = room - (0.64 * SMALL * len(ending) + 8 if ending else 0)
+    letters = int(left / (0.602 * NORMAL))
+    return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
 
 
-def beside(note: str, evidence: str) -> bool:
+def fits_one_line(note: str, evidence: str) -> bool:
     """Whether a wide figure's remark and its evidence fit one line, as `finish` writes them."""
     room = (WIDTH - 2 * _MARGIN) * 72
     return text_width(note, SMALL) + text_width(evidence, SMALL) + 2 * SMALL <= room

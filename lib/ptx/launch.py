@@ -58,7 +58,7 @@ if sys.platform == "linux":
     np.empty(BYTES_PER_BATCH // 4, np.uint8)
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
-MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
+MAX_MODULES = 32  # parsed and decoded: a few MB each where loops are unrolled
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Launch:
         return report(self)
 
 
-@lru_cache(MODULES_KEPT)
+@lru_cache(MAX_MODULES)
 def _read(text: str, machine: str | None) -> tuple[Program, dict[str, Code]]:
     """Parse a module; beside it lies what has been decoded of it. No launch changes either.
 
@@ -308,14 +308,14 @@ class Function:
             workspace = device.add("of the grid", np.zeros(64, np.uint32))
         target = self.module.program.machine
         layout = Layout(self.code.registers, device, shared_mem, shared_base(target))
-        for what, wanted, most in (
+        for what, wanted, limit in (
             ("", layout.shared_bytes, shared_limit(target)),
             ("static ", layout.static_bytes, STATIC_LIMIT),
         ):
-            if wanted > most:
+            if wanted > limit:
                 raise LaunchError(
                     f"kernel '{self.name}' wants {wanted} bytes of {what}shared memory a block; "
-                    f"{target} has {most}"
+                    f"{target} has {limit}"
                 )
         if layout.local_bytes > LOCAL_LIMIT:
             raise LaunchError(

@@ -193,25 +193,25 @@ def _places(text: str) -> list[str]:
     return found
 
 
-Told = tuple[str, int | None, int | None, str]
+Report = tuple[str, int | None, int | None, str]
 
 
-def told(launch: Launch) -> set[Told]:
+def reports(launch: Launch) -> set[Report]:
     """What a launch reports: kinds of hazards, PTX lines of accesses, what is said bar numbers."""
     return {(one.kind, one.first.line if one.first else None,
              one.second.line if one.second else None,
              re.sub(r"[\d\W]+", " ", one.message)) for one in launch.hazards}
 
 
-def told_of(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> set[Told]:
+def reports_of(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> set[Report]:
     """What a kernel reports as it is, under any of the settings: of it, no mutant is guilty."""
-    return set().union(*(told(run(races=True, trace=False, strict=True, **options)[0])
+    return set().union(*(reports(run(races=True, trace=False, strict=True, **options)[0])
                          for options in settings))
 
 
 def verdict(
     run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS,
-    known: Collection[Told] = (),
+    known: Collection[Report] = (),
 ) -> str:
     """Run a mutant until it is found out.
 
@@ -223,7 +223,7 @@ def verdict(
     settings : sequence of dict
         The options to try in turn.
     known : collection
-        What the unchanged kernel reports (`told_of`), which is no finding.
+        What the unchanged kernel reports (`reports_of`), which is no finding.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def verdict(
             launch, right = run(races=True, trace=False, strict=True, **options)
         except Error as error:
             return type(error).__name__
-        found = told(launch) - set(known)
+        found = reports(launch) - set(known)
         if found:
             return ", ".join(sorted({one[0] for one in found}))
         if not right:

@@ -81,7 +81,7 @@ class Progress:
         if running is None:
             return None
         around = [loop for loop in self._loops if running.at in loop.steps]
-        moved = None
+        found = None
         for loop in around:
             left = loop.left(running)
             if left is None:
@@ -89,6 +89,6 @@ class Progress:
             began, first = self._first.setdefault(loop.steps, (now, left))
             if left > first:
                 self._first[loop.steps] = now, left
-            elif left < first and moved is None:
-                moved = LoopShare(loop.cuda, 1 - left / first, loop is around[0]), now - began
-        return moved
+            elif left < first and found is None:
+                found = LoopShare(loop.cuda, 1 - left / first, loop is around[0]), now - began
+        return found

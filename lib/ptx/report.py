@@ -175,12 +175,12 @@ def report(launch: Launched) -> str:
     else:
         said += "no hazard" + ("." if launch.races else " (races were not looked for: races=True).")
     parts = [said]
-    for error in launch.errors[:MOST_ERRORS]:
+    for error in launch.errors[:MAX_ERRORS]:
         parts += [f"  {type(error).__name__}: {error}",
                   *(f"    {note}" for note in getattr(error, "__notes__", ()))]
-    if stopped > MOST_ERRORS:
-        parts.append(f"  and {stopped - MOST_ERRORS:,} more")
-    parts += [f"  {row}" for row in told(launch)]
+    if stopped > MAX_ERRORS:
+        parts.append(f"  and {stopped - MAX_ERRORS:,} more")
+    parts += [f"  {row}" for row in hazard_lines(launch)]
     if launch.trace is not None and launch.trace.sites:
         lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
         parts += ["", *_table(lines)]
@@ -189,25 +189,25 @@ def report(launch: Launched) -> str:
     return "\n".join(parts)
 
 
-MOST_ERRORS = 4  # that are told whole
-MOST_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
+MAX_ERRORS = 4  # that are told whole
+MAX_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
 
 
-def told(launch: Launched) -> list[str]:
+def hazard_lines(launch: Launched) -> list[str]:
     """What is suspicious in a launch, in rows: each pair of lines once, with how often it was met.
 
     Code that was compiled without its lines has a pair for every two instructions. Where there are
     too many, warnings come last, and the rows end with a count of those that are not told.
     """
     findings = launch.findings
-    more = len(findings) - MOST_FINDINGS
+    more = len(findings) - MAX_FINDINGS
     if more > 0:
         findings.sort(key=lambda finding: finding.kind == "warning")
-    rows = [row for finding in findings[:MOST_FINDINGS] for row in _told(finding, launch)]
+    rows = [row for finding in findings[:MAX_FINDINGS] for row in _finding_lines(finding, launch)]
     return [*rows, f"and {more:,} more, between other lines"] if more > 0 else rows
 
 
-def _told(finding: Finding, launch: Launched) -> list[str]:
+def _finding_lines(finding: Finding, launch: Launched) -> list[str]:
     """A finding with its lines of the source, the calls they stand in, and what to do."""
     rows = [str(finding)]
     sides = [finding.example.first]

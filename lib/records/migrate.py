@@ -38,9 +38,9 @@ def migrated(document: dict[str, Any]) -> AnyRecord:
     if document.get("digest") != store.digest(document):
         raise store.RecordError("it was edited since it was written: its digest is not that of its "
                                 "figures")
-    kept = _without(document) | {"schema": SCHEMA}
-    del kept["digest"]
-    made: AnyRecord = convert(kept, type_of(str(document.get("kernel"))))
+    document_now = _without(document) | {"schema": SCHEMA}
+    del document_now["digest"]
+    made: AnyRecord = convert(document_now, type_of(str(document.get("kernel"))))
     return made
 
 

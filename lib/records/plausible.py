@@ -7,7 +7,7 @@ the record, and compared:
 - TFLOP/s from seconds and shape, and none above the data sheet's peak; a ratio from both times;
 - seconds and spread from the series, samples from their number; no series and no shape twice;
 - the rival's time from that of its default and its best, those of turns of other lengths, alone and
-  of a rule's trials from the row's: near each other;
+  of a rule's trials from the row's: near each other; copies that come first in less than all;
 - clock, cycles and seconds of the same launches: each from the other two, and FLOP per cycle and
   SM below what the pipe does; joules and seconds of a sustained run: a power between the idle GPU's
   and the board's cap;
@@ -73,7 +73,7 @@ EXACT = 1e-9
 APART = 2.0
 # What a clock may be of the data sheet's: by ncu's cycles it was up to 1.02. Of no GPU is it more
 # than so many MHz.
-OVER, MOST_MHZ = 1.05, 4000.0
+OVER, MAX_MHZ = 1.05, 4000.0
 # Cycles are the median of several series', seconds another median: so far they may be from clock
 # times seconds. Where there is the series of both, they are compared exactly.
 MEDIANS = 0.03
@@ -263,6 +263,9 @@ def _near(where: str, row: AnyRow) -> Iterator[str]:
             what = type(one).__name__.lower()
             pairs += [(f"seconds and {what}", row.seconds, one.seconds),
                       (f"cublas_seconds and {what}", row.cublas_seconds, one.cublas_seconds)]
+        if row.packing and row.packing.seconds >= row.seconds:
+            yield (f"{where}: packing takes {row.packing.seconds:g} s, and all of the product "
+                   f"{row.seconds:g}")
         if row.sustained:
             pairs += [("seconds and sustained", row.seconds, row.sustained.own.seconds),
                       ("cublas_seconds and sustained", row.cublas_seconds,
@@ -326,10 +329,10 @@ def _clock(
     sheet: gpus.Gpu | None,
 ) -> Iterator[str]:
     """A clock is below the data sheet's, and says the same in each of its figures."""
-    most = OVER * sheet.clock_hz / 1e6 if sheet else MOST_MHZ
+    limit = OVER * sheet.clock_hz / 1e6 if sheet else MAX_MHZ
     for mhz in (clock.mhz, *clock.series_mhz):
-        if mhz > most:
-            yield f"{where} of {mhz:,.0f} MHz, where {most:,.0f} are the most"
+        if mhz > limit:
+            yield f"{where} of {mhz:,.0f} MHz, where {limit:,.0f} are the most"
     median = statistics.median(clock.series_mhz)
     if not math.isclose(clock.mhz, median, rel_tol=EXACT):
         yield f"{where} is {clock.mhz:g} MHz, and its series' median is {median:g}"
@@ -352,10 +355,10 @@ def _pipe(
 ) -> Iterator[str]:
     """No SM does more in a cycle than its pipe: of a clock that is too low for its speed."""
     done = flops_per_s / (clock.mhz * 1e6 * sms)
-    most = sheet.flops_per_cycle(dtype)
-    if done > most * (1 + clock.error + TOGETHER):
+    limit = sheet.flops_per_cycle(dtype)
+    if done > limit * (1 + clock.error + TOGETHER):
         yield (f"{where}{flops_per_s / 1e12:.4g} TFLOP/s at {clock.mhz:,.0f} MHz are {done:,.0f} "
-               f"FLOP per cycle and SM, and the {sheet.key}'s pipe does {most:,}")
+               f"FLOP per cycle and SM, and the {sheet.key}'s pipe does {limit:,}")
 
 
 def _fused(row: FusedRow, record: EpiloguesRecord, sheet: gpus.Gpu | None) -> Iterator[str]:
@@ -425,12 +428,12 @@ def _of_catalogue(
     """Rows are of their variant's types, and of its code or of that of its candidates."""
     kernel = KERNELS.get(stem)
     known = {variant.name: variant for variant in kernel.measured} if kernel else {}
-    for name, kept in variants.items():
+    for name, stored in variants.items():
         if kernel is None or name not in known:
             continue
         variant = known[name]
         types = (variant.dtype, variant.out, variant.b_layout)
-        for code in kept.codes.values():
+        for code in stored.codes.values():
             for row in code.bench:
                 where = f"{name}, {_shape(row.shape)}"
                 if row.types != types:
@@ -567,7 +570,7 @@ def _roofs(roofs: Roofs, sms: int, sheet: gpus.Gpu | None) -> Iterator[str]:
     peaks = {"copy": sheet.dram_bytes_per_s, "ffma": sheet.fp32_flops,
              "mma_k8": sheet.tensor_fp16_flops, "mma_k16": sheet.tensor_fp16_flops}
     for name, roof in roofs.named().items():
-        most = peaks.get(name)
-        if most and roof.value > most:
+        limit = peaks.get(name)
+        if limit and roof.value > limit:
             yield (f"roof {name} is {roof.value:g} {roof.unit}, above the {sheet.key}'s "
-                   f"{most:g}")
+                   f"{limit:g}")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 WRITTEN = "2026-11-21"
 # Those of later versions, and when they were written.
-LATER = dict.fromkeys(("07_double_buffer", "20_persistent", "21_clusters"), "2026-11-24")
+LATER = dict.fromkeys(("07_double_buffer", "08_warp_tile", "14_ldmatrix", "17_wgmma",
+                       "20_persistent", "21_clusters"), "2026-11-24")
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,32 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
             "07_double_buffer/neither"),
         "both": Prediction(
             -0.07, "the same change lost as much in 08's kernel", "07_double_buffer/staged"),
+        "unpromised": Prediction(
+            0.08, "256 FMAs behind the last load, not 12", "07_double_buffer/both"),
+        "staged_unpromised": Prediction(
+            0.03, "141 FMAs behind the last load, not 56", "07_double_buffer/staged"),
+    },
+    # These, and those of 14 and 17, from the order of the machine code, before they were timed.
+    "08_warp_tile": {
+        "unpromised": Prediction(
+            0.09, "256 FMAs behind the last load, not 12", "08_warp_tile/warp_64x32"),
+        "one_buffer_unpromised": Prediction(
+            0.01, "157 FMAs behind the last load, not 147", "08_warp_tile/one_buffer"),
     },
     "09_fp32_limit": {
         "wide": Prediction(0.02, "fewer bytes from the L2 and fewer wavefronts"),
         "turning": Prediction(0.03, "fewer conflicts of register banks"),
         "spread": Prediction(0.03, "the memory queue no longer fills up at once"),
         "large": Prediction(0.031, "the last wave's idle SMs work too"),
+    },
+    "14_ldmatrix": {
+        "wmma_load_late": Prediction(
+            -0.05, "the last load waits for another", "14_ldmatrix/wmma_loads_first"),
+        "k16_load_late": Prediction(
+            -0.08, "the same, and fragments are loaded later", "14_ldmatrix/k16_loads_first"),
+        "k16_loads_first": Prediction(
+            -0.02, "the same order of loads; C is stored in pairs, not whole sectors",
+            "14_ldmatrix/wmma_loads_first"),
     },
     "15_turing_limit": {
         "padded": Prediction(0.0, "14's tile, 14's wavefronts, 14's blocks an SM"),
@@ -78,6 +99,13 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
         ),
     },
     # For an H100 at n = 4,096, from the records of the one kernel that 20 and 21 were before.
+    "17_wgmma": {
+        "two_ahead": Prediction(-0.01, "a tile less ahead, where two arrive in time",
+                                "17_wgmma/wide"),
+        "in_flight": Prediction(
+            0.02, "the tensor cores have work while a step's barrier is waited for",
+            "17_wgmma/two_ahead"),
+    },
     "20_persistent": {
         "persistent": Prediction(
             -0.05, "the producer runs ahead, but nothing else hides a tile's end, and fewer blocks "

@@ -79,12 +79,12 @@ class Recorded:
         NotYet
             If nothing was, or, of a `fresh` record, nothing of today's source.
         """
-        kept = self.record.variants.get(self._name(name))
-        if kept is None:
+        stored = self.record.variants.get(self._name(name))
+        if stored is None:
             raise NotYet(self.nothing(name, "nothing"))
         if self.fresh:
             self.check_current(name)
-        return kept
+        return stored
 
     def check_current(self, name: str | None = None) -> None:
         """Check that what was recorded of a variant is of today's source and launch.
@@ -94,8 +94,8 @@ class Recorded:
         NotYet
             If it isn't.
         """
-        kept = self.record.variants.get(self._name(name))
-        if kept is None or store.changed(self.kernel, self._name(name), kept):
+        stored = self.record.variants.get(self._name(name))
+        if stored is None or store.changed(self.kernel, self._name(name), stored):
             raise NotYet(self.nothing(name, "nothing of today's source"))
 
     def code(self, name: str | None = None, ptx_arch: str | None = None) -> Variant | MachineCode:
@@ -106,12 +106,12 @@ class Recorded:
         NotRecorded
             If nothing was.
         """
-        kept = self.variant(name)
+        stored = self.variant(name)
         if not ptx_arch:
-            return kept
-        if ptx_arch not in kept.ptx:
+            return stored
+        if ptx_arch not in stored.ptx:
             raise self.nothing(name, f"no code of {ptx_arch}")
-        return kept.ptx[ptx_arch]
+        return stored.ptx[ptx_arch]
 
     def bench(self, size: int, variant: str | None = None, ptx_arch: str | None = None) -> Row:
         """The recorded benchmark at one size.
@@ -245,8 +245,8 @@ class RecordedRival:
         NotRecorded
             If there are none.
         """
-        kept = self.variant(problem)
-        found = counted(kept.best_counters if best else kept.counters, size)
+        stored = self.variant(problem)
+        found = counted(stored.best_counters if best else stored.counters, size)
         if found is None:
             what = "counters of its best" if best else "counters"
             raise self._nothing(f"no {what} for {problem} at {size:,}")

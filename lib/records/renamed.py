@@ -64,18 +64,18 @@ def rename(old: str, new: str, root: Path | None = None) -> list[Path]:
 
 def _renamed(record: KernelRecord, kernel: Kernel) -> KernelRecord:
     """The record with the stem and the variants' names that its code has today."""
-    names = {name: _today(record.kernel, name, kept, kernel)
-             for name, kept in record.variants.items()}
+    names = {name: _today(record.kernel, name, stored, kernel)
+             for name, stored in record.variants.items()}
     if len(set(names.values())) < len(names):
         raise ValueError(f"two variants of {record.kernel} are one of {kernel.stem} today")
     order = [one.name for one in kernel.measured]
-    variants = {names[name]: paired(kept, names) for name, kept in record.variants.items()}
+    variants = {names[name]: paired(stored, names) for name, stored in record.variants.items()}
     return structs.replace(
         record, kernel=kernel.stem,
         variants={name: variants[name] for name in sorted(variants, key=order.index)})
 
 
-def _today(stem: str, name: str, kept: Variant, kernel: Kernel) -> str:
+def _today(stem: str, name: str, stored: Variant, kernel: Kernel) -> str:
     """What the recorded code of a variant is called today.
 
     Raises
@@ -83,19 +83,19 @@ def _today(stem: str, name: str, kept: Variant, kernel: Kernel) -> str:
     ValueError
         If it is no longer there.
     """
-    same = [one.name for one in kernel.measured if not store.changed(kernel, one.name, kept)]
+    same = [one.name for one in kernel.measured if not store.changed(kernel, one.name, stored)]
     if not same:
         raise ValueError(
-            f"{stem}/{name} was measured with code {kept.hash}, which no variant of {kernel.stem} "
-            f"has today: record it again, python -m lib record {kernel.stem}")
+            f"{stem}/{name} was measured with code {stored.hash}, which no variant of "
+            f"{kernel.stem} has today: record it again, python -m lib record {kernel.stem}")
     return name if name in same else same[0]
 
 
-def paired(kept: Variant, today: Mapping[str, str]) -> Variant:
+def paired(stored: Variant, today: Mapping[str, str]) -> Variant:
     """Return a variant whose rows name those beside which they were measured as they are today."""
     bench = [
         structs.replace(row, pair=structs.replace(
             row.pair, variant=today.get(row.pair.variant, row.pair.variant))) if row.pair else row
-        for row in kept.bench
+        for row in stored.bench
     ]
-    return structs.replace(kept, bench=bench)
+    return structs.replace(stored, bench=bench)

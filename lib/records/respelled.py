@@ -118,27 +118,27 @@ def _renamed(
     today = {old: names.get(old, old) for old in record.variants if names.get(old, old)}
     if len(set(today.values())) < len(today):
         raise ValueError(f"two variants of {kernel.stem} would have the same name")
-    kept = {
+    stored = {
         new: _of_today(kernel, kernel.variant(new), paired(record.variants[old], today), before)
         for old, new in today.items()
     }
     order = [one.name for one in kernel.measured]
     return structs.replace(
-        record, variants={name: kept[name] for name in sorted(kept, key=order.index)})
+        record, variants={name: stored[name] for name in sorted(stored, key=order.index)})
 
 
-def _of_today(kernel: Kernel, variant: KernelVariant, kept: Variant, before: Path) -> Variant:
+def _of_today(kernel: Kernel, variant: KernelVariant, stored: Variant, before: Path) -> Variant:
     """What was recorded, with today's fingerprints if its code is today's, otherwise as it is."""
     then = before / kernel.file(variant).relative_to(CUDA)
     if not then.is_file():  # a step whose code was its kernel's then
         then = before / kernel.source.name
-    if not store.changed(kernel, variant.name, kept):
-        return kept
-    rows = [row for code in kept.codes.values() for row in code.bench]
+    if not store.changed(kernel, variant.name, stored):
+        return stored
+    rows = [row for code in stored.codes.values() for row in code.bench]
     expressions = {row.instantiation for row in rows}
-    if not any(fingerprint(then, one) == kept.hash for one in expressions):
-        return kept  # of other code than what lies there
-    archs = [(kept.arch, None), *((kept.arch, older) for older in kept.ptx)]
+    if not any(fingerprint(then, one) == stored.hash for one in expressions):
+        return stored  # of other code than what lies there
+    archs = [(stored.arch, None), *((stored.arch, older) for older in stored.ptx)]
     launched = [variant, *map(kernel.variant, variant.candidates)]
     today = [kernel.expression(form) for one in launched for form in forms(one)]
     same: dict[str, str] = {}
@@ -147,20 +147,20 @@ def _of_today(kernel: Kernel, variant: KernelVariant, kept: Variant, before: Pat
             if all(_ptx(then, old, *arch) == _ptx(kernel.file(variant), new, *arch)
                    for arch in archs):
                 same[old] = new
-    times: Timeline | None = kept.timeline
+    times: Timeline | None = stored.timeline
     if len(same) < len(expressions):
-        return kept
+        return stored
     if times:
-        marked = next(one for one in expressions if fingerprint(then, one) == kept.hash)
+        marked = next(one for one in expressions if fingerprint(then, one) == stored.hash)
         if (fingerprint(then, marked, marks=True) != times.hash
-                or _ptx(then, marked, kept.arch, None, "-DTIMELINE")
-                != _ptx(kernel.file(variant), same[marked], kept.arch, None, "-DTIMELINE")):
-            return kept
+                or _ptx(then, marked, stored.arch, None, "-DTIMELINE")
+                != _ptx(kernel.file(variant), same[marked], stored.arch, None, "-DTIMELINE")):
+            return stored
         times = structs.replace(times, hash=kernel.hash(variant, marks=True))
     return structs.replace(
-        _instantiated(kept, same), hash=kernel.hash(variant), timeline=times,
+        _instantiated(stored, same), hash=kernel.hash(variant), timeline=times,
         launch=store.launch_hash(kernel, variant),
-        ptx={arch: _instantiated(code, same) for arch, code in kept.ptx.items()})
+        ptx={arch: _instantiated(code, same) for arch, code in stored.ptx.items()})
 
 
 def _instantiated(code: Code, same: Mapping[str, str]) -> Code:

@@ -68,10 +68,10 @@ def current(record: Sanitizer | None, name: str, source: str) -> Checked | None:
 
 def summary(verdicts: Mapping[Tool, Verdict]) -> str:
     """What the tools say of one variant, in a few words: ``"racecheck"``, ``"nothing"``."""
-    told = []
+    words = []
     for tool, verdict in verdicts.items():
         if verdict.said == "errors":
-            told.append(tool if verdict.errors else f"{tool} (warning)")
+            words.append(tool if verdict.errors else f"{tool} (warning)")
         elif verdict.said != "clean":
-            told.append(f"{tool} {verdict.said}")
-    return ", ".join(told) or "nothing"
+            words.append(f"{tool} {verdict.said}")
+    return ", ".join(words) or "nothing"

@@ -310,6 +310,15 @@ class Trials(Part, kw_only=True, frozen=True):
     cublas_clock: Clock | None = None
 
 
+class Packing(Part, kw_only=True, frozen=True):
+    """The copies of A and B that a product needs first, timed without it: back to back, so that
+    each launch may begin while the one before it ends.
+    """
+
+    seconds: Seconds
+    spread: Amount
+
+
 class Benchmark(Problem, kw_only=True, frozen=True):
     """A kernel and the best of cuBLAS in turns: what ``python -m lib bench`` measures.
 
@@ -341,6 +350,7 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     turns: list[Turn] = []
     other_inputs: list[OtherInputs] = []
     trials: Trials | None = None
+    packing: Packing | None = None
     energy: Energy | None = None
     sustained: Sustained | None = None
     clock: Clock | None = None
@@ -560,9 +570,10 @@ class Traffic(Part, kw_only=True, frozen=True):
     kernels: list[Symbol]
 
 
-# Who computes a product with an epilogue: one kernel of ours, the epilogue behind our product, our
-# product alone; and of others those that do all of it, and their product alone.
-Whose = Literal["fused", "apart", "product", "rival", "rival's product"]
+# Who computes a product with an epilogue: one kernel of ours, the same with the unit's tanh, the
+# epilogue behind our product, our product alone; and of others those that do all of it, and their
+# product alone.
+Whose = Literal["fused", "unit", "apart", "product", "rival", "rival's product"]
 
 
 class FusedSide(Side, kw_only=True, frozen=True):

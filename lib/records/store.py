@@ -234,8 +234,8 @@ def _refuse_place(record: Record, file: Path) -> None:
 
 def digest(document: Mapping[str, Any]) -> str:
     """What is noticed of a figure edited by hand: a SHA-256 over all of a record but itself."""
-    kept = {key: value for key, value in document.items() if key != "digest"}
-    return hashlib.sha256(json.encode(kept, order="sorted")).hexdigest()[:32]
+    stored = {key: value for key, value in document.items() if key != "digest"}
+    return hashlib.sha256(json.encode(stored, order="sorted")).hexdigest()[:32]
 
 
 def sealed(record: R) -> R:
@@ -316,16 +316,16 @@ def stale(record: KernelRecord, variant: str) -> bool:
     return kernel is not None and changed(kernel, variant, record.variants[variant])
 
 
-def changed(kernel: Kernel, variant: str, kept: Variant | QuickVariant) -> bool:
+def changed(kernel: Kernel, variant: str, stored: Variant | QuickVariant) -> bool:
     """Whether what was recorded of a variant is of other source or another launch than today's."""
     names = {v.name: v for v in kernel.measured}
     if variant not in names:
         return True
-    times = kept.timeline if isinstance(kept, Variant) else None
+    times = stored.timeline if isinstance(stored, Variant) else None
     return (
-        kernel.hash(names[variant]) != kept.hash
+        kernel.hash(names[variant]) != stored.hash
         or times is not None and kernel.hash(names[variant], marks=True) != times.hash
-        or launch_hash(kernel, names[variant]) != kept.launch
+        or launch_hash(kernel, names[variant]) != stored.launch
     )
 
 
@@ -338,6 +338,10 @@ def old_epilogues(record: EpiloguesRecord) -> Iterator[str]:
             if side.hash and (file is None or
                               fingerprint(file, side.instantiation) != side.hash):
                 yield side.variant
+
+
+# What a grid's attributes were called when the first records were hashed.
+_GRID_WORDS = {"blocks_per_sm": "resident", "cluster_n": "beside", "stream_k_share": "wave_share"}
 
 
 def launch_hash(kernel: Kernel, variant: KernelVariant) -> str:
@@ -360,8 +364,11 @@ def _launched(one: KernelVariant) -> str:
         by_lanes = {"STAGED": 0} if one.maps.lanes_store else None
         maps = f"TensorMaps(boxes={one.maps.boxes}, lanes_store={by_lanes})"
     # Until November 2026 there were more of these clusters than ran at once.
-    held = ", at once" if one.grid.resident and one.grid.size > 2 else ""
-    return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {one.grid}, "
+    held = ", at once" if one.grid.blocks_per_sm and one.grid.size > 2 else ""
+    grid = str(one.grid)
+    for now, then in _GRID_WORDS.items():
+        grid = grid.replace(f"{now}=", f"{then}=")
+    return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {grid}, "
             f"{maps}{held})")
 
 
@@ -408,8 +415,8 @@ def all_rows(root: Path | None = None) -> list[Row]:
 
     A reader's quick record counts for the versions of which its GPU has no whole one.
     """
-    kept = list(every(root))
-    whole = {(record.kernel, record.gpu.key) for record in kept}
+    stored = list(every(root))
+    whole = {(record.kernel, record.gpu.key) for record in stored}
     return [
         Row(
             kernel.stem, name, record.gpu.key, code.arch, ptx_arch, bench.dtype,
@@ -417,7 +424,7 @@ def all_rows(root: Path | None = None) -> list[Row]:
             bench.spread, bench.tflops, bench.cublas_tflops, bench.ratio, rival(bench),
             record.date, changed(kernel, name, variant),
         )
-        for record in kept
+        for record in stored
         for kernel, variants in _versions(record)
         if not isinstance(record, QuickRecord) or (kernel.stem, record.gpu.key) not in whole
         for name, variant in variants.items()

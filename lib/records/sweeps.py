@@ -37,7 +37,7 @@ class Tile:
 
     block: tuple[int, int, int]
     warp: tuple[int, int]
-    most: int
+    max_blocks: int
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ def source(form: str) -> str:
 
 def variant(tile: Tile, form: str) -> Variant:
     """A form of a tile, as an instantiation of 08's template."""
-    return warp_tile(form, "", block=tile.block, warp=tile.warp, blocks=tile.most,
+    return warp_tile(form, "", block=tile.block, warp=tile.warp, blocks=tile.max_blocks,
                              buffers=_BUFFERS[form])
 
 

@@ -116,9 +116,9 @@ def _filled(cluster: int, device: int) -> int:
     """`filled` of the current device, whose number it is kept by."""
     cp = cupy()
     probe = cp.RawModule(code='extern "C" __global__ void probe() {}').get_function("probe")
-    most = shared_limit()
-    probe.max_dynamic_shared_size_bytes = most
-    return cluster * clusters_at_once(probe.kernel.ptr, cluster, most)
+    limit = shared_limit()
+    probe.max_dynamic_shared_size_bytes = limit
+    return cluster * clusters_at_once(probe.kernel.ptr, cluster, limit)
 
 
 def shared_limit() -> int:
@@ -175,7 +175,7 @@ class Loaded:
 
     def __call__(self, launch: Launch, args: Sequence[Any]) -> None:
         """Launch on the current stream; arrays are CuPy's, scalars NumPy's."""
-        if launch.early:
+        if launch.programmatic_launch:
             self.ready(launch, args)(cupy().cuda.get_current_stream().ptr)
             return
         if launch.shared_bytes > self._shared_bytes:
@@ -192,8 +192,8 @@ class Loaded:
         """Opt in to more dynamic shared memory than a kernel gets unasked."""
         from cupy_backends.cuda.api import driver
 
-        most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        driver.funcSetAttribute(self._function.ptr, most, shared_bytes)
+        limit = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver.funcSetAttribute(self._function.ptr, limit, shared_bytes)
         self._shared_bytes = shared_bytes
 
     def set_symbol(self, symbol: str, value: Any) -> None:

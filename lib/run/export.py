@@ -119,13 +119,13 @@ def made(
     launches = "\n".join(
         line for number, step in enumerate(prepared.steps(0))
         for line in _launch(kernel, step, names, number))
-    packs = [plan.variant.pack] if plan.packing and plan.variant.pack else []
+    packings = [plan.variant.packing] if plan.packing and plan.variant.packing else []
     instantiation = kernel.expression(plan.variant)
     arch = kernel.oldest(plan.variant)
     words = {
         "command": command, "sms": PERSISTENT_SMS, "kernel": instantiation,
         "meaning": plan.variant.meaning, "why": _why(plan),
-        "target": flag(arch), "device": flattened(kernel, plan.variant, *packs),
+        "target": flag(arch), "device": flattened(kernel, plan.variant, *packings),
         "T": CUDA_TYPES[problem.dtype], "TC": CUDA_TYPES[problem.out],
         "M": problem.M, "N": problem.N,
         "K": problem.K, "alpha": repr(float(problem.alpha)), "beta": repr(float(problem.beta)),
@@ -236,7 +236,7 @@ def _launch(kernel: Kernel, step: Step, names: Mapping[int, str], number: int) -
     grid, block = (", ".join(map(str, sizes)) for sizes in (launch.grid, launch.block))
     yield f"    launch({kernel.expression(step.variant)},"
     yield (f"           dim3({grid}), dim3({block}), {launch.shared_bytes}, "
-           f"{str(launch.early).lower()}, stream,")
+           f"{str(launch.programmatic_launch).lower()}, stream,")
     yield f"           {', '.join(arguments)});"
 
 

@@ -17,7 +17,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.problem import Verdict, numpy_dtype
 from lib.run import device
 from lib.run.placed import Mapped, Placed
-from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE, check_beside
+from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE, check_extras
 from lib.run.runner import choose_backend, emulate
 from lib.run.tensor_maps import encode
 
@@ -67,7 +67,7 @@ def check_given(problem: FusedProblem, given: Given) -> None:
             raise ValueError(f"{one.name} holds {array.dtype}; it must be {dtype}")
         if not array.flags.c_contiguous:
             raise ValueError(f"{one.name} is not tight: pass a contiguous array")
-    check_beside(problem, problem.epilogue, given)
+    check_extras(problem, problem.epilogue, given)
 
 
 def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[Any, ...]:
@@ -88,7 +88,7 @@ def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[An
     of_c = (maps["C"],) if variant.maps.lanes_store else ()
     return (
         *map(np.int32, (problem.M, problem.N, problem.K)), np.float32(problem.alpha), maps["A"],
-        maps["B"], np.float32(problem.beta), given.C, *of_c, *_beside(given),
+        maps["B"], np.float32(problem.beta), given.C, *of_c, *_extra_arguments(given),
     )
 
 
@@ -96,13 +96,13 @@ def apart_arguments(
     problem: FusedProblem, product: Any, given: Given, variant: Variant
 ) -> tuple[Any, ...]:
     """The arguments of `apart`, for an (M, N) product in FP32: A·B, or what stands for it."""
-    bias, residual, amax = _beside(given)
+    bias, residual, amax = _extra_arguments(given)
     groups = problem.columns // variant.schedule.vec
     return (*map(np.int32, (problem.M, problem.N, groups)), np.float32(problem.alpha), product,
             bias, np.float32(problem.beta), given.C, residual, amax)
 
 
-def _beside(given: Given) -> tuple[Any, ...]:
+def _extra_arguments(given: Given) -> tuple[Any, ...]:
     """Bias, residual and amax; for what there isn't an address that is never read."""
     return tuple(given.C if one is None else one
                  for one in (given.bias, given.residual, given.amax))

@@ -175,13 +175,13 @@ def _made(
     typed = (kinds[name].dtype.name for name in ("C", "bias", "residual") if name in kinds)
     out = out or next(typed, A.dtype.name)
     if M == 0 or N == 0:
-        _check_beside(kinds, asked, (M, N // asked.fold), N, out)
+        _check_extras(kinds, asked, (M, N // asked.fold), N, out)
         return Plan((M, N // asked.fold), out, None, (0,) * len(_NAMES), None, "nothing to compute")
     by_columns = B.f_contiguous and not B.c_contiguous
     problem = FusedProblem(M, N, K, beta=float(adds), dtype=A.dtype.name, out=out,
                            b_layout="column" if by_columns else "row", epilogue=asked)
     of_c = (M, problem.columns)
-    _check_beside(kinds, asked, of_c, N, out)
+    _check_extras(kinds, asked, of_c, N, out)
     if refused := device.why_not(EPILOGUE, EPILOGUE.variants[0]):
         raise device.NoGpu(refused)
     laid = Given(
@@ -209,7 +209,7 @@ def _made(
                 found.reason)
 
 
-def _check_beside(
+def _check_extras(
     kinds: dict[str, Placed], asked: Epilogue, of_c: tuple[int, int], N: int, out: str
 ) -> None:
     """Refuse a C, bias, residual or amax of another shape or type, or with gaps."""

@@ -79,7 +79,7 @@ class Ready:
         self._attribute.value[0] = 1
         self._configuration = _Configuration(
             launch.grid, launch.block, launch.shared_bytes, None,
-            ctypes.addressof(self._attribute), int(launch.early),
+            ctypes.addressof(self._attribute), int(launch.programmatic_launch),
         )
         self._reference = ctypes.byref(self._configuration)
         self._enqueue = _driver().cuLaunchKernelEx

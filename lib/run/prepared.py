@@ -91,10 +91,10 @@ def lay_out(
     return Prepared(
         plan,
         [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one),
-          *beside(problem, chosen, one), *extra) for one in sets],
-        [[_packing(chosen.pack, launch, operand, one["AB".index(operand.name)], room, behind)
+          *extra_arguments(problem, chosen, one), *extra) for one in sets],
+        [[_packing(chosen.packing, launch, operand, one["AB".index(operand.name)], room, behind)
           for behind, ((operand, room), launch) in enumerate(packing)]
-         if chosen.pack else [] for one in sets],
+         if chosen.packing else [] for one in sets],
     )
 
 
@@ -235,7 +235,7 @@ def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
     return (*steps, *map(_reach, of_each))
 
 
-def beside(problem: Problem, variant: Variant, given: Sequence[Any]) -> tuple[Any, ...]:
+def extra_arguments(problem: Problem, variant: Variant, given: Sequence[Any]) -> tuple[Any, ...]:
     """Bias, residual and amax of a kernel with an epilogue; for what it lacks an address that is
     never read.
 
@@ -247,11 +247,11 @@ def beside(problem: Problem, variant: Variant, given: Sequence[Any]) -> tuple[An
     if variant.epilogue is None:
         return ()
     operands = Given(*given)
-    check_beside(problem, variant.epilogue, operands)
+    check_extras(problem, variant.epilogue, operands)
     return tuple(operands.C if one is None else one for one in operands[3:])
 
 
-def check_beside(problem: Problem, epilogue: Epilogue, given: Given) -> None:
+def check_extras(problem: Problem, epilogue: Epilogue, given: Given) -> None:
     """Refuse a bias, residual or amax that is not the problem's.
 
     Raises

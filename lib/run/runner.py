@@ -186,9 +186,9 @@ def run(
         *packing, main = prepared.steps(0)
         hazards = []
         for step in packing:
-            packs = compile_kernel(kernel, step.variant, target,
+            packings = compile_kernel(kernel, step.variant, target,
                                    source=_of_its_file(kernel, chosen.variant, step, source))
-            hazards += emulate(packs, step.launch, step.arguments, trace=False,
+            hazards += emulate(packings, step.launch, step.arguments, trace=False,
                                **(options | {"watch": None})).hazards
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
         launched.hazards[:0] = hazards
@@ -268,7 +268,15 @@ class Loaded:
         }
 
     def __call__(self, index: int) -> None:
-        for step in self._prepared.steps(index):
+        self._enqueue(self._prepared.steps(index))
+
+    def copy_operands(self, index: int) -> None:
+        """Enqueue the copies alone that come before the product; of most products there are none.
+        """
+        self._enqueue(self._prepared.packing[index])
+
+    def _enqueue(self, steps: Sequence[Step]) -> None:
+        for step in steps:
             self.modules[self._kernel.expression(step.variant)](step.launch, step.arguments)
 
 

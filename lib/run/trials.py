@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from lib.compiler.cache import is_kept, kept
+from lib.compiler.cache import cached, is_cached
 from lib.compiler.toolkit import toolkit_identity
 from lib.dispatch.choice import Choice
 from lib.kernels.spec import Kernel, Variant
@@ -33,7 +33,7 @@ def depends_on(
 
 def known(parts: tuple[str, ...]) -> bool:
     """Whether the fastest has been found before, in this process or another."""
-    return is_kept(parts)
+    return is_cached(parts)
 
 
 def fastest(
@@ -52,7 +52,7 @@ def fastest(
     def timed() -> bytes:
         return json.dumps({one.name: seconds(one) for one in candidates}).encode()
 
-    found: dict[str, float] = json.loads(kept(parts, timed))
+    found: dict[str, float] = json.loads(cached(parts, timed))
     return min(found, key=found.__getitem__)
 
 

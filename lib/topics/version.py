@@ -61,7 +61,7 @@ def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{label} ({', '.join(names)})" for label, names in labels.items())
 
 
-def rung(kernel: Kernel) -> str:
+def short_name(kernel: Kernel) -> str:
     """The short name of a version on ladders, roofs and timelines."""
     first, _, rest = kernel.title.partition(" ")
     word = first.lower() if first.istitle() and not first.endswith("'s") else first
@@ -116,7 +116,7 @@ class Version:
     def __init__(self, stem: str, live: Live | None = None, fresh: bool = False) -> None:
         self.kernel = kernels.find(stem)
         self.live = live
-        self.kept = Recorded(stem, RECORDED_ON, fresh)
+        self.reader = Recorded(stem, RECORDED_ON, fresh)
 
     def of(self, stem: str) -> Version:
         """Another version, measured by the same means."""
@@ -194,19 +194,19 @@ class Version:
     @property
     def record(self) -> KernelRecord:
         """This version's record."""
-        return self.kept.record
+        return self.reader.record
 
     def recorded(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None
     ) -> RecordedRow:
         """The recorded benchmark at one size (see `Recorded.bench`)."""
-        return self.kept.bench(size, variant, ptx_arch)
+        return self.reader.bench(size, variant, ptx_arch)
 
     def metrics(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None
     ) -> Mapping[str, float]:
         """The recorded hardware counters at one size (see `Recorded.counters`)."""
-        return self.kept.counters(size, variant, ptx_arch)
+        return self.reader.counters(size, variant, ptx_arch)
 
     def measuring(self, variant: Variant) -> Live | None:
         """What measures a variant on the GPU here; None without one, or if it is too old for it."""
@@ -247,8 +247,8 @@ class Version:
                 label = measured_on()
             else:
                 label = records.label(row.page.record) + (
-                    " (stale: the source has changed since)" if row.page.kept.stale else "")
-                if timelines and (older := row.page.kept.timeline(row.variant.name).revision):
+                    " (stale: the source has changed since)" if row.page.reader.stale else "")
+                if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
                     label += f", the timeline at {older}"
             labels.setdefault(label, []).append(row.name)
         return by_kind(labels)
@@ -288,7 +288,7 @@ def _watched(version: Version, variant: Variant) -> tuple[int, int]:
     """The block and the warp whose addresses are kept: those that own a tile of C."""
     last = version._blocks(version.problem, variant) - 1
     warp = min(WATCHED[1], variant.threads // 32 - 1)
-    if variant.grid.resident and variant.grid.least_share:
+    if variant.grid.blocks_per_sm and variant.grid.least_share:
         return last, warp  # where tiles are cut, the last block adds up a tile's parts
     # A cluster may reach past C: its last blocks own nothing.
     owned = math.prod(tiles(version.problem, variant.tile)) - 1

@@ -21,7 +21,7 @@ from book import checks
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
-KEPT = ROOT / "_build" / "looked-at.json"  # digests by page
+STORED = ROOT / "_build" / "looked-at.json"  # digests by page
 EVERY = os.environ.get("EVERY_VIEW") == "1"
 # The first page; one with a panel, an explorer and the most drawings but two; switches, tables.
 SAMPLE = ("index.html", "chapters/05_bank_conflicts.html", "chapters/scoreboard.html")
@@ -47,14 +47,14 @@ def digests(site: Path) -> dict[str, str]:
     return found
 
 
-def chosen(pages: list[str], now: dict[str, str], kept: dict[str, str]) -> list[str]:
+def chosen(pages: list[str], now: dict[str, str], stored: dict[str, str]) -> list[str]:
     """Of all pages the sample and, where anything is known, those that differ."""
     return [path for path in pages
-            if path in SAMPLE or (kept and path in now and kept.get(path) != now[path])]
+            if path in SAMPLE or (stored and path in now and stored.get(path) != now[path])]
 
 
 def _known() -> dict[str, str]:
-    return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
 
 
 PAGES = checks.page_paths()
@@ -81,7 +81,7 @@ def note(item: pytest.Item, report: pytest.TestReport) -> None:
             _passed[path].add(name)
 
 
-def after(now: dict[str, str], kept: dict[str, str], passed: dict[str, set[str]],
+def after(now: dict[str, str], stored: dict[str, str], passed: dict[str, set[str]],
           failed: set[str]) -> dict[str, str]:
     """What is known when a run ends: a page counts as seen when all tests passed on it.
 
@@ -90,12 +90,13 @@ def after(now: dict[str, str], kept: dict[str, str], passed: dict[str, set[str]]
     whole = {path for path, tests in passed.items()
              if path not in failed and tests >= {name for name in TESTS if path in TESTS[name]}}
     if not whole:
-        return kept
-    found = kept if kept else {path: now[path] for path in now if path not in {*passed, *failed}}
+        return stored
+    seen = {*passed, *failed}
+    found = stored if stored else {path: now[path] for path in now if path not in seen}
     return {**found, **{path: now[path] for path in whole & set(now)}}
 
 
 def keep() -> None:
     """Write down which pages were looked at, in the process that did."""
     if _passed or _failed:
-        KEPT.write_text(json.dumps(after(digests(SITE), _known(), _passed, _failed), indent=1))
+        STORED.write_text(json.dumps(after(digests(SITE), _known(), _passed, _failed), indent=1))

@@ -31,7 +31,7 @@ from tests.conftest import NO_BROWSER, find_browser
 FILE = ROOT / "book" / "static" / "page.png"
 PAGE = "index.html"
 SIZE = {"width": 1280, "height": 672}  # as cards of links are cut
-KEPT = "What can be read"
+HEADING = "What can be read"
 # The pieces of text that stand in the window whole, in the order of the document.
 READ = """
 const found = [];
@@ -59,10 +59,10 @@ def said(page: Path) -> list[str]:
     return pieces(str(text) for text in soup.find("article").find_all(string=True))
 
 
-def kept(file: Path = FILE) -> list[str]:
+def heads(file: Path = FILE) -> list[str]:
     """What can be read in a picture."""
     with Image.open(file) as image:
-        return json.loads(image.text[KEPT])
+        return json.loads(image.text[HEADING])
 
 
 def missing(shown: list[str], today: list[str]) -> list[str]:
@@ -99,7 +99,7 @@ def main() -> int:
             browser.quit()
             server.shutdown()
     text = PngInfo()
-    text.add_itxt(KEPT, json.dumps(shown, ensure_ascii=False))
+    text.add_itxt(HEADING, json.dumps(shown, ensure_ascii=False))
     with Image.open(io.BytesIO(pixels)) as image:
         image.save(FILE, pnginfo=text, optimize=True)
     print(f"{FILE.relative_to(ROOT)}: {len(shown)} pieces of text")

@@ -602,6 +602,42 @@ def test_search_shows_the_page_first_that_teaches_a_term(reader):
     assert dict(zip(wanted, found, strict=True)) == wanted
 
 
+# Of each term what the search quotes of the page that it shows first, and the words that it looks
+# for there.
+QUOTED = """
+const [terms, done] = arguments;
+const pages = {};
+(async () => {
+  const found = [];
+  for (const term of terms) {
+    history.replaceState(null, "", "?q=" + encodeURIComponent(term));
+    const parsed = Search._parseQuery(term);
+    const first = Search._performSearch(...parsed).sort((a, b) => a[4] - b[4]).pop();
+    pages[first[0]] ??= await (await fetch(first[0] + ".html")).text();
+    const quoted = Search.makeSearchSummary(pages[first[0]], parsed[1], first[2]);
+    found.push([term, quoted.textContent, [...parsed[1]]]);
+  }
+  done(found);
+})();
+"""
+
+
+def test_search_quotes_the_words_together_for_each_term_of_the_glossary(reader):
+    page = reader("search.html?q=tile", changes=True, fresh=True)
+    WebDriverWait(page, 10, POLL).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"))
+    found = page.execute_async_script(QUOTED, list(taught.pages()))
+    assert len(found) == len(taught.pages())
+    for term, quoted, stems in found:
+        said = quoted.lower()
+        # As words of the text, not inside of others: "lane", not "plane".
+        lacks = [stem for stem in stems if not re.search(rf"\b{re.escape(stem)}", said)]
+        assert term in said or lacks == [], term
+        assert len(quoted) < 400 and "import numpy" not in said and "show the" not in said, quoted
+    together = [term for term, quoted, _ in found if term in quoted.lower()]
+    assert len(together) > 0.95 * len(found)
+
+
 def test_search_takes_a_term_with_a_hyphen_for_one_word(reader):
     def found(words):
         page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True, fresh=True)

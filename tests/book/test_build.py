@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import checks, gemm_book, moved
+from book import checks, gemm_book, redirects
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -150,13 +150,13 @@ def test_pages_that_moved_lead_on_without_scripts(tmp_path):
     """A link for whoever follows it, and a refresh that browsers do by themselves."""
     app = SimpleNamespace(outdir=str(tmp_path), builder=SimpleNamespace(name="html"))
     (tmp_path / "chapters").mkdir()
-    gemm_book.redirect_moved_pages(app, None)
+    gemm_book.redirect_old_pages(app, None)
     assert not list((tmp_path / "chapters").iterdir())
-    for new in moved.MOVED.values():
-        assert (ROOT / "chapters" / f"{new}.ipynb") in moved.notebooks(ROOT)
+    for new in redirects.REDIRECTS.values():
+        assert (ROOT / "chapters" / f"{new}.ipynb") in redirects.notebooks(ROOT)
         (tmp_path / "chapters" / f"{new}.html").write_text("here")
-    gemm_book.redirect_moved_pages(app, None)
-    for old, new in moved.MOVED.items():
+    gemm_book.redirect_old_pages(app, None)
+    for old, new in redirects.REDIRECTS.items():
         page = (tmp_path / "chapters" / f"{old}.html").read_text()
         target = f"{new}.html"
         assert f'content="0; url={target}"' in page and f'<a href="{target}">' in page

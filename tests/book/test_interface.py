@@ -8,7 +8,7 @@ import pytest
 from book import interface
 from lib.paths import ROOT
 
-TOLD = """
+PAGES = """
 warplens's public interface differs from docs/warplens-interface.json:
   {}
 If a user's code would break, look for a way that keeps it: a default, an alias, a new name beside
@@ -20,7 +20,7 @@ which raises what the next release must be at least, and say it in CHANGELOG.md.
 def test_the_interface_is_the_one_that_is_described():
     changes = interface.compare(interface.read()["interface"], interface.describe())
     found = [f"breaks: {one}" for one in changes.breaks] + [f"adds: {one}" for one in changes.adds]
-    assert not found, TOLD.format("\n  ".join(found))
+    assert not found, PAGES.format("\n  ".join(found))
 
 
 def test_the_readme_says_where_the_interface_is_named():

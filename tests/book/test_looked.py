@@ -23,11 +23,11 @@ def test_three_pages_and_the_changed_are_chosen():
 
 
 def test_a_page_is_seen_when_every_test_has_passed_on_it(two_tests):
-    kept, both = {**NOW, CHANGED: "old"}, {"test_print", "test_axe"}
-    assert looked.after(NOW, kept, {CHANGED: both}, set()) == NOW
-    assert looked.after(NOW, kept, {CHANGED: both}, {CHANGED}) == kept
-    assert looked.after(NOW, kept, {CHANGED: {"test_axe"}}, set()) == kept
-    assert looked.after(NOW, kept, {OTHER: {"test_print"}}, set())[CHANGED] == "old"
+    stored, both = {**NOW, CHANGED: "old"}, {"test_print", "test_axe"}
+    assert looked.after(NOW, stored, {CHANGED: both}, set()) == NOW
+    assert looked.after(NOW, stored, {CHANGED: both}, {CHANGED}) == stored
+    assert looked.after(NOW, stored, {CHANGED: {"test_axe"}}, set()) == stored
+    assert looked.after(NOW, stored, {OTHER: {"test_print"}}, set())[CHANGED] == "old"
 
 
 def test_a_first_run_takes_the_pages_it_leaves_out_as_seen(two_tests):

@@ -22,7 +22,7 @@ def normal(*cells, **metadata):
     return notebooks.parse(notebooks.normal_text(text))
 
 
-def kept_outputs(*outputs):
+def left_outputs(*outputs):
     return normal(executed(*outputs)).cells[0].outputs
 
 
@@ -33,11 +33,11 @@ def test_text_outputs_stay():
         shown({"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "table"}),
         new_output("execute_result", data={"text/plain": "42"}, execution_count=7),
     ]
-    kept = kept_outputs(*outputs)
-    assert [output.output_type for output in kept] == [
+    left = left_outputs(*outputs)
+    assert [output.output_type for output in left] == [
         "stream", "display_data", "display_data", "execute_result"]
-    assert kept[1].data["text/markdown"].startswith("| a |")
-    assert kept[3].execution_count == 1
+    assert left[1].data["text/markdown"].startswith("| a |")
+    assert left[3].execution_count == 1
 
 
 @pytest.mark.parametrize("output", [
@@ -51,17 +51,17 @@ def test_text_outputs_stay():
     new_output("stream", name="stderr", text="100%|####| 3/3 [00:01<00:00]\n"),
 ])
 def test_drawings_widgets_and_noise_go(output):
-    assert kept_outputs(output) == []
+    assert left_outputs(output) == []
 
 
 def test_pieces_of_one_stream_are_joined():
     pieces = [new_output("stream", name="stdout", text=text) for text in ("a\n", "b\n")]
-    [output] = kept_outputs(*pieces)
+    [output] = left_outputs(*pieces)
     assert output.text == "a\nb\n"
 
 
 def test_addresses_of_objects_go():
-    [output] = kept_outputs(shown({"text/plain": "<thing at 0x7f5aa5c8a2a0>"}))
+    [output] = left_outputs(shown({"text/plain": "<thing at 0x7f5aa5c8a2a0>"}))
     assert output.data["text/plain"] == "<thing at 0x…>"
 
 

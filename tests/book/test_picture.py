@@ -6,7 +6,7 @@ from tests.book import picture
 
 
 def test_the_picture_says_what_the_page_says_today(site):
-    shown = picture.kept()
+    shown = picture.heads()
     assert len(shown) > 10
     gone = picture.missing(shown, picture.said(site / picture.PAGE))
     assert gone == [], "run `make picture`"

@@ -33,3 +33,14 @@ def test_whole_sentences_of_the_first_paragraph_outside_of_tables(text, said):
 
 def test_a_page_without_text_has_none():
     assert description(page(table="What changed")) == ""
+
+
+@pytest.mark.parametrize("box, said", [("What changed", "A warp loads."), ("Why", "Runs here.")])
+def test_a_page_that_begins_with_where_it_runs_is_described_by_what_changed(box, said):
+    document = page(table="none")
+    row = next(document.findall(nodes.row))
+    row.clear()
+    row += [nodes.entry("", nodes.paragraph("", "", nodes.strong(text=box))),
+            nodes.entry("", nodes.paragraph(text="A warp loads."))]
+    document[0] += nodes.paragraph("", "", nodes.strong(text="Runs here."))
+    assert description(document) == said

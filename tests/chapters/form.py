@@ -34,7 +34,7 @@ REWRITTEN: tuple[str, ...] = (
 EMULATED: tuple[str, ...] = ("27_tcgen05", "28_cta_pairs")
 HELD = (*REWRITTEN, *EMULATED)
 
-MOST_WORDS = 1400
+MAX_WORDS = 1400
 WORDS_TO_KERNEL, PIXELS_TO_KERNEL, WIDTH = 300, 1800, 1440
 # What draws each of them: a verb of the page, or a function of a page without a record.
 DRAWN = {

@@ -9,13 +9,13 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book import checks, moved, notebooks, release
+from book import checks, notebooks, redirects, release
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = moved.notebooks(ROOT)
+CHAPTERS = redirects.notebooks(ROOT)
 KERNELS = [path for path in CHAPTERS if re.match(r"\d\d_", path.stem)]
 # What a compared cell must not do: it differs between releases and machines.
 DRAWS = re.compile(r"\bshow\(|\bexplore\b|\bplt\.|tqdm|\bbench\(")
@@ -34,17 +34,17 @@ def test_the_contents_list_every_page_once():
     assert len(listed) == len(set(listed))
     there = {
         f"chapters/{path.stem}" for path in (ROOT / "chapters").iterdir()
-        if path.suffix in (".ipynb", ".md") and path.stem not in moved.MOVED
+        if path.suffix in (".ipynb", ".md") and path.stem not in redirects.REDIRECTS
     }
     assert set(listed) == there
 
 
-@pytest.mark.parametrize("old", moved.MOVED)
+@pytest.mark.parametrize("old", redirects.REDIRECTS)
 def test_an_old_name_leads_on_by_one_cell_and_is_no_chapter(old):
     path = ROOT / "chapters" / f"{old}.ipynb"
     (cell,) = nbformat.read(path, 4).cells
-    new = moved.MOVED[old]
-    assert path.read_text() == moved.stub(old, release.on_colab()), "run `python -m lib stamp`"
+    new = redirects.REDIRECTS[old]
+    assert path.read_text() == redirects.stub(old, release.on_colab()), "run `python -m lib stamp`"
     assert cell.cell_type == "markdown" and f"[{new}]({new}.ipynb)" in cell.source
     assert f"{release.on_colab()}/{new}.ipynb" in cell.source
     assert ROOT / "chapters" / f"{new}.ipynb" in CHAPTERS

@@ -19,10 +19,10 @@ CHAPTERS = sorted(path.stem for path in (release.ROOT / "chapters").glob("*.ipyn
 
 def dry_run(chapters: Path, content: Path, **env: str) -> dict[str, list[str]]:
     """Of each notebook in a folder, what its cells could not find when they ran from `content`."""
-    kept = {key: value for key, value in os.environ.items() if key not in LEFT_OUT}
+    environment = {key: value for key, value in os.environ.items() if key not in LEFT_OUT}
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("dry_run.py"), chapters, content], check=True,
-        stdout=subprocess.PIPE, env=kept | env | {"PIP_NO_INDEX": "1"})
+        stdout=subprocess.PIPE, env=environment | env | {"PIP_NO_INDEX": "1"})
     return json.loads(done.stdout)
 
 
@@ -50,5 +50,5 @@ def test_a_chapter_finds_its_files_wherever_it_runs(missing, stem):
 def test_a_file_that_is_not_there_is_told(tmp_path, cell, lost):
     notebook = {"cells": [{"cell_type": "code", "source": [cell], "metadata": {}}]}
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
-    [told] = dry_run(tmp_path, tmp_path)["a"]
-    assert f"No such file or directory: '{lost}'" in told
+    [message] = dry_run(tmp_path, tmp_path)["a"]
+    assert f"No such file or directory: '{lost}'" in message

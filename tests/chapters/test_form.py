@@ -16,13 +16,13 @@ pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
 # The chapters that are told in this form. Those of `form.REWRITTEN` are held to more: see
 # `tests/book/test_form.py`, on their built pages. The rest are still in the oldest one.
-TOLD = [stem for stem in CATALOGUE if stem < "10" or stem in form.REWRITTEN]
+IN_FORM = [stem for stem in CATALOGUE if stem < "10" or stem in form.REWRITTEN]
 # Told of what the emulator knows: no GPU of theirs has run them.
 EMULATED = [stem for stem, kernel in in_book().items() if kernel.min_arch == BLACKWELL]
 QUESTIONS = ["What changed", "Why it is", "Which counter shows it", "What limits it now",
              "What comes next"]
 WORDS = range(900, 1801)  # of visible Markdown
-MOST_CODE = 30  # lines of a visible cell
+MAX_CODE = 30  # lines of a visible cell
 MAIN_LINE, BEFORE_CODE = 1400, 300  # words before "Go deeper", and before the kernel's lines
 
 
@@ -55,7 +55,7 @@ def calls(stem):
     return "\n".join(cell.source for cell in code(stem))
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED])
 def test_the_five_answers_come_first(stem):
     first = cells(stem)[0].source
     rows = re.findall(r"^\| \*\*(.+?)\*\* \| .+ \|$", first, re.M)
@@ -65,7 +65,7 @@ def test_the_five_answers_come_first(stem):
     assert "<data value=" in first, "an answer's numbers are filled from records"
 
 
-@pytest.mark.parametrize("stem", TOLD)
+@pytest.mark.parametrize("stem", IN_FORM)
 def test_a_chapter_is_read_in_one_sitting(stem):
     assert sum(map(words, markdown(stem))) in WORDS
 
@@ -91,7 +91,7 @@ def test_only_visible_words_are_counted():
     assert words("<data value=\"tflops('x'):.1f\">5.8</data> TFLOP/s") == 3
 
 
-@pytest.mark.parametrize("stem", TOLD)
+@pytest.mark.parametrize("stem", IN_FORM)
 def test_what_returns_in_every_chapter_is_there_and_the_ladder_is_not(stem):
     for call in ("page.step(", "page.picture(", "page.issue_slots(", "page.check("):
         assert call in calls(stem), f"no {call})"
@@ -99,7 +99,7 @@ def test_what_returns_in_every_chapter_is_there_and_the_ladder_is_not(stem):
         assert elsewhere not in calls(stem), f"{elsewhere}) has a page of its own"
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED, "index", "method"])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "index", "method"])
 def test_prose_is_markdown_and_logic_is_in_the_library(stem):
     for cell in code(stem):
         assert not re.search(r"\bnote\(\s*f?[\"']|\bdef |\bclass |\blambda\b", cell.source), (
@@ -109,14 +109,14 @@ def test_prose_is_markdown_and_logic_is_in_the_library(stem):
             assert "remove-input" not in tags(cell) and "hide-input" not in tags(cell)
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED, "method"])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "method"])
 def test_some_code_is_in_the_open_and_short(stem):
     visible = [cell for cell in code(stem) if not tags(cell) & {"draws", "hide-cell"}]
     assert visible
-    assert all(len(cell.source.splitlines()) <= MOST_CODE for cell in visible)
+    assert all(len(cell.source.splitlines()) <= MAX_CODE for cell in visible)
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED, "method"])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "method"])
 def test_three_exercises_have_solutions_that_run(stem):
     text = "\n".join(markdown(stem))
     assert re.findall(r"^\*\*(\d)\.", text, re.M) == ["1", "2", "3"]
@@ -127,14 +127,14 @@ def test_three_exercises_have_solutions_that_run(stem):
     assert len(solutions) >= 3 and all(cell.outputs for cell in solutions)
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED])
 def test_what_does_not_teach_is_folded_at_the_end(stem):
     last = cells(stem)[-1]
     assert "hide-cell" in tags(last)
     assert last.metadata["mystnb"]["code_prompt_show"].startswith("The whole record")
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED])
 def test_headings_are_findings(stem):
     headings = re.findall(r"^#+ (.+)$", "\n".join(markdown(stem)), re.M)
     categories = {"Memory", "Time", "The code", "The idea", "Is it right?", "Which roof?",
@@ -207,7 +207,7 @@ PRIVATE = re.compile(
     r"as good as the same|contract and not decoration|stand to each other", re.I)
 
 
-@pytest.mark.parametrize("stem", [*TOLD, *EMULATED, "index", "method"])
+@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "index", "method"])
 def test_the_words_are_the_field_s(stem):
     text = "\n".join(markdown(stem))
     assert not PRIVATE.findall(text)

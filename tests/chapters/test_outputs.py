@@ -26,14 +26,15 @@ def differences(session, path, document):
     """What nbval says of the cells of `document` against the compared ones at `path`."""
     committed = list(IPyNbFile.from_parent(session, path=path).collect())
     code = [cell for cell in document.cells if cell.cell_type == "code"]
-    told = []
+    unlike = []
     for wanted, cell in zip(committed, code, strict=True):
         if TAG not in wanted.cell.metadata.get("tags", []):
             continue
-        found, kept = coalesce_streams(cell.outputs), coalesce_streams(wanted.cell.outputs)
-        if not wanted.compare_outputs(found, kept):
-            told.append(f"{wanted.name}:\n{cell.source}\n" + "\n".join(wanted.comparison_traceback))
-    return told
+        found, stored = coalesce_streams(cell.outputs), coalesce_streams(wanted.cell.outputs)
+        if not wanted.compare_outputs(found, stored):
+            unlike.append("\n".join(
+                [f"{wanted.name}:", cell.source, *wanted.comparison_traceback]))
+    return unlike
 
 
 CHAPTERS = [path for path in sorted((ROOT / "chapters").glob("*.ipynb")) if compared(path)]
@@ -42,8 +43,8 @@ CHAPTERS = [path for path in sorted((ROOT / "chapters").glob("*.ipynb")) if comp
 @pytest.mark.parametrize("path", CHAPTERS, ids=[path.stem for path in CHAPTERS])
 def test_outputs_are_those_that_are_committed(path, up_to_date, request):
     done = nbformat.read(executed.place(up_to_date, f"chapters/{path.stem}"), as_version=4)
-    told = differences(request.session, path, done)
-    assert not told, "\n\n".join([*told, f"if it is right: make chapter NAME={path.stem}"])
+    unlike = differences(request.session, path, done)
+    assert not unlike, "\n\n".join([*unlike, f"if it is right: make chapter NAME={path.stem}"])
 
 
 @pytest.mark.parametrize("change", ["text", "gone", "more"])
@@ -59,5 +60,5 @@ def test_a_changed_output_is_told(request, change):
         cell.outputs[0].data[kind] += "1"
     else:
         cell.outputs = [] if change == "gone" else [*cell.outputs, cell.outputs[0]]
-    [told] = differences(request.session, path, document)
-    assert cell.source in told
+    [unlike] = differences(request.session, path, document)
+    assert cell.source in unlike

@@ -74,7 +74,7 @@ class Time(NamedTuple):
     tflops: float = 0.0
 
 
-class Told(Evidence):
+class Fixed(Evidence):
     """Evidence with the numbers of two right kernels, any of which a test may change."""
 
     def __init__(self):
@@ -303,13 +303,13 @@ EXPECTED = {
 
 def test_verdicts_on_two_right_kernels():
     for expected, ids in EXPECTED.items():
-        assert {i: kind(i, Told()) for i in ids.split()} == dict.fromkeys(ids.split(), expected)
+        assert {i: kind(i, Fixed()) for i in ids.split()} == dict.fromkeys(ids.split(), expected)
 
 
 def test_a_claim_has_a_judge_or_is_not_yet_judged():
     judged = {i for ids in EXPECTED.values() for i in ids.split()}
     for claim in claims.CLAIMS:
-        verdict = claims.judged(claim, Told())
+        verdict = claims.judged(claim, Fixed())
         if claim.id in judged:
             assert verdict.evidence and verdict.where and verdict.sentence
         else:
@@ -415,7 +415,7 @@ def test_every_judge_belongs_to_a_claim():
     ],
 )
 def test_a_changed_datum_changes_the_verdict(claim_id, changed, becomes):
-    evidence = Told()
+    evidence = Fixed()
     before = kind(claim_id, evidence)
     changed(evidence)
     assert before != becomes
@@ -439,7 +439,7 @@ def change_vectorized(evidence, **values):
 
 
 def test_w3_and_w4_need_both_of_their_halves():
-    evidence = Told()
+    evidence = Fixed()
     change_naive(evidence, global_load_sectors=64**3 // 64)  # a tenth of the traffic, 4.3 GB
     assert kind("W3", evidence) == CONTRADICTED
     evidence.metrics["01_naive", 2048, WARPS_ACTIVE] = 8.0
@@ -452,7 +452,7 @@ def test_w3_and_w4_need_both_of_their_halves():
 
 
 def test_w58_needs_more_warps_on_both_gpus():
-    evidence = Told()
+    evidence = Fixed()
     evidence.registers |= {"02_shared_tile": 40, "03_strip": 40}
     evidence.change_gpu("T4", registers_per_sm=40 * 1024, warps_per_sm=64)
     assert kind("W58", evidence) == CONTRADICTED
@@ -463,7 +463,7 @@ def test_w58_needs_more_warps_on_both_gpus():
 
 
 def test_dram_traffic_is_compared_where_matrices_exceed_the_l2_as_far():
-    evidence = Told()
+    evidence = Fixed()
     t4, h100 = evidence.gpu("T4"), evidence.gpu("H100")
     for n, expected in ((2048, 8192), (4096, 16384)):
         size = comparable_size(evidence, n)
@@ -477,7 +477,7 @@ def test_dram_traffic_is_compared_where_matrices_exceed_the_l2_as_far():
 
 def test_sentences_carry_the_numbers():
     def sentence(claim_id):
-        return claims.judged(claims.find(claim_id), Told()).sentence
+        return claims.judged(claims.find(claim_id), Fixed()).sentence
 
     assert "42.9 GB" in sentence("W3")
     assert "1,860 GB/s" in sentence("W2") and "4.0 FLOP/byte" in sentence("W2")
@@ -493,7 +493,7 @@ def test_sentences_carry_the_numbers():
 
 
 def test_what_is_missing_is_named():
-    class Bare(Told):
+    class Bare(Fixed):
         def counter(self, gpu, stem, variant, n, metric):
             raise Missing(f"{metric} of {stem}")
 
@@ -547,20 +547,20 @@ def test_a_verdict_needs_evidence():
 
 
 def test_the_table_is_whole():
-    lines = claims.markdown(evidence=Told()).splitlines()
+    lines = claims.markdown(evidence=Fixed()).splitlines()
     assert len(lines) == 2 + len(claims.CLAIMS)
     for line in lines:
         assert len(re.findall(r"(?<!\\)\|", line)) == 4
     judged = [f"**{NOT_YET}**" not in line for line in lines[2:]]
     assert judged == sorted(judged, reverse=True)
-    of_chapter = claims.markdown("01_naive", Told()).splitlines()[2:]
+    of_chapter = claims.markdown("01_naive", Fixed()).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in of_chapter] == [
         claim.id for claim in claims.CLAIMS if claim.chapter == "01_naive"
     ]
 
 
 def test_the_summary_counts_every_claim():
-    counted = [int(number) for number in re.findall(r"\*\*(\d+)\*\*", claims.summary(Told()))]
+    counted = [int(number) for number in re.findall(r"\*\*(\d+)\*\*", claims.summary(Fixed()))]
     assert sum(counted) == len(claims.CLAIMS)
 
 
@@ -629,7 +629,7 @@ def test_evidence_of_the_last_turing_versions():
 
 
 def test_w15_finds_half_of_the_gain_in_whole_sectors():
-    sentence = claims.judged(claims.find("W15"), Told()).sentence
+    sentence = claims.judged(claims.find("W15"), Fixed()).sentence
     assert sentence.startswith("5.33× less from L1 is right")
     assert "2.67× less. The other 2× comes" in sentence and "1.70× at 2,048" in sentence
 

@@ -17,16 +17,16 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from book import moved
+from book import redirects
 from lib.kernels.catalogue import CATALOGUE
 from tests.chapters.form import DRAWN
 from tests.colab.runtime import ROOT, Runtime, commit_tree, first_code, make, output
 
 pytestmark = pytest.mark.colab
-CHAPTERS = [path.stem for path in moved.notebooks(ROOT)]
+CHAPTERS = [path.stem for path in redirects.notebooks(ROOT)]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What Colab runs on: a first cell that changes one of these needs a restart of the kernel.
-KEPT = ("ipywidgets", "numpy", "matplotlib", "ipykernel", "ipython")
+LEFT_ALONE = ("ipywidgets", "numpy", "matplotlib", "ipykernel", "ipython")
 FIRST_KERNEL = "from lib.chapter import Chapter\n\nassert Chapter('01_naive').run().verdict.ok"
 
 
@@ -64,12 +64,12 @@ def test_the_first_kernel_runs_after_the_first_cell(runtime, record_property):
     assert "Installing" in said
     assert ("Change runtime type" in said) == (runtime.name == "cpu")
     after = runtime.versions()
-    assert {name: after[name] for name in KEPT} == {name: before[name] for name in KEPT}
+    assert {name: after[name] for name in LEFT_ALONE} == {name: before[name] for name in LEFT_ALONE}
     assert after["cupy-cuda12x"] == before.get("cupy-cuda12x", after["cupy-cuda12x"])
     assert [name for name in after if name.startswith("cupy")] == ["cupy-cuda12x"]
 
 
-@pytest.mark.parametrize("stem", [*CHAPTERS, *moved.MOVED])
+@pytest.mark.parametrize("stem", [*CHAPTERS, *redirects.REDIRECTS])
 def test_run_all_reaches_the_end(runtime, stem):
     notebook = nbformat.read(ROOT / "chapters" / f"{stem}.ipynb", 4)
     runtime.execute(notebook)

@@ -26,14 +26,14 @@ def launch():
     return ptx.Module(COPY).get_function("k")(1, 32, (np.zeros(32, np.uint32),))
 
 
-@pytest.mark.parametrize("sign, most, told", [
+@pytest.mark.parametrize("sign, limit, message", [
     ("<", 4, True), ("<=", 4, False), ("==", 4, False),
     ("<", 5, False), ("<=", 5, False), ("==", 5, True),
     ("<", 3, True), ("<=", 3, True), ("==", 3, True),
 ])
-def test_what_was_counted_keeps_a_budget_or_breaks_it(launch, sign, most, told):
-    found = budgets.broken(launch, budgets.parse([f"sectors_per_request {sign} {most}"]))
-    assert found == [f"budget sectors_per_request {sign} {most}: it is 4"] * told
+def test_what_was_counted_keeps_a_budget_or_breaks_it(launch, sign, limit, message):
+    found = budgets.broken(launch, budgets.parse([f"sectors_per_request {sign} {limit}"]))
+    assert found == [f"budget sectors_per_request {sign} {limit}: it is 4"] * message
 
 
 def test_a_launch_that_did_not_count_keeps_no_budget():

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from lib.compiler import cache as kept
+from lib.compiler import cache
 from lib.paths import ROOT
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
-    return kept.FOLDER
+    monkeypatch.setattr(cache, "FOLDER", tmp_path / "kept")
+    return cache.FOLDER
 
 
 def never():
@@ -20,52 +20,52 @@ def never():
 
 
 def test_made_once_for_the_same_parts(folder):
-    assert kept.kept(["a", b"b"], lambda: b"content") == b"content"
-    assert kept.kept(["a", b"b"], never) == b"content"
-    assert [file.name for file in folder.iterdir()] == [kept.digest(["a", "b"])]
+    assert cache.cached(["a", b"b"], lambda: b"content") == b"content"
+    assert cache.cached(["a", b"b"], never) == b"content"
+    assert [file.name for file in folder.iterdir()] == [cache.digest(["a", "b"])]
 
 
 @pytest.mark.parametrize("other", [["a"], ["b", "a"], ["ab"], ["a", "b", ""], ["a", "bb"]])
 def test_other_parts_are_another_file(other):
-    kept.kept(["a", "b"], lambda: b"content")
-    assert kept.kept(other, lambda: b"another") == b"another"
-    assert kept.kept(["a", "b"], never) == b"content"
+    cache.cached(["a", "b"], lambda: b"content")
+    assert cache.cached(other, lambda: b"another") == b"another"
+    assert cache.cached(["a", "b"], never) == b"content"
 
 
 def test_a_torn_file_is_made_again(folder):
-    kept.kept(["a"], lambda: b"content" * 1000)
-    file = folder / kept.digest(["a"])
+    cache.cached(["a"], lambda: b"content" * 1000)
+    file = folder / cache.digest(["a"])
     for torn in (file.read_bytes()[:-5], b"", b"no such thing"):
         file.write_bytes(torn)
-        assert kept.kept(["a"], lambda: b"again") == b"again"
+        assert cache.cached(["a"], lambda: b"again") == b"again"
 
 
 def test_what_fails_is_not_kept(folder):
     with pytest.raises(AssertionError, match="made again"):
-        kept.kept(["a"], never)
+        cache.cached(["a"], never)
     assert not folder.exists()
-    assert kept.kept(["a"], lambda: b"content") == b"content"
+    assert cache.cached(["a"], lambda: b"content") == b"content"
 
 
 def test_a_folder_that_cannot_be_written_changes_no_result(folder, monkeypatch):
     folder.write_text("a file where the folder should be")
-    assert kept.kept(["a"], lambda: b"content") == b"content"
-    assert kept.kept(["a"], lambda: b"another") == b"another"
+    assert cache.cached(["a"], lambda: b"content") == b"content"
+    assert cache.cached(["a"], lambda: b"another") == b"another"
 
 
 def test_what_nobody_asks_for_goes_first(folder, monkeypatch):
     def noise(seed):
         return bytes((seed * i * i + i) % 251 for i in range(4096))
 
-    size = len(kept.zlib.compress(noise(1), 1))
-    monkeypatch.setattr(kept, "LIMIT_BYTES", 4 * size + size // 2)
+    size = len(cache.zlib.compress(noise(1), 1))
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 4 * size + size // 2)
     for name in "abcd":
-        kept.kept([name], lambda: noise(1))
-    kept.kept(["a"], never)
-    kept.kept(["e"], lambda: noise(1))
+        cache.cached([name], lambda: noise(1))
+    cache.cached(["a"], never)
+    cache.cached(["e"], lambda: noise(1))
     left = {file.name for file in folder.iterdir()}
-    assert left == {kept.digest([name]) for name in "aed"}
-    assert kept.kept(["a"], never) == noise(1)
+    assert left == {cache.digest([name]) for name in "aed"}
+    assert cache.cached(["a"], never) == noise(1)
 
 
 WRITER = """
@@ -81,7 +81,7 @@ def make():
     return bytes(range(256)) * 4096
 
 print("began", flush=True)
-content = cache.kept(["shared"], make)
+content = cache.cached(["shared"], make)
 print(len(made), content == bytes(range(256)) * 4096, flush=True)
 """
 
@@ -106,7 +106,7 @@ def test_a_process_that_is_killed_leaves_nothing_half_written(folder):
     killed.kill()
     killed.wait()
     killed.stdout.close()
-    assert kept.kept(["shared"], lambda: b"made again") == b"made again"
+    assert cache.cached(["shared"], lambda: b"made again") == b"made again"
     # As if it had died while it wrote: its file has another name, and goes like all that is old.
     folder.joinpath("new-half").write_bytes(b"torn")
-    assert kept.kept(["shared"], lambda: b"never") == b"made again"
+    assert cache.cached(["shared"], lambda: b"never") == b"made again"

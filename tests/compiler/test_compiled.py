@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lib.compiler import cache as kept
+from lib.compiler import cache, sass, toolkit
 from lib.compiler import compiled as compiler
 from lib.compiler import nvrtc as runs_nvrtc
-from lib.compiler import sass, toolkit
 from lib.compiler.compiled import compile_file, compile_source
 from lib.compiler.fingerprint import without_marks
 from lib.compiler.nvrtc import CompileError, assemble
@@ -38,8 +37,8 @@ def test_every_kernel_compiles_for_every_architecture_from_its_oldest_on(kernel,
     assert f".target {arch}" in compiled.ptx
     assert compiled.cubin.startswith(b"\x7fELF")
     assert 0 < compiled.resources.registers <= 255
-    most = SPILLS.get((kernel.stem, variant.name), 0)
-    assert max(compiled.resources.spill_store_bytes, compiled.resources.spill_load_bytes) <= most
+    limit = SPILLS.get((kernel.stem, variant.name), 0)
+    assert max(compiled.resources.spill_store_bytes, compiled.resources.spill_load_bytes) <= limit
     # A block of the kernel must fit an SM.
     assert compiled.resources.registers * variant.threads <= 65536
 
@@ -130,9 +129,9 @@ def test_the_marked_wait_ends_after_the_values_have_arrived(arch):
     """In program order: loads, WAIT's clock, a use of both values, COMPUTE's clock."""
     loop = compile_kernel(TILE, None, arch, timeline=True).inner_loop
     order = [i.base if i.base != "LOP3" else ("USE" if "0x3c" in i.text else "-") for i in loop]
-    kept = [b for b in order if b in ("LDG", "CS2R", "USE", "STS", "BAR", "LDS", "FFMA")]
+    marked = [b for b in order if b in ("LDG", "CS2R", "USE", "STS", "BAR", "LDS", "FFMA")]
     shape = "".join({"LDG": "g", "CS2R": "c", "USE": "u", "STS": "s", "BAR": "b", "LDS": "l",
-                     "FFMA": "f"}[b] for b in kept)
+                     "FFMA": "f"}[b] for b in marked)
     assert re.fullmatch(r"cg+cu+cs+cbc[lf]+cb", shape), shape
 
 
@@ -182,7 +181,7 @@ def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path,
 
     compile_nvrtc = compiler.compile_nvrtc
     monkeypatch.setattr(compiler, "compile_nvrtc", nvrtc)
-    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    monkeypatch.setattr(cache, "FOLDER", tmp_path / "kept")
     header = tmp_path / "include" / "factor.cuh"
     header.parent.mkdir()
     header.write_text("#define FACTOR 3\n")

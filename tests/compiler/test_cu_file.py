@@ -262,9 +262,9 @@ def test_headers_in_given_folders_are_cut_like_those_beside(tmp_path):
     module = lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
     module.get_function("f")(1, 1, (x,))
     assert x[0] == 5
-    told = CudaFile(file, [f"-I{tmp_path / 'include'}"])
-    told.compile((), "compute_80")
-    assert {line.partition(":")[0] for line in told.left_out()} == {"tensor.hpp", "more.hpp"}
+    given = CudaFile(file, [f"-I{tmp_path / 'include'}"])
+    given.compile((), "compute_80")
+    assert {line.partition(":")[0] for line in given.left_out()} == {"tensor.hpp", "more.hpp"}
 
 
 def test_a_header_in_a_given_folder_that_can_be_taken_is_taken_as_it_is(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.compiler.cache import kept
+from lib.compiler.cache import cached
 from lib.compiler.nvrtc import compile_nvrtc
 from lib.compiler.toolkit import toolkit_includes
 
@@ -33,7 +33,7 @@ def module(name: str, arch: str) -> ptx.Module:
     version = (headers / "cutlass" / "version.h").read_text()
     options = [f"-arch={arch}", "-lineinfo", "--std=c++17", "-default-device", f"-I{headers}",
                *toolkit_includes()]
-    text = kept(["CUTLASS's GEMM", source, version, *options],
+    text = cached(["CUTLASS's GEMM", source, version, *options],
                 lambda: compile_nvrtc(source, [], options, name).ptx)
     return ptx.Module(text.decode(), sources={name: source})
 

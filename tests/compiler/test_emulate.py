@@ -141,6 +141,19 @@ __global__ void both(int* out)
     assert "__syncthreads()" in race["advice"]
 
 
+def test_a_kernel_to_name_and_the_folder_of_its_headers_are_said_at_once(call, monkeypatch):
+    """A template that nobody names compiles without its headers: the next run would miss them."""
+    monkeypatch.chdir(ROOT)
+    status, _, err = call("cuda/01_naive.cu")
+    assert status == 2
+    first, second = err.splitlines()
+    assert first.endswith("name a kernel; there are: naive<int TILE, bool COALESCED>")
+    assert second.startswith(
+        "01_naive.cu includes headers that lie elsewhere: pass -I cuda/include (01_naive.cu:10 ")
+    _, _, err = call("cuda/01_naive.cu", "-I", "cuda/include")
+    assert err.splitlines() == [first]
+
+
 def test_a_budget_is_held(call, path):
     assert call(path, *GEMM, "--budget", "load_sectors_per_request < 5")[0] == 0
     status, out, _ = call(path, *GEMM, "--budget", "shared_load_instructions == 0")

@@ -71,11 +71,11 @@ def said(tmp_path_factory):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_in_a_test_suite(said, name):
-    _, _, told = CASES[name]
-    outcome = "PASSED" if told is None else "FAILED"
+    _, _, message = CASES[name]
+    outcome = "PASSED" if message is None else "FAILED"
     assert f"{outcome} test_it.py::test_{name}" in said
     part = re.search(rf"_+ test_{name} _+\n(.*?)\n(?:___+ |===+ )", said, re.S)
-    assert told is None or told in part[1]
+    assert message is None or message in part[1]
 
 
 def test_a_hazard_is_told_without_the_plugin_s_own_frames(said):

@@ -14,7 +14,7 @@ from lib.run.prepared import Prepared, Step
 # The problem, and what is decided from it.
 CARRIED = (Problem, Fit, Plan, Launch, Workspace, Prepared, Step)
 # The most files of lib that `check`'s problem enters before it is launched.
-MOST_ENTERED = 8
+MAX_ENTERED = 8
 
 
 def entered(command):
@@ -58,4 +58,4 @@ def entered(command):
 def test_a_problem_enters_few_files_on_its_way_to_its_launch(stem, decides, capsys):
     files = entered(["check", stem, "--shape", "33x57x75", "--backend", "emulator"])
     assert files >= {"lib.run.runner", "lib.dispatch.plan", "lib.dispatch.fit"} | decides
-    assert len(files) <= MOST_ENTERED, sorted(files)
+    assert len(files) <= MAX_ENTERED, sorted(files)

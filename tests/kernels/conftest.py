@@ -54,7 +54,7 @@ def statements(kernel, variant):
     # An instruction of another size is another statement.
     constants += (("MMA_K", variant.constants.get("MMA_K")),)
     return (kernel.stem, variant.file, variant.function, type(variant.grid), variant.dtype,
-            variant.grid.resident > 0, variant.out, variant.b_layout, constants)
+            variant.grid.blocks_per_sm > 0, variant.out, variant.b_layout, constants)
 
 
 def smallest_of_each(params):
@@ -152,7 +152,7 @@ def list_machine_code(stem, arch):
 def legal(variant, M, N, K):
     """Round a shape up to one whose rows the variant can load, if it doesn't pack them, and store,
     if an epilogue reads there in pairs."""
-    if not variant.row_bytes or variant.pack:
+    if not variant.row_bytes or variant.packing:
         return M, N, K
     unit = variant.row_bytes // ITEM_BYTES[variant.dtype]
     of_n = unit if variant.b_layout == "row" else 1

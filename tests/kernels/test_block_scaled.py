@@ -64,8 +64,8 @@ def test_nvfp4_s_scale_makes_the_largest_six():
 def test_rounding_loses_no_more_than_the_format_has_bits(form):
     drawn = np.random.default_rng(1).normal(size=(5, 4 * form.unit))
     lost = np.abs(values(quantised(drawn, form), form) - drawn)
-    most = np.abs(drawn).reshape(5, -1, form.block).max(axis=2).repeat(form.block, axis=1)
-    assert (lost <= most * (0.125 if form.name == "mxfp8" else 0.25)).all()
+    largest = np.abs(drawn).reshape(5, -1, form.block).max(axis=2).repeat(form.block, axis=1)
+    assert (lost <= largest * (0.125 if form.name == "mxfp8" else 0.25)).all()
 
 
 def test_an_atom_has_row_r_at_byte_16_r_mod_32_plus_4_r_by_32():
@@ -111,7 +111,7 @@ def test_each_variant_takes_every_k_and_beta(variant, steps):
 def test_pairs_are_as_many_as_fit_or_as_there_are_tiles(control):
     variant = BLOCK_SCALED.variant("mxfp8")
     if not control:
-        variant = replace(variant, grid=Line(2, resident=1),
+        variant = replace(variant, grid=Line(2, blocks_per_sm=1),
                           schedule=variant.schedule.with_own(CONTROL=False))
     problem = BlockScaledProblem(700, 400, 64)
     assert launch_of(variant, problem, 6).grid == ((2 * 3 * 4 if control else 6), 1, 1)

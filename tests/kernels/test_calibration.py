@@ -46,9 +46,10 @@ def recorded(name):
     """What a GPU counted for a pattern, by ncu's names; the test is skipped if nothing was."""
     if RECORD is None or name not in RECORD.patterns:
         pytest.skip(f"{name} was not recorded on an H100 yet: {WANTED}")
-    kept = RECORD.patterns[name]
-    assert kept == PATTERNS[name].recorded(kept.counts), f"recorded as another pattern: {WANTED}"
-    return dict(zip(RECORD.metrics, kept.counts, strict=True))
+    stored = RECORD.patterns[name]
+    wanted = PATTERNS[name].recorded(stored.counts)
+    assert stored == wanted, f"recorded as another pattern: {WANTED}"
+    return dict(zip(RECORD.metrics, stored.counts, strict=True))
 
 
 def test_the_record_is_of_these_kernels():

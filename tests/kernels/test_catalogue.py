@@ -3,7 +3,7 @@
 
 import pytest
 
-from book import moved
+from book import redirects
 from lib.compiler import fingerprint
 from lib.dispatch.fit import instantiated
 from lib.dispatch.plan import plan
@@ -22,8 +22,8 @@ def test_every_entry_has_its_source_and_chapters_are_told_in_order():
         assert kernel.source.exists()
     # Versions that have no chapter yet stand between those that have.
     assert [stem for stem in CATALOGUE if stem in kernels.in_book()] == list(kernels.in_book())
-    told = {path.stem for path in moved.notebooks(ROOT) if path.stem[0].isdigit()}
-    assert told == set(kernels.in_book())
+    chapters = {path.stem for path in redirects.notebooks(ROOT) if path.stem[0].isdigit()}
+    assert chapters == set(kernels.in_book())
 
 
 def test_every_numbered_source_is_in_the_catalogue():

@@ -239,8 +239,8 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for changed in ({}, variant.vectors.narrow):
         used = compile_kernel(kernel, variant.scheduled(**changed), arch).resources
-        most = 0 if changed else SPILLS.get((kernel.stem, variant.name), 0)
-        assert max(used.spill_store_bytes, used.spill_load_bytes) <= most
+        limit = 0 if changed else SPILLS.get((kernel.stem, variant.name), 0)
+        assert max(used.spill_store_bytes, used.spill_load_bytes) <= limit
 
 
 @pytest.mark.parametrize("kernel, variant, arch", [

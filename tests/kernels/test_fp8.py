@@ -114,8 +114,8 @@ def test_promotion_keeps_what_long_sums_lose():
         errors[name] = [run(variant, 16, 16, K).verdict.error for K in (256, 2048)]
     short, long = errors["no_promotion_float"]
     assert long > 3 * short
-    short, kept = errors["tensor_float"]
-    assert kept < 1.5 * short and long > 5 * kept
+    short, promoted = errors["tensor_float"]
+    assert promoted < 1.5 * short and long > 5 * promoted
     # A kernel that promises promotion and doesn't keep it is found out.
     assert long > problem_of(FP8.variant("tensor_float"), 16, 16, 2048).tolerance
 

@@ -413,7 +413,8 @@ def prepared(variant, monkeypatch):
             rows, columns = less.tile
             size = less.grid.size
             # Three tiles for a cluster, whose ring is not at its beginning when the next comes.
-            shape = (rows * less.grid.cluster - 3, 3 * less.grid.beside * columns - 16, 3 * 64 - 32)
+            shape = (rows * less.grid.cluster - 3, 3 * less.grid.cluster_n * columns - 16,
+                     3 * 64 - 32)
             for beta in (-2.0, 0.0):
                 done = run(less, *shape, beta=beta, sms=size)
                 if done.launch.hazards or not done.verdict.ok:

@@ -77,15 +77,15 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
 ])
 def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, behind):
     """And reads nothing outside of the matrix: the emulator would stop it."""
-    pack = ANY.variant("packed").pack
-    code = compile_kernel(ANY, pack, "sm_90a")
+    packing = ANY.variant("packed").packing
+    code = compile_kernel(ANY, packing, "sm_90a")
     block = np.random.default_rng(1).random(offset + rows * columns).astype("f2")
     tight = block[offset:].reshape(rows, columns)
     pitch = -(-columns // 8) * 8
     to = np.full((rows, pitch), np.nan, "f2")
-    launch = packing_launch(pack, rows, columns)
+    launch = packing_launch(packing, rows, columns)
     operand = Problem(rows, 1, columns, dtype="float16").operand("A")
-    step = prepared._packing(pack, launch, operand, tight, to, behind)
+    step = prepared._packing(packing, launch, operand, tight, to, behind)
     launched = ptx.Module(code.ptx, code.arch).get_function(code.name)(
         step.launch.grid, step.launch.block, step.arguments, races=True)
     assert (to[:, :columns] == tight).all() and not launched.hazards
@@ -195,6 +195,36 @@ def test_every_candidate_is_right(kernel, variant):
     assert done.verdict.ok
 
 
+WIDTHS = [
+    pytest.param(RULE, one, id=one.name) for one in {
+        (one.file, one.tile, one.schedule.split): one for one in RULE.menu
+        if one.file in ("21_clusters_widths", "22_few_tiles_widths")
+    }.values()
+]
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(WIDTHS, smallest_of_each(WIDTHS)))
+@pytest.mark.parametrize("beta", [0.0, -2.0])
+def test_widths_between_the_multiples_of_64_are_right(kernel, variant, beta):
+    """In three tiles of which the last is ragged, C poisoned; its rows whole vectors and not.
+
+    One cluster, if persistent, has all three: a warpgroup's second turn is among them.
+    """
+    whole = 2 * variant.tile[1] * variant.grid.beside
+    for N in (whole + 40, whole + 19):
+        problem = variant.problem(70, N, 136, 0.5, beta)
+        done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
+                        sms=2)
+        assert done.verdict.ok and not done.launch.hazards
+
+
+def test_widths_are_of_a_b_by_columns():
+    """By rows it comes in slabs of 64 columns."""
+    assert len({param.values[1].tile[1] for param in WIDTHS}) > 5
+    for one in RULE.menu:
+        assert one.b_layout == "column" or one.tile[1] % 64 == 0
+
+
 def test_the_rule_knows_every_candidate_and_takes_the_least():
     for kernel in (RULE,):
         for variant in kernel.variants:
@@ -216,7 +246,7 @@ def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
     def chosen(*shape):
         return RULE.variant(cost.choose(RULE, variant, variant.problem(*shape)).name)
 
-    assert chosen(8192, 8192, 8192).grid.resident == 1
+    assert chosen(8192, 8192, 8192).grid.blocks_per_sm == 1
     assert np.prod(chosen(8192, 8192, 8192).tile) >= 128 * 192
     assert chosen(128, 128, 16384).grid.split == 8
     assert chosen(512, 512, 512).tile == (64, 64)
@@ -276,8 +306,8 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
     variant = kernel.variant(name)
     rows, columns = variant.tile
     problem = variant.problem(
-        rows * variant.grid.cluster + rows // 2, columns * variant.grid.beside + columns // 2, 136,
-        0.5, -2.0,
+        rows * variant.grid.cluster + rows // 2, columns * variant.grid.cluster_n + columns // 2,
+        136, 0.5, -2.0,
     )
     assert plan(kernel, variant, problem, sms=2, exact=True).launch.grid == (2, 1, 1)
     done = emulated(kernel, problem, variant=variant, races=True, trace=False,
@@ -287,7 +317,7 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
 
 CUT = hopper.stream_k(
     "cut", "small", replace(hopper.OF_21["ping_pong"], tile=(64, 64), stages=3, group=8),
-    wave_share=1)
+    stream_k_share=1)
 
 
 def test_a_cut_wave_gives_the_same_bits_in_every_order():
@@ -309,7 +339,7 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order():
     (3, 16, 8, 2), (3, 1, 8, 0), (4, 16, 8, 0), (1, 32, 8, 2), (1, 8, 8, 0), (3, 16, 0, 0),
 ])
 def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, sharers):
-    grid = LastWave(resident=1, wave_share=share)
+    grid = LastWave(blocks_per_sm=1, stream_k_share=share)
     problem = CUT.problem(1, 64 * tiles, 64 * steps)
     blocks = grid.blocks(problem, (64, 64), 64, 2)
     assert grid.workspace(problem, (64, 64), 64, blocks).scalars == (sharers,)
@@ -364,6 +394,20 @@ def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
     assert changed == {"PING_PONG"}
     assert (one.tile, one.block, one.shared_bytes, one.grid, one.maps) == (
         other.tile, other.block, other.shared_bytes, other.grid, other.maps)
+
+
+def test_products_in_flight_need_a_stage_that_nobody_reads():
+    """17's ring has a tile asked for three steps ahead: it would go where products still read."""
+    text = WGMMA.file(WGMMA.variant("in_flight")).read_text(encoding="utf-8")
+    source = edited(text, "AHEAD = STAGES - 2;", "AHEAD = STAGES - 1;")
+    for name, hazards in (("two_ahead", False), ("in_flight", True)):
+        variant = WGMMA.variant(name)
+        done = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, source=source,
+                        races=True, trace=False, schedule="random", landing="late")
+        assert bool(done.launch.hazards) is hazards
+        whole = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, races=True,
+                         trace=False, schedule="random", landing="late")
+        assert whole.verdict.ok and not whole.launch.hazards
 
 
 def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():

@@ -120,7 +120,7 @@ def test_persistent_blocks_go_on_from_one_product_to_the_next(name, a):
 
 
 def test_tiles_of_a_batch_s_last_wave_are_cut():
-    cut = hopper.stream_k("cut", "", hopper.OF_21["ping_pong"], wave_share=2)
+    cut = hopper.stream_k("cut", "", hopper.OF_21["ping_pong"], stream_k_share=2)
     problem = Problem(136, 264, 200, 0.5, -2.0, dtype="bfloat16", out="bfloat16",
                       a_layout="column", batch=2, leads=(0, 0, 265))
     chosen = right(STREAM_K, cut, problem, sms=10)

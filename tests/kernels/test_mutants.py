@@ -84,7 +84,7 @@ def smaller(kernel, variant):
         if schedule.swapped:
             small = replace(small, tile=(columns, rows))
     if isinstance(variant.grid, LastWave):  # all of them have the code of the cut wave
-        given["wave_share"] = 1
+        given["stream_k_share"] = 1
     return make(variant.name, variant.meaning, small, **given)
 
 
@@ -99,7 +99,7 @@ def representatives(kernel):
             for name, value in variant.constants.items()
             if name != "BLOCKS"
         )
-        smallest.setdefault((variant.file, variant.grid.resident > 0, *switches), variant)
+        smallest.setdefault((variant.file, variant.grid.blocks_per_sm > 0, *switches), variant)
     return [smaller(kernel, variant) for variant in smallest.values()]
 
 
@@ -117,7 +117,7 @@ def problems_of(variant):
         # both tiles for one block, whose ring is not at its beginning when the second comes.
         columns, sms = 2 * columns, (*sms, 1)
         steps = next(n for n in count(-(-3 * variant.grid.least_share // 2)) if n % stages == 1)
-    elif getattr(variant.grid, "wave_share", 0):
+    elif getattr(variant.grid, "stream_k_share", 0):
         # Three tiles for two clusters, of which they share the last.
         rows, steps = 3 * rows * variant.grid.cluster, 2 * stages + 1
         sms = (2 * variant.grid.size,)
@@ -125,12 +125,12 @@ def problems_of(variant):
         # Four tiles or more for each of two clusters, which come round all rings together.
         rows, columns = rows * variant.grid.cluster, 9 * columns
         steps, betas = 2, (-2.0, 0.0)
-    elif variant.grid.resident:
+    elif variant.grid.blocks_per_sm:
         # Three tiles for one cluster, which come round the ring together; and there is code of its
         # own for beta = 0.
-        rows, columns = rows * variant.grid.cluster, 3 * columns * variant.grid.beside
+        rows, columns = rows * variant.grid.cluster, 3 * columns * variant.grid.cluster_n
         steps, sms, betas = stages, (variant.grid.size,), (-2.0, 0.0)
-    elif variant.pack or variant.maps or variant.row_bytes:
+    elif variant.packing or variant.maps or variant.row_bytes:
         rows, columns = rows * variant.grid.cluster, columns * variant.grid.each
         steps = (stages + 2) * variant.grid.split
     # The last step is cut short where it is long. Multiples of 8 fit all vectors.

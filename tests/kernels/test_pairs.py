@@ -24,8 +24,8 @@ def test_a_pair_s_code_differs_and_where_it_says(stem, pair):
     if pair.launched:
         (one, first), (other, second) = (named(n) for n in (pair.first, pair.second))
         assert one.hash(first) == other.hash(second) and pairs.ptx_difference(pair) == []
-        assert (first.shared_bytes, first.grid, first.early) != (
-            second.shared_bytes, second.grid, second.early)
+        assert (first.shared_bytes, first.grid, first.programmatic_launch) != (
+            second.shared_bytes, second.grid, second.programmatic_launch)
         return
     assert pairs.ptx_difference(pair)
     if pair.constant:

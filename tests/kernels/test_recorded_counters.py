@@ -43,12 +43,12 @@ def recorded(kernel, variant, ptx_arch):
         pytest.skip(f"{kernel.stem} {variant.name} was not recorded on an H100 yet: {again}")
     if records.stale(record, variant.name):
         pytest.skip(f"{kernel.stem} {variant.name} has changed since it was recorded: {again}")
-    kept = record.variants[variant.name]
-    rows = (kept.ptx[ptx_arch] if ptx_arch else kept).counters
+    stored = record.variants[variant.name]
+    rows = (stored.ptx[ptx_arch] if ptx_arch else stored).counters
     row = next((c for c in rows if c.is_cube(SIZE)), None)
     if row is None:
         pytest.skip(f"{kernel.stem} {variant.name} has no counters at {SIZE}: {again}")
-    return kept.arch, row.metrics
+    return stored.arch, row.metrics
 
 
 @pytest.mark.parametrize("kernel, variant, ptx_arch", slow_but(

@@ -36,7 +36,7 @@ def test_a_template_s_arguments_follow_from_the_schedule_in_its_order():
 def test_each_template_takes_as_many_arguments_as_the_catalogue_gives_by_their_names():
     texts = {}
     for kernel, variant in VARIANTS:
-        for one in (variant, *([variant.pack] if variant.pack else [])):
+        for one in (variant, *([variant.packing] if variant.packing else [])):
             file = kernel.file(one)
             text = texts.setdefault(file, file.read_text(encoding="utf-8"))
             name = one.function or kernel.function
@@ -62,12 +62,12 @@ def test_recorded_launches_are_known_by_the_hashes_that_they_were_recorded_by():
     known = 0
     for kernel, gpu in product(CATALOGUE.values(), ("H100", "H200")):
         record = records.load(KernelRecord, gpu, kernel.stem)
-        for name, kept in record.variants.items() if record else ():
+        for name, stored in record.variants.items() if record else ():
             variant = kernel.variant(name)
             # Of these there were more clusters than run at once until November 2026.
-            fewer = (variant.grid.resident and variant.grid.size > 2
+            fewer = (variant.grid.blocks_per_sm and variant.grid.size > 2
                      and record.date <= "2026-11-24")
-            if kept.hash == kernel.hash(variant) and not fewer:
-                assert kept.launch == records.launch_hash(kernel, variant)
+            if stored.hash == kernel.hash(variant) and not fewer:
+                assert stored.launch == records.launch_hash(kernel, variant)
                 known += 1
     assert known

@@ -27,8 +27,8 @@ def test_a_difference_has_every_line_of_the_new_kernel():
     assert any(line.mark == "+" and "__shared__" in line.text for line in lines)
     assert any(line.mark == "-" and "COALESCED" in line.text for line in lines)
     # Applied, it gives the new file: what is kept, added or moved is its body.
-    kept = [line.text for line in lines if line.mark != "-"]
-    assert kept == source.body(second).splitlines()
+    stayed = [line.text for line in lines if line.mark != "-"]
+    assert stayed == source.body(second).splitlines()
     with pytest.raises(ValueError, match="01_naive is the first version"):
         source.difference(CATALOGUE["01_naive"])
 
@@ -91,15 +91,15 @@ def test_an_edit_that_matches_nothing_is_refused():
 
 
 # Of a kernel's file and of a header: what is read in one sitting.
-MOST_LINES = {"*.cu": 250, "steps/*.cu": 250, "include/*.cuh": 140}
+MAX_LINES = {"*.cu": 250, "steps/*.cu": 250, "include/*.cuh": 140}
 # Patterns to calibrate by; and all of Hopper's ideas in one file, which 20 to 24 have apart.
 LONGER = {"calibration.cu"}
 
 
-@pytest.mark.parametrize("pattern", MOST_LINES)
+@pytest.mark.parametrize("pattern", MAX_LINES)
 def test_a_file_is_read_in_one_sitting(pattern):
     files = {file.name: len(file.read_text(encoding="utf-8").splitlines())
              for file in CUDA.glob(pattern)}
     assert files
     assert {name: lines for name, lines in files.items()
-            if lines >= MOST_LINES[pattern] and name not in LONGER} == {}
+            if lines >= MAX_LINES[pattern] and name not in LONGER} == {}

@@ -11,6 +11,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import searches
 from lib.run.runner import run
+from lib.topics.code.instruction_order.model import loads_ahead
 from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     REPRESENTATIVES,
@@ -48,8 +49,8 @@ def warps(trace, opcode):
 ])
 def test_nothing_spills(kernel, variant, arch):
     used = compile_kernel(kernel, variant, arch).resources
-    most = SPILLS.get((kernel.stem, variant.name), 0)
-    assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= most
+    limit = SPILLS.get((kernel.stem, variant.name), 0)
+    assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= limit
 
 
 @pytest.mark.parametrize("kernel, variant, arch", every_other([
@@ -223,3 +224,20 @@ def test_a_run_takes_the_small_tile_and_says_so():
     assert done.verdict.ok
     assert done.plan.variant.name == "tile_64x128"
     assert done.plan.reason.startswith("tile_64x128: fastest at 512×512×512, the most similar")
+
+
+def memory_order(name, arch="sm_90a"):
+    """The accesses and products of an instantiation's main loop, in the order of its SASS."""
+    kernel = CATALOGUE["14_ldmatrix"]
+    loop = compile_kernel(kernel, kernel.variant(name), arch).inner_loop
+    return [one.base for one in loop if one.base in ("LDG", "STS", "LDSM", "HMMA", "BAR")]
+
+
+@pytest.mark.parametrize("form", ["wmma", "k16"])
+def test_a_load_stands_where_its_pair_says(form):
+    first, late = (memory_order(f"{form}_{where}") for where in ("loads_first", "load_late"))
+    assert loads_ahead(first) == 4 and loads_ahead(late) == 3
+    assert Counter(first) == Counter(late)
+    if form == "wmma":  # nothing else moves: the pair is of the load alone
+        start = first.index("BAR")
+        assert first[start:] == late[start:]

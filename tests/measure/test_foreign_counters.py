@@ -37,7 +37,7 @@ class Ncu:
         self.starts.append([key for key, *_ in json.loads(work.read_text())])
         if foreign.launch_all(work, said):
             raise ncu.ProfilerMissing("ncu could not read counters: LaunchFailed")
-        ended, _ = foreign._told(said)
+        ended, _ = foreign._outcomes(said)
         rows = []
         for key, name, text, arch in json.loads(work.read_text()):
             if key in ended:
@@ -81,9 +81,9 @@ def test_counters_are_recorded_beside_the_emulator_s(clones, profiler, capsys, s
     assert "2 of 2 kernels profiled" in out
     record = model.recorded()
     assert record["nobody/matmul:past"].gpu is None
-    kept = record[TURNED].gpu
-    assert structs.asdict(kept).items() >= WHERE.items() and kept.right is True
-    assert kept.ncu == kept.emulated and kept.ncu["global_store_requests"] > 0
+    gpu = record[TURNED].gpu
+    assert structs.asdict(gpu).items() >= WHERE.items() and gpu.right is True
+    assert gpu.ncu == gpu.emulated and gpu.ncu["global_store_requests"] > 0
     page.counted()
     assert "9 of 9" in shown[-1] and "NVIDIA H100 80GB HBM3" in shown[-1]
 
@@ -132,7 +132,7 @@ def test_a_kernel_that_fails_is_left_out_and_the_others_go_on(
 def test_a_process_that_ends_names_the_launch_that_ended_it(tmp_path):
     said = tmp_path / "said"
     said.write_text('["begun", "a", "why"]\n["ended", "a", null]\n["begun", "b", "gone"]\n')
-    assert foreign._told(said) == ({"a": None}, {"b": "gone"})
+    assert foreign._outcomes(said) == ({"a": None}, {"b": "gone"})
 
 
 def test_refused_counters_are_told_once(clones, profiler, capsys):  # noqa: F811

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
 from lib.measure import fused_bench, fused_contest, fused_rival, fused_traffic
-from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, led
+from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, led
 from lib.problem import WrongResult
 from lib.records import store as records
 from lib.records.schema import Chunk, Clock, EpiloguesRecord, FusedRow, FusedSide, Steady
@@ -34,10 +34,10 @@ def sides(*named):
 
 
 def test_a_row_says_what_was_timed():
-    assert fused_bench.told(ROW, SIDE) == (
+    assert fused_bench.line(ROW, SIDE) == (
         "64x64x128 bias_gelu 25 ping_pong: 0.5 TFLOP/s, 2.00 µs, clock not read, spread 1.0%, "
         "error 1.0e-03")
-    with_more = fused_bench.told(ROW, structs.replace(SIDE, clock=CLOCK, steady=STEADY))
+    with_more = fused_bench.line(ROW, structs.replace(SIDE, clock=CLOCK, steady=STEADY))
     assert "1,980 MHz" in with_more and with_more.endswith("2.00 mJ")
 
 
@@ -114,9 +114,9 @@ def test_pytorch_s_layer_is_the_problem(activation, residual):
     problem = FusedProblem(6, 32, 24, dtype="float16", out="float16",
                            epilogue=Epilogue(activation, True, residual))
     given = problem.inputs()
-    x, weight, bias, beside = (None if one is None else torch.tensor(one.astype("f8")) for one in (
-        given.A, given.B, given.bias, given.residual))
-    found = fused_rival.expression(torch, problem.epilogue)(x, weight, bias, beside).numpy()
+    operands = (None if one is None else torch.tensor(one.astype("f8"))
+                for one in (given.A, given.B, given.bias, given.residual))
+    found = fused_rival.expression(torch, problem.epilogue)(*operands).numpy()
     if activation == "swiglu":  # whose gates lie otherwise
         assert found.shape == given.C.shape
     else:
@@ -171,9 +171,13 @@ def test_what_is_timed_is_right_and_named(played, capsys, tmp_path, epilogue):
     if epilogue == "plain":
         assert [side["whose"] for side in found] == [ALONE, ALONE, ALONE]
     else:
-        assert [side["whose"] for side in found] == [FUSED, FUSED, ALONE, ALONE, APART, ALONE]
-        assert found[2]["name"] == f"{found[0]['name']}, the product alone"
-        assert found[0]["epilogue"] == epilogue and found[2]["epilogue"] == "plain"
+        units = [UNIT] * (epilogue == "bias_gelu")  # once, and its product no second time
+        assert [side["whose"] for side in found] == [
+            FUSED, FUSED, *units, ALONE, ALONE, APART, ALONE]
+        bare = found[2 + len(units)]
+        assert bare["name"] == f"{found[0]['name']}, the product alone"
+        assert found[0]["epilogue"] == epilogue and bare["epilogue"] == "plain"
+        assert not units or found[2]["epilogue"] == "bias_gelu_unit"
     assert all(side["error"] < 1e-2 for side in found)
     assert all(side["hash"] and side["registers"] for side in found
                if side["name"].startswith("25 ") and side["whose"] != APART)

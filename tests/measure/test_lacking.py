@@ -133,7 +133,7 @@ def test_the_plan_s_chunks_are_those_that_a_pass_has(tmp_path):
     assert outcome.left == () and len(found.chunks) > 2
     for place, chunk in enumerate(found.chunks):
         assert [unit for where, unit in said if where == place] == chunk
-        assert found.seconds(chunk) <= chunks.MOST_SECONDS
+        assert found.seconds(chunk) <= chunks.MAX_SECONDS
     # What one size's table compares is of one chunk, where it fits one.
     of_2048 = {place for place, unit in said if unit.kind == plan.BENCH and unit.stem in CATALOGUE
                and unit.shape == (2048,) * 3}

@@ -189,8 +189,8 @@ def test_cycles_are_of_the_rival_that_was_faster(monkeypatch):
         raise ncu.ProfilerMissing(ncu.FORBIDDEN)
 
     monkeypatch.setattr(counters.ncu, "profile", refused)
-    told = counters.cycles(kernel, kernel.variants[0], problem, rival)
-    assert "cycles are not read: the driver lets only" in told.why_not
+    cycles = counters.cycles(kernel, kernel.variants[0], problem, rival)
+    assert "cycles are not read: the driver lets only" in cycles.why_not
 
 
 def _calibrated(monkeypatch, rows):

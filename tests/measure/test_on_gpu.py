@@ -59,8 +59,8 @@ def test_a_unit_of_counters_is_measured_apart():
             Journal(record.ROOT / "no-such-journal"))
     except counters.ProfilerMissing as error:
         pytest.skip(str(error))
-    kept = found["fp32"]
-    assert kept.missing or all(row.metrics["cycles"] for row in kept.counters)
+    found_fp32 = found["fp32"]
+    assert found_fp32.missing or all(row.metrics["cycles"] for row in found_fp32.counters)
 
 
 def test_the_probe_s_clock_is_below_the_data_sheet_s_and_nvml_agrees_while_it_is_steady():
@@ -109,8 +109,8 @@ def test_a_sustained_run_says_what_the_board_draws():
         pytest.skip("no energy counter")
     contest = bench.Contest(Problem(4096, 4096, 4096, dtype="float16", out="float32"))
     found = sustained(contest.cublas(), contest.cublas(), counter, contest.problem.flops)
-    most = gpus.find(device.name()).board_watts
-    assert found.idle_w < found.own.watts < 1.05 * most
+    limit = gpus.find(device.name()).board_watts
+    assert found.idle_w < found.own.watts < 1.05 * limit
     # The same kernel on both sides: what differs is noise.
     assert found.ratio == pytest.approx(1.0, abs=0.03)
     assert found.own.joules == pytest.approx(found.cublas.joules, rel=0.05)

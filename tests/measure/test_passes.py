@@ -94,7 +94,7 @@ def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
 
 
 def test_a_unit_fits_a_chunk():
-    assert all(0 < unit.estimate < chunks.MOST_SECONDS / 4 for unit in every_unit())
+    assert all(0 < unit.estimate < chunks.MAX_SECONDS / 4 for unit in every_unit())
 
 
 def test_which_versions_are_looked_at_thoroughly():
@@ -153,10 +153,10 @@ def units_of(*seconds):
             for i, one in enumerate(seconds)]
 
 
-def go_on(units, file, clock, most=100.0):
+def go_on(units, file, clock, max_seconds=100.0):
     said = []
     journal = Journal(file)
-    outcome = chunks.run(units, journal, "c", clock.measure, said.append, most, clock.now)
+    outcome = chunks.run(units, journal, "c", clock.measure, said.append, max_seconds, clock.now)
     return outcome, said
 
 
@@ -338,19 +338,19 @@ def test_a_pass_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, caps
     assert main(["record", "01_naive"]) == 130
     said = capsys.readouterr()
     assert said.err.splitlines()[-1].startswith("stopped; what was measured is kept")
-    kept = list(gpu.asked)
+    stored = list(gpu.asked)
     monkeypatch.setattr(record, "measure", measure)
     assert main(["record"]) == 0
-    assert gpu.asked[:2] == kept and len(gpu.asked) == len(set(gpu.asked))
+    assert gpu.asked[:2] == stored and len(gpu.asked) == len(set(gpu.asked))
     assert str(gpu.folder / "01_naive.json") in capsys.readouterr().out
 
 
 def test_a_record_is_written_when_all_of_it_is_measured(gpu):
-    first = record.record(["01_naive", "machine"], most=3.0)
+    first = record.record(["01_naive", "machine"], max_seconds=3.0)
     assert (gpu.folder / record.PASS).exists()
     written = {path.stem for path in first.files}
     assert "01_naive" not in written and first.left and first.seconds_left > 0
-    while record.record(most=3.0).left:
+    while record.record(max_seconds=3.0).left:
         pass
     made = records.load(KernelRecord, "H100", "01_naive")
     assert not (gpu.folder / record.PASS).exists()
@@ -369,7 +369,7 @@ def test_a_record_is_written_when_all_of_it_is_measured(gpu):
 
 def finished(*names, **options):
     """A pass of one chunk to its end; the units that it measured."""
-    done = record.record(list(names), most=1e6, **options)
+    done = record.record(list(names), max_seconds=1e6, **options)
     assert not done.left
     return done
 
@@ -396,9 +396,9 @@ def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
     """Of one variant of 01; a unit is of all variants, which are compared."""
     finished("01_naive")
     every = set(gpu.asked)
-    kept = records.load(KernelRecord, "H100", "01_naive")
-    one = kept.variants["coalesced"]
-    chunks_ = dict(kept.chunks)
+    stored = records.load(KernelRecord, "H100", "01_naive")
+    one = stored.variants["coalesced"]
+    chunks_ = dict(stored.chunks)
     (name,) = chunks_
     other = "20261101T000000-" + BOARD[:4]
     chunks_[other] = structs.replace(
@@ -420,10 +420,10 @@ def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
         timeline=None if lost == "timeline" else structs.replace(
             one.timeline, revision="abc-dirty" if lost == "dirty timeline" else None),
         hash="0" * 16 if lost == "source" else one.hash)
-    used = {row.chunk for v in [one, kept.variants["swapped"]] for row in v.bench}
+    used = {row.chunk for v in [one, stored.variants["swapped"]] for row in v.bench}
     records.write(structs.replace(
-        kept, variants=kept.variants | {"coalesced": one},
-        revision="abc-dirty" if lost == "dirty" else kept.revision,
+        stored, variants=stored.variants | {"coalesced": one},
+        revision="abc-dirty" if lost == "dirty" else stored.revision,
         chunks={name: chunk for name, chunk in chunks_.items() if name in used}))
     gpu.asked.clear()
     finished("01_naive")
@@ -435,7 +435,7 @@ def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
     for name, variant in after.variants.items():
         assert variant.counters and variant.timeline
         assert [row.shape for row in variant.bench] == [
-            row.shape for row in kept.variants[name].bench]
+            row.shape for row in stored.variants[name].bench]
     rows = [row for variant in after.variants.values() for row in variant.bench]
     assert {row.chunk for row in rows} == set(after.chunks)
 
@@ -444,7 +444,8 @@ def test_a_draft_lies_apart_and_searches_for_nothing(gpu, monkeypatch, tmp_path)
     """A search decides what is launched of the kernels that pages show."""
     monkeypatch.setattr(record, "DRAFTS", tmp_path / "drafts")
     monkeypatch.setattr(record.revision, "revision", lambda: "abc-dirty")
-    while (done := record.record(["machine", "search", "01_naive"], most=30.0, draft=True)).left:
+    names = ["machine", "search", "01_naive"]
+    while (done := record.record(names, max_seconds=30.0, draft=True)).left:
         pass
     assert {file.parent for file in done.files} == {tmp_path / "drafts" / "h100"}
     assert "search" not in gpu.asked and not gpu.folder.exists()
@@ -452,15 +453,15 @@ def test_a_draft_lies_apart_and_searches_for_nothing(gpu, monkeypatch, tmp_path)
 
 
 def test_a_pass_of_something_else_is_refused_while_one_is_open(gpu):
-    record.record(["01_naive"], most=1e-3)
+    record.record(["01_naive"], max_seconds=1e-3)
     with pytest.raises(ValueError, match=r"a pass of 01_naive is open.*--finish.*--again"):
-        record.record(["02_shared_tile"], most=1.0)
-    record.record(["02_shared_tile"], most=1e-3, again=True)
+        record.record(["02_shared_tile"], max_seconds=1.0)
+    record.record(["02_shared_tile"], max_seconds=1e-3, again=True)
     assert Journal(gpu.folder / record.PASS).names == ["02_shared_tile"]
 
 
 def test_a_pass_may_be_finished_with_what_it_has(gpu):
-    record.record(["01_naive"], most=1e-3)
+    record.record(["01_naive"], max_seconds=1e-3)
     done = record.record(finish=True)
     assert done.left and [path.stem for path in done.files] == ["01_naive"]
     made = records.load(KernelRecord, "H100", "01_naive")
@@ -470,9 +471,9 @@ def test_a_pass_may_be_finished_with_what_it_has(gpu):
 
 def test_a_second_gpu_is_recorded_on_the_headline_sizes(gpu):
     asked = ["01_naive", "08_warp_tile"]
-    record.record(asked, most=1e-3, headline=True)
+    record.record(asked, max_seconds=1e-3, headline=True)
     assert Journal(gpu.folder / record.PASS).headline
-    while record.record(most=3.0).left:  # it goes on as it was begun
+    while record.record(max_seconds=3.0).left:  # it goes on as it was begun
         pass
     assert {name.split()[0] for name in gpu.asked} == {plan.BENCH}
     assert {name.split()[2] for name in gpu.asked} == {"4096x4096x4096", "8192x8192x8192"}
@@ -491,7 +492,7 @@ def test_cublas_by_itself_is_timed_on_the_headline_sizes_too():
 
 
 def test_the_headline_sizes_replace_no_whole_record(gpu):
-    while record.record(["01_naive"], most=30.0).left:
+    while record.record(["01_naive"], max_seconds=30.0).left:
         pass
     file = gpu.folder / "01_naive.json"
     before = file.read_bytes()
@@ -506,13 +507,13 @@ def test_the_headline_sizes_of_nothing_are_refused(gpu):
 
 
 def test_a_pass_that_measures_all_is_not_cut_to_the_headline_sizes(gpu):
-    record.record(["01_naive"], most=1e-3)
+    record.record(["01_naive"], max_seconds=1e-3)
     with pytest.raises(ValueError, match=r"a pass of 01_naive is open"):
         record.record(["01_naive"], headline=True)
 
 
 def test_a_pass_without_a_row_of_each_variant_writes_nothing(gpu, monkeypatch):
-    record.record(["machine", "01_naive"], most=1e-3)
+    record.record(["machine", "01_naive"], max_seconds=1e-3)
     done = record.record(finish=True)
     assert [path.stem for path in done.files] == ["machine"]
 
@@ -529,18 +530,18 @@ def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch)
     monkeypatch.setattr(record.bench, "Contest", Contest)
     kernel = KERNELS["16_cp_async"]
     half = kernel.variant("half")
-    beside = plan.pair(kernel, half)
-    assert beside.out != half.out
-    made = record._pair(Contest(half.problem(64, 64, 64)), kernel, beside)
-    assert made.variant == beside.name and made.ratio == 1.0
+    partner = plan.pair(kernel, half)
+    assert partner.out != half.out
+    made = record._pair(Contest(half.problem(64, 64, 64)), kernel, partner)
+    assert made.variant == partner.name and made.ratio == 1.0
 
 
 def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):
-    while record.record(["01_naive"], most=60.0).left:
+    while record.record(["01_naive"], max_seconds=60.0).left:
         pass
     before = records.load(KernelRecord, "H100", "01_naive")
     gpu.asked.clear()
-    while record.record(["01_naive/swapped"], most=60.0).left:
+    while record.record(["01_naive/swapped"], max_seconds=60.0).left:
         pass
     after = records.load(KernelRecord, "H100", "01_naive")
     assert all("swapped" in name and "coalesced" not in name for name in gpu.asked)
@@ -557,7 +558,7 @@ def test_a_variant_is_not_added_to_a_record_that_is_not_there(gpu):
 
 
 def test_a_reader_s_own_record_is_one_file_beside_the_others(gpu):
-    done = record.record_quick(most=60.0)
+    done = record.record_quick(max_seconds=60.0)
     assert [path.name for path in done.files] == ["quick.json"]
     assert os.listdir(gpu.folder) == ["quick.json"]
     rows = records.rows()
@@ -577,7 +578,7 @@ def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
     monkeypatch.setattr(record.device, "name", lambda: name)
     monkeypatch.setattr(record, "provenance",
                         lambda stem: structs.replace(head, kernel=stem, gpu=other))
-    (file,) = record.record_quick(most=60.0).files
+    (file,) = record.record_quick(max_seconds=60.0).files
     assert file.parent.name == "rtx-4090"
     assert {row.gpu for row in records.rows()} == {"RTX-4090"}
     head, _, *versions = scoreboard.summary(records.rows()).splitlines()
@@ -586,7 +587,7 @@ def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
 
 def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
     monkeypatch.setattr(record, "measure", lambda *_: None)
-    assert record.record(["calibration"], most=60.0).files == ()
+    assert record.record(["calibration"], max_seconds=60.0).files == ()
     assert not (gpu.folder / "calibration.json").exists()
     assert not (gpu.folder / record.PASS).exists()
 
@@ -706,8 +707,8 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     head = built.parsed(built.record(stem))
     where = head.chunks
     file = records.write(record.assembled(head, made, where), tmp_path)
-    kept = records.read(file).variants[names[0]]
-    (row,) = kept.bench
+    stored = records.read(file).variants[names[0]]
+    (row,) = stored.bench
     assert row.rival.best.tile == "128x128" and row.throttle == ["power cap"]
     assert row.pair.variant == names[1] and row.temperature_c == 60.0
     # Each with its own speed, clock and cycles: burst, and sustained with its power.
@@ -726,9 +727,31 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
         assert all(turn.clock and turn.cublas_clock for turn in row.turns)
         assert [one.inputs for one in row.other_inputs] == [
             "normal", "small integers", "zeros"]
-    assert set(kept.ptx) == set(kernel.ptx_archs)
-    assert [one.M for one in kept.counters][:4] == [256, 1024, 2048, 4096]
-    assert kept.timeline.blocks
+    assert set(stored.ptx) == set(kernel.ptx_archs)
+    assert [one.M for one in stored.counters][:4] == [256, 1024, 2048, 4096]
+    assert stored.timeline.blocks
+
+
+def test_copies_that_come_first_are_timed_by_themselves(played_h100, monkeypatch):
+    kernel = KERNELS["24_any_row"]
+    packed, taken = kernel.variant("packed"), []
+
+    class Enqueued(Played):
+        """Notes which launches a sample is of."""
+
+        def __init__(self, call, copies):
+            self.call = call
+
+        def once(self):
+            taken.append(getattr(self.call, "__name__", type(self.call).__name__))
+            return super().once()
+
+    monkeypatch.setattr(bench, "KernelPlayer", Enqueued)
+    row = bench.Contest(packed.problem(33, 57, 75)).row(kernel, packed, samples=5)
+    assert row.packing and row.packing.seconds == row.seconds and taken.count("pack") == 1
+    taken.clear()
+    row = bench.Contest(packed.problem(64, 64, 64)).row(kernel, packed, samples=5)
+    assert row.packing is None and "pack" not in taken
 
 
 def test_launches_that_would_take_long_are_not_profiled():
@@ -760,7 +783,7 @@ def test_what_is_really_measured_of_cublas_makes_a_record(played_h100, tmp_path,
             played_h100.done(unit.name, "", CHUNK, 1.0, made[-1][1])
     head = structs.replace(built.parsed(built.record()), kernel="cublas")
     where = head.chunks
-    kept = records.read(records.write(record.assembled(head, made, where), tmp_path))
-    assert set(kept.variants) == set(record.cublas.PROBLEMS)
-    one = kept.variants["fp16_out"]
+    stored = records.read(records.write(record.assembled(head, made, where), tmp_path))
+    assert set(stored.variants) == set(record.cublas.PROBLEMS)
+    one = stored.variants["fp16_out"]
     assert one.bench[0].ratio == 1.0 and one.counters[0].metrics["cycles"] == 20

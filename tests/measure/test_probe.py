@@ -114,5 +114,5 @@ def test_the_probe_writes_a_stamp_for_each_block():
 def test_the_tick_is_what_the_timer_moves_by():
     values = np.zeros(5, np.uint64)
     emulated("timer_tick<5>", 1, values)
-    moved = np.diff(values.astype(np.int64))
-    assert len(set(values)) == 5 and (moved > 0).all()
+    steps = np.diff(values.astype(np.int64))
+    assert len(set(values)) == 5 and (steps > 0).all()

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from lib.measure import bench, cublas, cublaslt
 from lib.measure.probe import Sample
-from lib.measure.told import told
+from lib.measure.summary import summary
 from lib.problem import Problem, WrongResult
 from tests import built
 
@@ -193,7 +193,7 @@ def test_without_candidates_the_default_is_the_rival_and_a_line_says_why(contest
         built.parsed_row(built.plain(built.row(8))),
         tflops=1.0, ratio=0.5, cublas_tflops=2.0, cublas_clock=None,
         temperature_c=None, throttle=["power cap", "hardware slowdown"], rival=about)
-    lines = list(told("k", "v", row))
+    lines = list(summary("k", "v", row))
     assert "cuBLAS's default 2.00, ratio 0.500" in lines[0]
     assert "1,755 MHz, 1,755,000 cycles, cuBLAS clock not measured, °C not read" in lines[0]
     assert "pip install nvmath-python" in lines[2]

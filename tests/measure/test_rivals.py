@@ -241,8 +241,8 @@ def test_sums_in_fp16_have_their_own_tolerance_and_rank(numpy_gpu, monkeypatch):
     assert row.configuration == "even" and row.ours is None and row.rival is None
     problem = Problem(16, 16, 16, dtype="float16", out="float16")
     assert problem.tolerance < 2e-3 < rivals.half_tolerance(problem)
-    told = rivals.lines({"alexarmbr": of_peer(peer, [row])})
-    assert "of cublasHgemm; sums in FP16, not ranked with ours" in told[0]
+    lines = rivals.lines({"alexarmbr": of_peer(peer, [row])})
+    assert "of cublasHgemm; sums in FP16, not ranked with ours" in lines[0]
 
 
 def test_what_of_ours_a_peer_is_held_against():
@@ -265,9 +265,9 @@ def test_measured_peers_make_a_record_and_others_stay_in_it(numpy_gpu, monkeypat
         rows = [rivals.timed(peer, Fake(), 16, lambda line: None, CHUNK)]
         file = record.write_rivals(
             {name: of_peer(peer, rows)}, CHUNK, head.chunks[CHUNK], tmp_path)
-    kept = records.read(file)
-    assert set(kept.peers) == {"siboehm", "fast.cu"} and records.rows(tmp_path) == []
-    assert kept.peers["siboehm"].licence == "MIT"
+    written = records.read(file)
+    assert set(written.peers) == {"siboehm", "fast.cu"} and records.rows(tmp_path) == []
+    assert written.peers["siboehm"].licence == "MIT"
 
 
 def test_the_command_line_says_what_it_expects(capsys):

@@ -11,7 +11,7 @@ from lib.run import device
 def test_a_row_says_what_was_timed():
     row = scaled_bench.Row("two_parts", "64x64x128", "blocks", "bfloat16", 2e-6, 0.5, 0.01, None,
                            None)
-    assert scaled_bench.told(row) == (
+    assert scaled_bench.line(row) == (
         "64x64x128 two_parts (blocks, bfloat16): 0 TFLOP/s, 2.0 µs, clock not read, spread 1.0%")
 
 

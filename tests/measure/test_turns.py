@@ -148,16 +148,16 @@ def test_power_is_what_passed_between_the_first_and_the_last_move_of_the_counter
 
 
 def test_the_meter_reads_while_the_block_runs():
-    moved, said = threading.Event(), iter(range(10**6))
+    progressed, said = threading.Event(), iter(range(10**6))
 
     def joules():
         found = next(said)
         if found > 5:
-            moved.set()
+            progressed.set()
         return None if found == 2 else float(found)
 
     with Meter(SimpleNamespace(joules=joules)) as meter:
-        assert moved.wait(5)
+        assert progressed.wait(5)
     assert [joules for _, joules in meter.readings[:4]] == [0.0, 1.0, 3.0, 4.0]
     assert not meter._thread.is_alive()
 
@@ -257,6 +257,7 @@ def test_the_sampler_polls_while_the_block_runs():
 def test_reasons_are_named_and_idling_is_none():
     assert sensors.reasons([0x1, 0x40 | 0x4]) == ["power cap", "hardware thermal slowdown"]
     assert sensors.reasons([0x1]) == []
+    assert sensors.reasons([0x1 | 0x200, 0x800]) == ["bit 0x200", "bit 0x800"]
 
 
 def test_the_temperature_is_the_median_of_what_nvidia_smi_could_read():
@@ -285,14 +286,14 @@ class SlowHost:
     """A host that needs so long to enqueue a launch, s, and a GPU that waits for it unless busy."""
 
     def __init__(self, monkeypatch, enqueue):
-        self.now, self.busy, self.enqueue, self.kept = 0.0, 0.0, enqueue, []
+        self.now, self.busy, self.enqueue, self.waited = 0.0, 0.0, enqueue, []
         monkeypatch.setattr(bench.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(bench, "keep_busy", self.keep)
         monkeypatch.setattr(bench, "probed", lambda work, launches: Sample(
             self.elapsed(work) / launches, launches))
 
     def keep(self, seconds):
-        self.kept.append(seconds)
+        self.waited.append(seconds)
         self.busy = self.now + seconds
 
     def launch(self, index):
@@ -310,14 +311,14 @@ def test_a_slow_host_s_time_is_not_measured(monkeypatch):
     host = SlowHost(monkeypatch, enqueue=80e-6)
     player = bench.KernelPlayer(host.launch, 1)
     assert player.take(10).seconds == pytest.approx(1e-6)
-    assert len(host.kept) == 2 and host.kept[1] > 10 * host.enqueue > host.kept[0]
-    assert player.take(10).seconds == pytest.approx(1e-6) and len(host.kept) == 3  # it is known now
+    assert len(host.waited) == 2 and host.waited[1] > 10 * host.enqueue > host.waited[0]
+    assert player.take(10).seconds == pytest.approx(1e-6) and len(host.waited) == 3
 
 
 def test_a_sample_is_no_longer_than_what_the_driver_queues_ahead(monkeypatch):
     host = SlowHost(monkeypatch, enqueue=10e-6)
     assert bench.KernelPlayer(host.launch, 1).take(5000).seconds == pytest.approx(1e-6)
-    assert host.now == pytest.approx(bench.MOST_QUEUED * host.enqueue) and len(host.kept) == 1
+    assert host.now == pytest.approx(bench.MAX_QUEUED * host.enqueue) and len(host.waited) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

@@ -7,7 +7,7 @@ import re
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-PATIENCE = 120  # s; a start takes a tenth where nothing else runs
+MAX_SECONDS = 120  # s; a start takes a tenth where nothing else runs
 
 
 class Panel:
@@ -35,11 +35,11 @@ class Panel:
         return self.part("status").get_attribute("textContent")
 
     def wait(self):
-        WebDriverWait(self.browser, PATIENCE, 0.1).until(lambda _: not self.busy, self.status)
+        WebDriverWait(self.browser, MAX_SECONDS, 0.1).until(lambda _: not self.busy, self.status)
         return self.status
 
     def until(self, said):
-        WebDriverWait(self.browser, PATIENCE, 0.02).until(
+        WebDriverWait(self.browser, MAX_SECONDS, 0.02).until(
             lambda _: re.search(said, self.status), said)
 
     def run(self, **values):

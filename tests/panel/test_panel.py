@@ -22,7 +22,7 @@ from lib.paths import ROOT
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
 from tests.panel.conftest import FOLDER
-from tests.panel.driver import PATIENCE, Panel
+from tests.panel.driver import MAX_SECONDS, Panel
 
 pytestmark = pytest.mark.browser
 
@@ -84,7 +84,7 @@ worker.postMessage({id, base, stem, request});
 
 def ask(browser, base, stem, **request):
     """Ask the packed emulator itself, without a panel."""
-    browser.set_script_timeout(PATIENCE)
+    browser.set_script_timeout(MAX_SECONDS)
     try:
         return json.loads(browser.execute_async_script(
             f"(async (...arguments) => {{{ASK}}})(...arguments)", base, stem,
@@ -315,7 +315,7 @@ def test_a_second_page_of_a_visit_starts_before_it_is_asked(opened, browser):
     opened("02_shared_tile").run(M="32")
     panel = opened("05_bank_conflicts")
     assert not panel.busy
-    WebDriverWait(browser, PATIENCE, 0.2).until(lambda page: page.execute_script(
+    WebDriverWait(browser, MAX_SECONDS, 0.2).until(lambda page: page.execute_script(
         "return performance.getEntriesByType('resource').some(e => /worker.js/.test(e.name))"))
     assert "spread" in panel.run(M="32")
 
@@ -445,7 +445,7 @@ def test_a_run_goes_on_in_a_tab_in_the_background(opened, browser, served):
     browser.switch_to.new_window("tab")
     try:
         browser.get(f"{served.address}chapters/question.html")
-        said = WebDriverWait(browser, PATIENCE, 0.3).until(lambda page: next(
+        said = WebDriverWait(browser, MAX_SECONDS, 0.3).until(lambda page: next(
             (noted for noted in [json.loads(page.execute_script(
                 "return localStorage.getItem('said')") or '[""]')] if "error" in noted[0]), None))
     finally:

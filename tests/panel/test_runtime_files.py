@@ -15,7 +15,7 @@ import pytest
 from book import runtime_files
 from book.runtime_files import FOLDER, compiled, gzipped, manifest, renew
 
-MOST_BYTES = 10_000_000  # of a click, with the emulator and a chapter's kernels
+MAX_BYTES = 10_000_000  # of a click, with the emulator and a chapter's kernels
 ROOM_FOR_OURS = 600_000
 
 
@@ -25,15 +25,15 @@ def test_a_copy_is_the_one_that_is_named(name):
     stored = (FOLDER / found["file"]).read_bytes()
     assert len(stored) == found["bytes"]
     assert hashlib.sha256(stored).hexdigest() == found["sha256"]
-    told = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert re.search(rf"`{re.escape(found['file'])}` .*`{found['sha256']}`", told)
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"`{re.escape(found['file'])}` .*`{found['sha256']}`", text)
     unpacked = gzip.decompress(stored) if found["file"].endswith(".gzip") else stored
     assert len(unpacked) == found["unpacked"]
 
 
 def test_the_copies_are_small_enough():
     total = sum(entry["bytes"] for entry in manifest().values())
-    assert total <= MOST_BYTES - ROOM_FOR_OURS
+    assert total <= MAX_BYTES - ROOM_FOR_OURS
 
 
 def test_nothing_else_lies_beside_them():

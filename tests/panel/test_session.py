@@ -166,7 +166,7 @@ def test_shapes_that_end_inside_a_tile_have_an_answer(sessions, stem, M, N, K):
     answer = ask(session, M=M, N=N, K=K, beta=0.5, races=False)
     if answer["verdict"] == "refused":
         first = CATALOGUE[stem].variants[0]
-        assert first.row_bytes and not first.pack
+        assert first.row_bytes and not first.packing
         assert N % 8 and "multiple of" in answer["said"]
     else:
         assert answer["verdict"] == "right"
@@ -291,13 +291,13 @@ def test_a_warp_is_stepped_through_forward_and_back(sessions):
 def test_a_warp_walks_the_kernel_line_by_line(sessions):
     session = sessions("02_shared_tile")
     starts = ask(session, do="record", **SMALL)["starts"]
-    text = session.kernel.source.read_text(encoding="utf-8").split("\n")
+    source = session.kernel.source.read_text(encoding="utf-8").split("\n")
 
     def shown(at):
-        told = ask(session, do="step", at=at)["html"]
-        [place], [line] = (re.findall(pattern, told) for pattern in (
+        text = ask(session, do="step", at=at)["html"]
+        [place], [line] = (re.findall(pattern, text) for pattern in (
             r"<p>02_shared_tile\.cu:(\d+)</p>", r"<li class=live-now aria-current=step>(.*?)</li>"))
-        assert text[int(place) - 1] == html.unescape(line)
+        assert source[int(place) - 1] == html.unescape(line)
         return place, line
 
     lines = [shown(at) for at in starts]
@@ -331,8 +331,8 @@ def test_a_step_shows_lanes_registers_and_banks(sessions):
 def test_a_hopper_warp_shows_phases_and_what_is_in_flight(sessions):
     session = sessions("18_tma")
     count = ask(session, do="record", M=128, N=256, K=128, landing="late")["count"]
-    told = " ".join(ask(session, do="step", at=at)["html"] for at in range(0, count, 5))
-    assert "bytes in flight" in told and "phase 1" in told and "wgmma in flight" in told
+    text = " ".join(ask(session, do="step", at=at)["html"] for at in range(0, count, 5))
+    assert "bytes in flight" in text and "phase 1" in text and "wgmma in flight" in text
 
 
 # -- numbers and pictures -----------------------------------------------------------------------
@@ -342,11 +342,11 @@ def test_a_prediction_is_judged_by_the_run(sessions):
     assert session.predict("together shared load Bs wavefronts")[0] == 8
     assert session.predict("spread shared load Bs wavefronts")[0] == 1
     counter = ask(session, races=False)["counters"]["shared_wavefronts"]
-    number, told, _ = session.predict("spread shared_wavefronts")
-    assert number == counter and "shared wavefronts of spread" in told
+    number, text, _ = session.predict("spread shared_wavefronts")
+    assert number == counter and "shared wavefronts of spread" in text
 
 
-@pytest.mark.parametrize("stem, asked, number, told, more", [
+@pytest.mark.parametrize("stem, asked, number, text, more", [
     ("05_bank_conflicts", "together shared load Bs wavefronts", 8,
      "wavefronts per shared load", "8 wavefronts, ideal 4"),
     ("10_wmma", "one_fragment global load A bytes_per_sector", 16,
@@ -354,9 +354,9 @@ def test_a_prediction_is_judged_by_the_run(sessions):
     ("16_cp_async", "step_64 shared copy storage wavefronts", 4,
      "wavefronts per shared copy", "4 wavefronts, ideal 4"),
 ])
-def test_a_question_on_an_access_comes_with_its_line(sessions, stem, asked, number, told, more):
+def test_a_question_on_an_access_comes_with_its_line(sessions, stem, asked, number, text, more):
     found, said, shown = sessions(stem).predict(asked)
-    assert found == number and said.startswith(told)
+    assert found == number and said.startswith(text)
     assert f"{stem}.cu:" in shown and shown.endswith(more)
 
 

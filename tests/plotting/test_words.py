@@ -30,7 +30,7 @@ def test_a_short_text_is_all_label():
     LONG, LONG.replace(".", ";"), LONG.replace(".", ","), LONG.replace(".", ""), "x" * 2000])
 def test_a_long_text_is_a_label_and_a_description_that_lose_nothing(text):
     label, rest = html.label_and_description(text)
-    assert 300 < len(label) <= html.MOST_LABEL
+    assert 300 < len(label) <= html.MAX_LABEL
     assert (label + rest).replace(" ", "") == text.replace(" ", "")
 
 
@@ -49,4 +49,4 @@ def test_a_figure_offers_what_its_label_leaves_out():
 
 
 def test_the_pages_are_held_to_the_same_length():
-    assert checks.MOST_LABEL == html.MOST_LABEL
+    assert checks.MAX_LABEL == html.MAX_LABEL

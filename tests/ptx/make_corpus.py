@@ -26,7 +26,7 @@ from lib.paths import CUDA
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
-MOST_BYTES = 1_000_000  # of the whole corpus
+MAX_BYTES = 1_000_000  # of the whole corpus
 # One release of NVRTC a line, with the wheels of its headers; those of 12.x lack <crt/mma.h>, for
 # which the installed toolkit's stands in.
 RELEASES = {
@@ -106,8 +106,8 @@ def main() -> None:
     (CORPUS / "corpus.json").write_text(text)
     total = sum(path.stat().st_size for path in CORPUS.iterdir())
     print(f"{total} bytes in {len(manifest)} texts")
-    if total > MOST_BYTES:
-        sys.exit(f"the corpus must stay below {MOST_BYTES} bytes: take fewer releases or kernels")
+    if total > MAX_BYTES:
+        sys.exit(f"the corpus must stay below {MAX_BYTES} bytes: take fewer releases or kernels")
 
 
 def unpack(wheels: tuple[str, ...], folder: Path) -> None:

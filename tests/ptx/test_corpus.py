@@ -17,7 +17,7 @@ from lib.run.prepared import arguments
 
 from . import test_hopper, test_tensor_kernels
 from .conftest import problem
-from .make_corpus import CORPUS, MOST_BYTES, RELEASES
+from .make_corpus import CORPUS, MAX_BYTES, RELEASES
 from .race import test_blocks
 
 MANIFEST = json.loads((CORPUS / "corpus.json").read_text())
@@ -108,7 +108,7 @@ def test_each_text_runs_right(entry, monkeypatch):
 def test_the_corpus_is_whole_and_small():
     files = {path.name for path in CORPUS.iterdir()}
     assert files == {entry["file"] for entry in TEXTS} | {"corpus.json"}
-    assert sum(path.stat().st_size for path in CORPUS.iterdir()) < MOST_BYTES
+    assert sum(path.stat().st_size for path in CORPUS.iterdir()) < MAX_BYTES
     assert {entry["release"] for entry in TEXTS} == set(RELEASES)
     versions = {ptx.Module(module(e)).program.version for e in TEXTS if "01_naive" in e["file"]}
     assert len(versions) == len(RELEASES)

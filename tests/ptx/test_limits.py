@@ -56,7 +56,7 @@ def test_errors_that_are_kept_hold_no_memory(monkeypatch):
         3, 32, (np.zeros(1, np.uint32),), go_on=True)
     assert len(launch.errors) == 3 and "outside of every" in str(launch.errors[0])
     assert all(error.__traceback__ is None for error in launch.errors)
-    kept = [weakref.ref(each) for each in made]
+    references = [weakref.ref(each) for each in made]
     made.clear()
     gc.collect()
-    assert not any(each() is not None for each in kept)
+    assert not any(each() is not None for each in references)

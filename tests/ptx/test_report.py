@@ -10,7 +10,7 @@ import pytest
 from lib import ptx
 from lib.ptx import advice
 from lib.ptx.count.trace import Site
-from lib.ptx.report import MOST_FINDINGS, by_line, document, grouped, own_place, told
+from lib.ptx.report import MAX_FINDINGS, by_line, document, grouped, hazard_lines, own_place
 
 from .conftest import compile_text
 
@@ -77,13 +77,13 @@ def test_without_lines_of_the_source_not_every_pair_is_told():
     unrolled = SOURCE.replace("i < 4", "i < 16")
     launch = launched(unrolled, lineinfo=False)
     findings = launch.findings
-    assert len(findings) > MOST_FINDINGS and {f.pairs for f in findings} == {1}
-    rows = told(launch)
-    assert rows[-1] == f"and {len(findings) - MOST_FINDINGS} more, between other lines"
-    assert sum(row.startswith("race: ") for row in rows) == MOST_FINDINGS
+    assert len(findings) > MAX_FINDINGS and {f.pairs for f in findings} == {1}
+    rows = hazard_lines(launch)
+    assert rows[-1] == f"and {len(findings) - MAX_FINDINGS} more, between other lines"
+    assert sum(row.startswith("race: ") for row in rows) == MAX_FINDINGS
     assert f"; {len(findings)} hazards:" in str(launch) and f"  {rows[-1]}" in str(launch)
     assert len(document(launch)["hazards"]) == len(findings)
-    assert told(launched(races=False)) == []
+    assert hazard_lines(launched(races=False)) == []
 
 
 def test_counters_stand_beside_the_lines_that_asked():

@@ -26,7 +26,7 @@ TEXT = """.version 8.0
 SECRET = "password = hunter2"
 
 
-def told(file, past: int = 4096, **given) -> str:
+def message(file, past: int = 4096, **given) -> str:
     """All that an error at line 2 of a file says."""
     function = ptx.Module(TEXT.format(file=file, past=past), **given).get_function("k")
     with pytest.raises(ptx.OutOfBounds) as error:
@@ -44,8 +44,8 @@ def source(tmp_path):
 
 
 def test_without_folders_no_file_is_read(source):
-    assert SECRET not in told(source)
-    assert "CUDA gemm.cu:2" in told(source)  # its name is still told
+    assert SECRET not in message(source)
+    assert "CUDA gemm.cu:2" in message(source)  # its name is still told
     path = source.with_suffix(".ptx")
     path.write_text(TEXT.format(file=source, past=4096))
     for made in (RawModule(path=path), RawModule(code=path.read_text())):
@@ -55,15 +55,15 @@ def test_without_folders_no_file_is_read(source):
 
 
 def test_sources_in_given_folders_are_read(source):
-    assert f"There: {SECRET}" in told(source, folders=[source.parent])
-    assert f"There: {SECRET}" in told(source, folders=[str(source.parent.parent)])
-    assert f"There: {SECRET}" in told("gemm.cu", sources={"gemm.cu": source.read_text()})
+    assert f"There: {SECRET}" in message(source, folders=[source.parent])
+    assert f"There: {SECRET}" in message(source, folders=[str(source.parent.parent)])
+    assert f"There: {SECRET}" in message("gemm.cu", sources={"gemm.cu": source.read_text()})
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "/proc/self/environ", "/dev/zero", "gemm\0.cu"])
 def test_what_is_no_source_is_never_read(file, tmp_path):
-    assert "There" not in told(file)
-    assert "There" not in told(file, folders=["/", tmp_path])
+    assert "There" not in message(file)
+    assert "There" not in message(file, folders=["/", tmp_path])
 
 
 def test_links_other_kinds_and_large_files_are_not_read(source, tmp_path):
@@ -81,7 +81,7 @@ def test_links_other_kinds_and_large_files_are_not_read(source, tmp_path):
     names = ("link.cu", "notes.txt", "link_to_notes.cu", "circle.cu", "zero.cu", "large.cu",
              "pipe.cu", "folder.cu", "missing.cu", "../other.cu")
     for name in names:
-        assert "There" not in told(folder / name, folders=[folder]), name
+        assert "There" not in message(folder / name, folders=[folder]), name
 
 
 def test_a_report_of_hazards_reads_no_more_than_an_error(source):

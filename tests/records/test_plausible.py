@@ -91,6 +91,8 @@ def swapped(record):
     (lambda r: first(r)["other_inputs"][0].update(cublas_seconds=0.01),
      "cublas_seconds and otherinputs"),
     (lambda r: first(r)["trials"].update(cublas_tflops=1.0), "trials.cublas_tflops is 1"),
+    (lambda r: first(r)["packing"].update(seconds=0.002),
+     "packing takes 0.002 s, and all of the product 0.001"),
     (lambda r: first(r)["pair"].update(tflops=2.0), "pair.tflops is 2"),
     (lambda r: first(r)["pair"].update(ratio=1.0), "pair.ratio is 1, and the times' is 0.25"),
     (lambda r: first(r).update(board="f" * 16), "its board is ffff"),

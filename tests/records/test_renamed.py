@@ -8,23 +8,23 @@ from lib.records import renamed, store
 from lib.records.schema import KernelRecord, Pair
 
 STEM, OLD = "03_strip", "05_strip"
-KEPT = store.load(KernelRecord, "H100", STEM)
+STORED = store.load(KernelRecord, "H100", STEM)
 
 
 def written(root, **changes):
     """Write 03's record as that of another stem."""
-    return store.write(structs.replace(KEPT, **{"kernel": OLD, **changes}), root)
+    return store.write(structs.replace(STORED, **{"kernel": OLD, **changes}), root)
 
 
 def test_a_record_moves_with_all_that_it_holds(tmp_path):
     old = written(tmp_path)
     assert renamed.rename(OLD, STEM, tmp_path) == [store.path("H100", STEM, tmp_path)]
-    assert not old.exists() and store.load(KernelRecord, "H100", STEM, tmp_path) == KEPT
+    assert not old.exists() and store.load(KernelRecord, "H100", STEM, tmp_path) == STORED
 
 
 def test_variants_are_known_by_their_code(tmp_path):
     names = {"columns_first": "one", "strips_first": "columns_first"}
-    variants = {names[name]: KEPT.variants[name] for name in names}
+    variants = {names[name]: STORED.variants[name] for name in names}
     first = variants["one"]
     row = first.bench[0]
     pair = Pair(variant="columns_first", seconds=row.seconds, spread=row.spread,
@@ -36,22 +36,22 @@ def test_variants_are_known_by_their_code(tmp_path):
     found = store.load(KernelRecord, "H100", STEM, tmp_path)
     assert list(found.variants)[:2] == ["columns_first", "strips_first"]
     assert found.variants["columns_first"].bench[0].pair.variant == "strips_first"
-    assert found.variants["strips_first"] == KEPT.variants["strips_first"]
+    assert found.variants["strips_first"] == STORED.variants["strips_first"]
 
 
 def test_other_code_is_refused_and_nothing_moves(tmp_path):
-    first = KEPT.variants["columns_first"]
+    first = STORED.variants["columns_first"]
     old = written(tmp_path, variants={
-        **KEPT.variants, "columns_first": structs.replace(first, hash="0123456789abcdef")})
+        **STORED.variants, "columns_first": structs.replace(first, hash="0123456789abcdef")})
     with pytest.raises(ValueError, match="05_strip/columns_first .* python -m lib record 03_strip"):
         renamed.rename(OLD, STEM, tmp_path)
     assert list(tmp_path.glob("*/*.json")) == [old]
 
 
 def test_another_launch_is_refused(tmp_path):
-    first = KEPT.variants["columns_first"]
+    first = STORED.variants["columns_first"]
     written(tmp_path, variants={
-        **KEPT.variants, "columns_first": structs.replace(first, launch="0123456789abcdef")})
+        **STORED.variants, "columns_first": structs.replace(first, launch="0123456789abcdef")})
     with pytest.raises(ValueError, match="05_strip/columns_first"):
         renamed.rename(OLD, STEM, tmp_path)
 
@@ -60,7 +60,7 @@ def test_what_is_not_there_or_already_there_is_told(tmp_path):
     with pytest.raises(ValueError, match="no GPU has a record of 05_strip"):
         renamed.rename(OLD, STEM, tmp_path)
     written(tmp_path)
-    store.write(KEPT, tmp_path)
+    store.write(STORED, tmp_path)
     with pytest.raises(ValueError, match="is there already"):
         renamed.rename(OLD, STEM, tmp_path)
 

@@ -29,12 +29,12 @@ def recorded(tmp_path):
         text = source.read_text()
         source.write_text(edited(text, old, new) if old else text)
         record = store.load(KernelRecord, "H100", STEM)
-        kept = record.variants[NAME]
+        stored = record.variants[NAME]
         expression = KERNEL.expression(KERNEL.variant(NAME))
         then = structs.replace(
-            kept, hash=fingerprint(source, expression),
+            stored, hash=fingerprint(source, expression),
             timeline=structs.replace(
-                kept.timeline, hash=fingerprint(source, expression, marks=True)))
+                stored.timeline, hash=fingerprint(source, expression, marks=True)))
         store.write(structs.replace(record, variants={"then": then}), tmp_path)
         return before
     return make
@@ -47,8 +47,8 @@ def test_the_same_code_stays_current_under_another_name(recorded, tmp_path, chan
     (done,) = rename(STEM, {"then": NAME}, before, tmp_path).values()
     assert done == {NAME: True}
     made = store.load(KernelRecord, "H100", STEM, tmp_path)
-    kept = store.load(KernelRecord, "H100", STEM)
-    assert made.variants[NAME] == kept.variants[NAME] and made.date == kept.date
+    stored = store.load(KernelRecord, "H100", STEM)
+    assert made.variants[NAME] == stored.variants[NAME] and made.date == stored.date
 
 
 def test_other_code_stays_stale(recorded, tmp_path):

@@ -73,10 +73,11 @@ def test_launches_say_what_the_book_launches():
     ready = prepare(kernel, variant, problem, [problem.inputs(0, np)])
     launches = re.findall(
         r"launch\((.+),\n\s+dim3\((.+)\), dim3\((.+)\), (\d+), (true|false), stream", found.text)
-    assert [(name, grid, block, int(shared), early == "true")
-            for name, grid, block, shared, early in launches] == [
+    assert [(name, grid, block, int(shared), soon == "true")
+            for name, grid, block, shared, soon in launches] == [
         (kernel.expression(step.variant), ", ".join(map(str, step.launch.grid)),
-         ", ".join(map(str, step.launch.block)), step.launch.shared_bytes, step.launch.early)
+         ", ".join(map(str, step.launch.block)), step.launch.shared_bytes,
+         step.launch.programmatic_launch)
         for step in ready.steps(0)
     ]
     # Rows of 1,001 and 999 halves: both are copied into rows of multiples of 16 bytes.

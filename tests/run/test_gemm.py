@@ -204,14 +204,14 @@ def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
     monkeypatch.setattr(products, "MAX_PLANS", 2)
     shapes = {M: driver.operands(gpu, Problem(M, 8, 8), M) for M in (8, 16, 24)}
 
-    def kept():
+    def held():
         return [plan.shape[0] for plan in products._plans.values()]
 
     for M in (8, 16, 8, 24):
         A, B, C, reference = shapes[M]
         lib.gemm(A, B, C=C)
         assert Problem(M, 8, 8).judge(C.numpy(), reference).ok
-    assert kept() == [8, 24]
+    assert held() == [8, 24]
 
 
 def test_the_memory_of_the_stream_that_was_not_used_for_longest_goes_first(monkeypatch):
@@ -245,7 +245,7 @@ def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(monkey
     gpu = driver.play(played.H100, monkeypatch.setattr)
     A, B, C = gpu.new((64, 32), "f2"), gpu.new((32, 48), "f2"), gpu.new((64, 48), "f4")
     flat = gpu.new((4096,), "f2")
-    beside = driver.Array(gpu, flat.data.ptr, (64, 48), "f2", 4096)
+    too_far = driver.Array(gpu, flat.data.ptr, (64, 48), "f2", 4096)
     elsewhere = gpu.new((32, 48), "f2")
     elsewhere.data.device_id = 1
     for word, call in {
@@ -264,7 +264,7 @@ def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(monkey
         "there is no C to add": lambda: lib.gemm(A, B, beta=1.0),
         "C is (64, 8): it must be (64, 48)": lambda: lib.gemm(A, B, C=gpu.new((64, 8), "f4")),
         "C can't be float64": lambda: lib.gemm(A, B, C=gpu.new((64, 48), "f8")),
-        "past the end of its memory": lambda: lib.gemm(A, B, C=beside),
+        "past the end of its memory": lambda: lib.gemm(A, B, C=too_far),
         "C overlaps A": lambda: lib.gemm(
             driver.Array(gpu, flat.data.ptr, (32, 32), "f2"), gpu.new((32, 32), "f2"),
             C=driver.Array(gpu, flat.data.ptr, (32, 32), "f2", 1024)),

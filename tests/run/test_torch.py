@@ -326,16 +326,16 @@ def gradients_of_heads(dtype, where):
     y.backward(G)
     x, w, g = (one.detach().double() for one in (X, W, G))
 
-    def most(A, B):
+    def limit(A, B):
         asked = Problem(A.shape[-2], B.shape[-1], A.shape[-1], dtype=dtype, out=dtype)
         exact = answer(1.0, A, B, 0.0, None)
         return asked.tolerance * yardstick(exact, asked.K, asked.tolerance, dtype)
 
-    of_w = [(one.mT @ other, most(one.mT, other)) for one, other in zip(x, g, strict=True)]
+    of_w = [(one.mT @ other, limit(one.mT, other)) for one, other in zip(x, g, strict=True)]
     total = sum(exact for exact, _ in of_w)
     whole = sum(allowed for _, allowed in of_w) + 2 * ROUNDOFF[dtype] * norm(total)
-    wanted = {"y": (y, x @ w, most(x, w)),
-              "dX": (projection.grad.transpose(0, 1), g @ w.mT, most(g, w.mT)),
+    wanted = {"y": (y, x @ w, limit(x, w)),
+              "dX": (projection.grad.transpose(0, 1), g @ w.mT, limit(g, w.mT)),
               "dW": (W.grad, total, whole)}
     return {name: norm(found.detach().double() - exact) / allowed
             for name, (found, exact, allowed) in wanted.items()}
@@ -432,8 +432,8 @@ def test_gradcheck_in_float32():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype, most", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
-def test_a_linear_layer_s_gradients_against_float64(dtype, most):
+@pytest.mark.parametrize("dtype, limit", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_a_linear_layer_s_gradients_against_float64(dtype, limit):
     x = drawn(4, 33, 96, dtype=dtype, requires_grad=True)
     weight, bias = drawn(72, 96, dtype=dtype, requires_grad=True), drawn(72, dtype=dtype,
                                                                          requires_grad=True)
@@ -441,17 +441,17 @@ def test_a_linear_layer_s_gradients_against_float64(dtype, most):
     grad = drawn(4, 33, 72, dtype=dtype)
     y.backward(grad)
     X, W, G = x.detach().double(), weight.detach().double(), grad.double()
-    assert far(y, X @ W.T + bias.detach().double()) < most
-    assert far(x.grad, G @ W) < most
-    assert far(weight.grad, G.flatten(0, 1).T @ X.flatten(0, 1)) < most
-    assert far(bias.grad, G.sum((0, 1))) < most
+    assert far(y, X @ W.T + bias.detach().double()) < limit
+    assert far(x.grad, G @ W) < limit
+    assert far(weight.grad, G.flatten(0, 1).T @ X.flatten(0, 1)) < limit
+    assert far(bias.grad, G.sum((0, 1))) < limit
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("activation", [a for a in ACTIVATIONS if a != "swiglu"])
-@pytest.mark.parametrize("dtype, most", [("float16", 2e-3), ("bfloat16", 1.2e-2)])
+@pytest.mark.parametrize("dtype, limit", [("float16", 2e-3), ("bfloat16", 1.2e-2)])
 @pytest.mark.parametrize("shape", [(132, 96, 72), (33, 95, 71)], ids=str)
-def test_a_layer_with_an_epilogue_against_float64(shape, activation, dtype, most):
+def test_a_layer_with_an_epilogue_against_float64(shape, activation, dtype, limit):
     M, K, N = shape
     given = [drawn(*one, dtype=dtype, requires_grad=True) for one in ((M, K), (N, K), (N,), (M, N))]
     x, weight, bias, residual = given
@@ -463,9 +463,9 @@ def test_a_layer_with_an_epilogue_against_float64(shape, activation, dtype, most
     exact = [one.detach().double().requires_grad_() for one in given]
     wanted = ACTIVATIONS[activation](exact[0] @ exact[1].T + exact[2]) + exact[3]
     wanted.backward(grad.double())
-    assert far(fused, wanted) < most and far(y, wanted) < most
+    assert far(fused, wanted) < limit and far(y, wanted) < limit
     for mine, theirs in zip(given, exact, strict=True):
-        assert far(mine.grad, theirs.grad) < most
+        assert far(mine.grad, theirs.grad) < limit
     options = (x.detach(), weight.detach(), bias.detach(), residual.detach(), activation)
     torch.library.opcheck(torch.ops.gemm_worklog.linear_forward.default, options)
 

@@ -205,15 +205,15 @@ def dots_in_rows(narrow=False):
         title="Ours reaches 99.6% to 105.3%", evidence=RECORDED, same="the best", narrow=narrow)
 
 
-def rungs():
+def bars():
     return [
-        ladder.Rung("01", "naive", "FP32", 0.114, 5.82),
-        ladder.Rung("02", "shared tile", "FP32", 0.17, 8.7),
-        ladder.Rung("06", "vectorised", "FP32", 0.71, 36.3, stale=True),
-        ladder.Rung("08", "warp tile", "FP32", 0.94, 48.3),
-        ladder.Rung("09", "beyond", "FP32", 1.03, 52.9),
-        ladder.Rung("10", "WMMA", "FP16", None, None),
-        ladder.Rung("11", "wgmma", "FP16", 0.9995, 730.0),
+        ladder.Bar("01", "naive", "FP32", 0.114, 5.82),
+        ladder.Bar("02", "shared tile", "FP32", 0.17, 8.7),
+        ladder.Bar("06", "vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Bar("08", "warp tile", "FP32", 0.94, 48.3),
+        ladder.Bar("09", "beyond", "FP32", 1.03, 52.9),
+        ladder.Bar("10", "WMMA", "FP16", None, None),
+        ladder.Bar("11", "wgmma", "FP16", 0.9995, 730.0),
     ]
 
 
@@ -389,10 +389,10 @@ FIGURES = {
     "roofline, narrow": lambda: roof(narrow=True),
     "roofline, close versions, narrow": lambda: close_roof(narrow=True),
     "ablation, narrow": lambda: small_steps(narrow=True),
-    "ladder": lambda: ladder.draw(rungs(), evidence=RECORDED),
+    "ladder": lambda: ladder.draw(bars(), evidence=RECORDED),
     "dots": dots_in_rows,
     "dots, narrow": lambda: dots_in_rows(narrow=True),
-    "ladder, narrow": lambda: ladder.draw(rungs(), evidence=RECORDED, narrow=True),
+    "ladder, narrow": lambda: ladder.draw(bars(), evidence=RECORDED, narrow=True),
     "map, naive": lambda narrow=False: who.draw(work(), narrow=narrow),
     "map, tile": lambda: who.draw(
         work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),

@@ -10,7 +10,7 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 from tests.pages import cells
 
 H100 = GPUS["H100"]
@@ -101,21 +101,33 @@ def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     assert other.startswith("| **chunks XORed, after padding**: `padded` → `swizzled` | +5.0% | ")
 
 
-def test_a_change_with_one_side_unrecorded_says_so(shown, monkeypatch):
+def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     from lib.records import store
 
     def missing(*_):
         raise store.NotRecorded("python -m lib record 16_cp_async")
 
+    version = Version("16_cp_async")
     monkeypatch.setattr(Version, "metrics", missing)
-    page.isolated(Version("16_cp_async"), "copies past the L1")
-    assert shown[0].splitlines()[2] == (
-        "| **copies past the L1**: `through_l1` → `tile_256x128` | not recorded yet |  |  |  |  |")
+    page.isolated(version, "copies past the L1")
+    _, at_small, at_size, *counted = cells(shown[0])[0]
+    assert at_small.count("→") == at_size.count("→") == 1
+    assert counted == [page.NOT_YET, page.NOT_YET, ""]
+    # Times of one size alone.
+    found = Version.recorded
+    monkeypatch.setattr(Version, "recorded", lambda self, size, *rest: (
+        missing() if size == page.SMALL else found(self, size, *rest)))
+    page.isolated(version, "copies past the L1", timed=True)
+    _, at_small, at_size, cycles, *counted = cells(shown[1])[0]
+    assert at_small == page.NOT_YET and "→" in at_size and counted == [page.NOT_YET, ""]
+    assert cycles.startswith(f"{page.NOT_YET}; ") and "→" in cycles
+    # Nothing of today's source.
+    monkeypatch.setattr("lib.records.reader.Recorded.check_current", missing)
+    page.isolated(version, "copies past the L1")
+    assert cells(shown[2])[0][1:] == [page.NOT_YET, "", "", "", ""]
     page.isolated(Version("11_wmma_shared"), account="wavefronts")
-    assert len(shown[1].splitlines()) == 5 + len(Version("11_wmma_shared").kernel.pairs) - 1
-    assert "stage busy" in shown[1]
-    with pytest.raises(ValueError, match="has no pair that is 'a fifth stage'"):
-        page.isolated(Version("16_cp_async"), "a fifth stage")
+    assert len(cells(shown[3])) == len(Version("11_wmma_shared").kernel.pairs)
+    assert "stage busy" in shown[3]
 
 
 @pytest.mark.parametrize("counter, head, written", [
@@ -163,7 +175,7 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     by_wavefronts, by_tensor = (cells(one) for one in shown)
     stems = [stem for stem, kernel in in_book().items() if kernel.min_arch != BLACKWELL]
     assert [row[0] for row in (*by_wavefronts, *by_tensor)] == [
-        f"[{rung(CATALOGUE[stem])}]({stem}.ipynb)" for stem in stems]
+        f"[{short_name(CATALOGUE[stem])}]({stem}.ipynb)" for stem in stems]
     assert by_wavefronts[-1][0].startswith("[13 ") and by_tensor[0][0].startswith("[14 ")
     naive = by_wavefronts[0]
     found = Version("01_naive").metrics(4096)
@@ -193,13 +205,14 @@ def test_issue_slots_are_told_where_w_caps_nothing(shown):
     found = version.metrics(4096, "shared_128")
     shares = slots.account(found, H100.sms)
     per_fma = found["instructions"] / (4096**3 / 32)
-    assert rows[1][2:6] == [f"{per_fma:.2f}", f"{shares.share('fma'):.0%}",
-                            f"{shares.share('empty'):.0%}",
+    assert rows[1][2:7] == [f"{per_fma:.2f}", f"{shares.share('fma'):.0%}",
+                            f"{shares.share('empty'):.0%}", f"{shares.share('idle'):.0%}",
                             f"{per_fma * found['stall_long_scoreboard']:.2f}"]
-    # Slots hold an FMA, another instruction, or nothing; some per cent are of SMs without a block.
+    # Slots hold an FMA, another instruction, or nothing; some are of SMs without a warp.
     for row in rows:
-        _, _, each, fma, empty, *_ = (one.rstrip("%") for one in row)
-        assert float(fma) * float(each) + float(empty) == pytest.approx(98, abs=2)
+        _, _, each, fma, empty, idle, *_ = (one.rstrip("%") for one in row)
+        whole = float(fma) * float(each) + float(empty) + float(idle)
+        assert whole == pytest.approx(100, abs=1.6)
 
 
 def test_a_variant_that_is_far_ahead_is_named_where_a_version_has_shapes_of_its_own(

@@ -78,14 +78,14 @@ def test_a_shape_that_is_left_out_is_chosen_for_by_the_others():
 
 
 def test_each_cost_is_told_with_its_value(monkeypatch):
-    told = dict(model.told())
-    text = ", ".join(told)
+    explained = dict(model.explained_costs())
+    text = ", ".join(explained)
     for field in fields(cost.Costs):
         assert f"{field.name} = {getattr(cost.H100, field.name):,}" in text
-    assert all(words.endswith(".") for words in told.values())
+    assert all(words.endswith(".") for words in explained.values())
     monkeypatch.setattr(cost.Costs, "__doc__", cost.Costs.__doc__.replace("    spill : float", ""))
     with pytest.raises(ValueError, match="nothing is said of spill"):
-        model.told()
+        model.explained_costs()
 
 
 def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
@@ -125,7 +125,7 @@ def test_what_costs_are_is_read_with_and_without_a_docstring_s_margin(margin, mo
     clean = inspect.cleandoc(model.Costs.__doc__)
     first, _, rest = clean.partition("\n")
     monkeypatch.setattr(model.Costs, "__doc__", first + "\n" + textwrap.indent(rest, margin))
-    told = dict(model.told())
+    explained = dict(model.explained_costs())
     assert any("dram = " in names and words.startswith("Bytes that DRAM moves")
-               for names, words in told.items())
-    assert len(told) > 20
+               for names, words in explained.items())
+    assert len(explained) > 20

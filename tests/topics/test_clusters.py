@@ -3,9 +3,11 @@
 import pytest
 from msgspec import structs
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.dispatch import cost
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
+from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
@@ -115,7 +117,7 @@ def test_last_waves_are_from_nearly_empty_to_full():
     for one in STREAM_K.measured:
         assert set(LAST_WAVES) <= set(timed(STREAM_K, one))
     half = CATALOGUE["24_any_row"].variant("half")
-    assert not set(CATALOGUE["24_any_row"].beside) & set(timed(CATALOGUE["24_any_row"], half))
+    assert not set(CATALOGUE["24_any_row"].own_shapes) & set(timed(CATALOGUE["24_any_row"], half))
 
 
 def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
@@ -136,16 +138,16 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
 
 def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
     page = recorded("23_stream_k")
-    beside = page.kernel.beside
+    shapes = page.kernel.own_shapes
     for name, microseconds in (("whole", 100.0), ("cut", 80.0)):
-        kept = page.version.record.variants[name]
-        rows = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=1e-6 * microseconds)
-                for M, N, K in beside[:3]]
-        kept.bench[:] = rows
-    kept.bench[2] = structs.replace(kept.bench[2], seconds=125e-6)
+        stored = page.version.record.variants[name]
+        rows = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-6 * microseconds)
+                for M, N, K in shapes[:3]]
+        stored.bench[:] = rows
+    stored.bench[2] = structs.replace(stored.bench[2], seconds=125e-6)
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps")
     rows = cells(shown[0])
-    assert len(rows) == len(beside)
+    assert len(rows) == len(shapes)
     assert rows[0][-3:] == ["100.0", "80.0", "**1.250**"] and rows[-1][-3:] == [""] * 3
     assert rows[0][0] == "1,792×1,280×4,096" and rows[0][1] == "6%"
     assert shown[1].startswith(
@@ -154,10 +156,51 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     shapes_page.each(page.version, "cut")
     assert cells(shown[2])[0] == ["1,792×1,280×4,096", "`cut`", "**80.0 (120%)**"]
     # Nothing is recorded of the last one: the time is the model's, and says so.
-    expected = by_shape.microseconds(page.kernel.variant("cut"), beside[-1])
+    expected = by_shape.microseconds(page.kernel.variant("cut"), shapes[-1])
     assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
     assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
+    # Beside them what a rule would launch, and what cuBLAS took in the run of the first.
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rule="hopper")
+    first = cells(shown[-2])[0]
+    least = by_shape.microseconds(*_choice("hopper", shapes[0]))
+    cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
+    assert first[3].endswith(f": {least:,.1f}") and first[-1] == f"{1e6 * cublas:,.1f}"
+
+
+def _choice(rule, shape):
+    kernel = KERNELS[rule]
+    problem = kernel.variants[0].problem(*shape)
+    return kernel.variant(cost.choose(kernel, kernel.variants[0], problem).name), shape
+
+
+def test_a_change_stands_beside_how_full_the_last_wave_is(shown):
+    page = recorded("20_persistent")
+    shapes = page.kernel.own_shapes
+    for name, microseconds in (("persistent", 100.0), ("staged", 80.0), ("ping_pong", 60.0)):
+        stored = page.version.record.variants[name]
+        M, N, K = shapes[0]
+        stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, spread=0.01,
+                                         seconds=1e-6 * microseconds)]
+    shapes_page.last_waves(page.version, ("persistent", "staged"), ("cooperative", "ping_pong"))
+    rows = cells(shown[0])
+    # 140 tiles of 128×256 on 132 SMs leave 8 for a second wave, twice as many of 128×128 leave 16.
+    assert rows[0] == ["1,280×3,584×4,096", "6%", "12%", "+25.0% ± 2.0%", "not recorded yet"]
+    assert [row[1] for row in rows] == ["6%", "25%", "50%", "75%", "100%"]
+    assert all(row[3:] == ["not recorded yet"] * 2 for row in rows[1:])
+
+
+def test_packing_has_its_own_time_where_it_was_taken(shown):
+    page = recorded("24_any_row")
+    stored = page.version.record.variants["packed"]
+    (M, N, K), (_, second) = page.kernel.own_shapes[0], page.kernel.own_shapes[:2]
+    stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-5,
+                                     packing=Packing(seconds=4e-6, spread=0.0))]
+    shapes_page.packing(page.version)
+    rows = cells(shown[0])
+    assert rows[0][:2] == ["33×57×75", "A and B"] and rows[0][-2:] == ["4.0", "40%"]
+    assert rows[1][0] == "×".join(f"{side:,}" for side in second)
+    assert rows[1][-2:] == ["not recorded yet", ""]
 
 
 def test_what_the_rule_launches_is_told_by_its_parts(shown):
@@ -193,7 +236,7 @@ def test_what_a_cut_is_worth_by_two_rates(shown):
     # Two waves of 64 steps, of which the second is four tiles; cut, 32 clusters have 8 steps each.
     assert found.steps == 2 * 64 - (64 + 8)
     assert found.saved == found.steps * 2 * 128 * 128 * 64 / 4096
-    assert found.moved == 2 * 32 * 2 * 128 * 128 * 4 and found.sums == found.moved / 2
+    assert found.traffic == 2 * 32 * 2 * 128 * 128 * 4 and found.sums == found.traffic / 2
     shares_page.worth(Version("23_stream_k"))
     assert len(cells(shown[0])) == len(LAST_WAVES)
 
@@ -209,9 +252,9 @@ def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
 def test_shapes_that_were_won_are_counted(monkeypatch):
     page = recorded("23_stream_k")
     for name, seconds in (("whole", 1e-4), ("cut", 8e-5)):
-        kept = page.version.record.variants[name]
-        kept.bench[:] = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=seconds)
-                         for M, N, K in page.kernel.beside[:3]]
+        stored = page.version.record.variants[name]
+        stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=seconds)
+                         for M, N, K in page.kernel.own_shapes[:3]]
     monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
     assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
     assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"
@@ -219,10 +262,10 @@ def test_shapes_that_were_won_are_counted(monkeypatch):
 
 def test_ratios_have_three_means(shown):
     page = recorded("hopper")
-    kept = page.version.record.variants["tuned"].bench
-    odd, small = (structs.replace(kept[0], M=M, N=N, K=K, ratio=ratio)
+    stored = page.version.record.variants["tuned"].bench
+    odd, small = (structs.replace(stored[0], M=M, N=N, K=K, ratio=ratio)
                   for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
-    kept[:] = [structs.replace(kept[0], ratio=1.0), odd, small]
+    stored[:] = [structs.replace(stored[0], ratio=1.0), odd, small]
     shapes_page.means(page.version)
     assert cells(shown[0])[0] == [
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
@@ -293,15 +336,15 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
     version = Version("21_clusters")
     changed = store.changed
-    monkeypatch.setattr(store, "changed", lambda kernel, name, kept: (
-        name == "band_8" or changed(kernel, name, kept)))
+    monkeypatch.setattr(store, "changed", lambda kernel, name, stored: (
+        name == "band_8" or changed(kernel, name, stored)))
     rasterization_page.traffic(version, "band_8", "wide")
-    told, kept = cells(shown[0])
-    assert told[3] == rasterization_page.NOT_YET and not any(told[4:])
-    assert rasterization_page.NOT_YET not in kept
+    text, stored = cells(shown[0])
+    assert text[3] == rasterization_page.NOT_YET and not any(text[4:])
+    assert rasterization_page.NOT_YET not in stored
     accounts_page.isolated(version, "bands of 8", "clusters of 2 × 1")
-    told, kept = cells(shown[1])
-    assert accounts_page.NOT_YET in told and accounts_page.NOT_YET not in kept
+    text, stored = cells(shown[1])
+    assert accounts_page.NOT_YET in text and accounts_page.NOT_YET not in stored
 
 
 def test_sentences_quote_the_timed_launches_and_the_longest_phase():

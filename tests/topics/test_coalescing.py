@@ -29,7 +29,7 @@ def test_strides(stride, width, sectors, lines, useful):
     found = coalescing.describe(coalescing.strided(stride, bytes_per_lane=width))
     assert (len(found.sectors), len(found.lines)) == (sectors, lines)
     assert (found.useful_bytes, found.requested_bytes) == (useful, 32 * width)
-    assert found.moved_bytes == 32 * sectors
+    assert found.sector_bytes == 32 * sectors
     assert found.efficiency == useful / (32 * sectors)
     assert (found.requests, found.lanes) == (1, 32)
 

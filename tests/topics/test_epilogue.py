@@ -29,6 +29,7 @@ def recorded(monkeypatch):
     sides = [side({"rival": "cublasLt fused, candidate 1"}.get(whose, whose), whose, times, flops)
              for whose, times in TIMES.items()]
     sides.append(side("PyTorch", "rival", 1.7, flops))
+    sides.append(side("PyTorch _addmm_activation", "rival", 1.2, flops))
     sides[0] = structs.replace(
         sides[0], traffic=Traffic(dram_read_bytes=2, dram_write_bytes=3, instructions=1,
                                   kernels=["fused"]),
@@ -75,12 +76,12 @@ def test_cycles_are_those_of_the_unit_that_takes_longer():
 
 def test_a_second_pass_writes_and_reads_the_product():
     M, N, K = model.LARGE
-    found = model.moved(model.LARGE)
+    found = model.traffic(model.LARGE)
     assert found.fused == 2 * (M * K + K * N + M * N + N)
     assert found.apart - found.fused == 8 * M * N
     assert found.rounded - found.fused == 4 * M * N
     # SwiGLU's C has half of the columns, and its product all of them.
-    swiglu = model.moved(model.LARGE, "swiglu")
+    swiglu = model.traffic(model.LARGE, "swiglu")
     assert swiglu.fused == 2 * (M * K + K * N) + M * N
     assert swiglu.apart - swiglu.fused == 8 * M * N
 
@@ -107,6 +108,13 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     assert numbers.part("bias_gelu", "bias", *model.LARGE) == pytest.approx(0.03)
     with pytest.raises(records.NotRecorded):
         numbers.dram_bytes("apart", *model.LARGE)
+
+
+def test_pytorch_s_operations_are_not_its_fused_call(recorded):
+    row = model.contest(model.LARGE)
+    assert model.fastest(row, named="PyTorch").seconds == pytest.approx(1.7e-3)
+    assert model.fastest(row, named="PyTorch _addmm_activation").seconds == pytest.approx(1.2e-3)
+    assert model.fastest(row, named="cublasLt fused").name == "cublasLt fused, candidate 1"
 
 
 def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):

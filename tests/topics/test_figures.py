@@ -104,30 +104,30 @@ def test_ladder(drawn):
 
 
 def test_ladder_without_records_says_so():
-    fig = ladder.draw([ladder.Rung("01", "naive", "FP32", None, None)], evidence="recorded: none")
+    fig = ladder.draw([ladder.Bar("01", "naive", "FP32", None, None)], evidence="recorded: none")
     assert fig.finding == "Nothing is recorded yet"
 
 
 def test_ladder_leaves_out_groups_of_which_nothing_is_recorded():
-    rungs = [ladder.Rung("01", "a", "FP32", 0.2, 10.0), ladder.Rung("26", "b", "FP8", None, None)]
-    texts = shown(ladder.draw(rungs, evidence="recorded: H100"))
+    bars = [ladder.Bar("01", "a", "FP32", 0.2, 10.0), ladder.Bar("26", "b", "FP8", None, None)]
+    texts = shown(ladder.draw(bars, evidence="recorded: H100"))
     assert "01" in texts and "26" not in texts
 
 
 @pytest.mark.parametrize("ratio, exact", [(0.9996, "99.9%"), (1.0, "100.0%"), (1.0534, "105.3%")])
 def test_what_is_slower_is_never_called_as_fast(ratio, exact):
     assert ladder.exact(ratio) == exact
-    fig = ladder.draw([ladder.Rung("01", "a", "FP32", ratio, 10.0)], evidence="recorded: H100")
+    fig = ladder.draw([ladder.Bar("01", "a", "FP32", ratio, 10.0)], evidence="recorded: H100")
     assert exact.rstrip("%") in shown(fig)  # the tallest says what the headline says
-    two = [ladder.Rung("01", "a", "FP32", ratio, 10.0), ladder.Rung("02", "b", "FP32", 1.2, 12.0)]
+    two = [ladder.Bar("01", "a", "FP32", ratio, 10.0), ladder.Bar("02", "b", "FP32", 1.2, 12.0)]
     shares = shown(ladder.draw(two, evidence="recorded: H100"))
     assert ("100" in shares) == (ratio == 1.0) and ("99" in shares) == (ratio < 1)
 
 
 def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
-    rungs = [ladder.Rung("01", "a", "FP32", 0.5, 25.0),
-             ladder.Rung("", "theirs", "FP32", 0.7, 35.0, peer=True)]
-    fig = ladder.draw(rungs, evidence="recorded: H100", rival="the best of cuBLAS",
+    bars = [ladder.Bar("01", "a", "FP32", 0.5, 25.0),
+            ladder.Bar("", "theirs", "FP32", 0.7, 35.0, peer=True)]
+    fig = ladder.draw(bars, evidence="recorded: H100", rival="the best of cuBLAS",
                       defaults={"FP32": 0.9})
     assert fig.finding == "50.0% of the best of cuBLAS in FP32"
     assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
@@ -674,9 +674,9 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
 
 @pytest.mark.parametrize("stem", running_picture_model.NESTS)
 def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
-    most = 31  # letters of the narrow picture's column
+    limit = 31  # letters of the narrow picture's column
     for lines in running_picture_model.NESTS[stem].loop.values():
         text = textwrap.dedent("\n".join(lines)).format(
             m=128, n=128, step=16, each=128, columns=256, warp="16×16")
         lines = [re.sub(r" +# (by )?", " # ", line) for line in text.splitlines()]
-        assert all(len(line) <= most for line in lines), text
+        assert all(len(line) <= limit for line in lines), text

@@ -316,7 +316,7 @@ def test_a_gpu_counts_what_the_emulator_counts():
     record = model.recorded()
     found = [(one, gpu) for one in model.kernels() if (gpu := record[one.key].gpu)]
     strange = {
-        one.key: f"{model.told_of_gpu(one, measured)}: {said}" for one, measured in found
+        one.key: f"{model.gpu_outcome(one, measured)}: {said}" for one, measured in found
         if (said := model.strange(one, measured)) or measured.launch != one.digest
     }
     assert not strange, "record again: python -m lib foreign --folder FOLDER --counters --write"
@@ -369,15 +369,15 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
         _, found[arch] = foreign._emulated(kernel, foreign._compiled(kernel, clones, arch))
     assert found == {"sm_80": True, "sm_90a": False}
     gpu = measured(kernel, {"a": 1}, {"a": 1}, right=False, emulated_right=False)
-    told = replace(kernel, on_gpu="There it begins at 1,024.")
-    assert "doesn't say why" in model.strange(kernel, gpu) and not model.strange(told, gpu)
-    assert "right" in model.strange(told, structs.replace(gpu, emulated_right=True))
-    assert "ALONE" in model.told_of_gpu(told, structs.replace(gpu, emulated_right=True))
-    assert "and in the emulator" in model.told_of_gpu(told, gpu)
-    ended = replace(told, name="ended", on_gpu="Its launch ended the process.")
-    monkeypatch.setattr(model, "kernels", lambda: (told, ended))
+    noted = replace(kernel, on_gpu="There it begins at 1,024.")
+    assert "doesn't say why" in model.strange(kernel, gpu) and not model.strange(noted, gpu)
+    assert "right" in model.strange(noted, structs.replace(gpu, emulated_right=True))
+    assert "ALONE" in model.gpu_outcome(noted, structs.replace(gpu, emulated_right=True))
+    assert "and in the emulator" in model.gpu_outcome(noted, gpu)
+    ended = replace(noted, name="ended", on_gpu="Its launch ended the process.")
+    monkeypatch.setattr(model, "kernels", lambda: (noted, ended))
     monkeypatch.setattr(model, "recorded", lambda: {
-        told.key: structs.replace(ENDED, gpu=gpu), ended.key: ENDED})
+        noted.key: structs.replace(ENDED, gpu=gpu), ended.key: ENDED})
     page.counted()
     assert "| 1 | 1 of 1 |" in shown[-2] and "| 1 | not counted |" in shown[-2]
     assert "- `swizzled` of nobody/matmul: There it begins at 1,024." in shown[-1]

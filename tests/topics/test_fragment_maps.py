@@ -9,7 +9,7 @@ from lib.topics.compute.fragments import model
 from lib.topics.compute.fragments.model import LOADS, SHAPES, WGMMA_COLUMNS, held, maps
 from tests.ptx.conftest import run
 from tests.ptx.isa.test_mma_ldmatrix import encoded, lanes_of
-from tests.ptx.isa.test_tcgen05 import moved
+from tests.ptx.isa.test_tcgen05 import copied
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
 
 EACH = [(name, one) for name, each in maps().items() for one in each]
@@ -105,7 +105,7 @@ def test_a_wgmma_of_an_a_laid_out_by_the_map_is_the_product(name, shape, kinds, 
 def test_a_load_of_tensor_memory_brings_the_words_of_the_map(name):
     [one] = maps()[name]
     shape, repeats = LOADS[name]
-    found = moved(shape, repeats, False, "")  # word c of lane l is 65793 l + 77777 c + 1
+    found = copied(shape, repeats, False, "")  # word c of lane l is 65793 l + 77777 c + 1
     for warp in range(4):
         for register in range(len(one.rows)):
             lanes = 32 * warp + one.rows[register]

@@ -48,7 +48,7 @@ def recorded(stem, speed=lambda name, shape: 600.0):
         ]}
     head = built.head(stem) | {"date": "2026-11-21"}
     head["gpu"]["name"] = "NVIDIA H100"
-    page.version.kept.__dict__["record"] = built.parsed(
+    page.version.reader.__dict__["record"] = built.parsed(
         head | {"variants": variants, "chunks": built.chunks()})
     return page
 
@@ -83,7 +83,11 @@ def test_descriptors_are_those_of_the_model(shown):
 def test_the_swizzle_and_the_ring_are_drawn(shown):
     draw_tma_swizzle("MN")
     buffers(1200, 600, 2)
+    buffers(1200, 600, 2, apart=False)
     assert "MN-major" in shown[0] and "2 stages: consumers wait" in shown[1]
+    # A block whose threads all copy and multiply has no producer, and no barrier with a parity.
+    assert "2 stages: products wait" in shown[2]
+    assert not any(word in shown[2] for word in ("producer", "consumers", "parity"))
 
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):

@@ -54,8 +54,8 @@ def test_recorded_accounts_leave_no_slot_out(stem):
     record = records.load(KernelRecord, "H100", stem)
     if record is None:
         pytest.skip("not recorded yet")
-    for name, kept in record.variants.items():
-        for row in kept.counters:
+    for name, stored in record.variants.items():
+        for row in stored.counters:
             if row.M == row.N == row.K == 4096:
                 found = account(row.metrics, GPUS["H100"].sms)
                 parts = (*found.issued.values(), *found.empty.values(), found.idle)
@@ -77,9 +77,9 @@ def test_counters_of_nothing_are_refused():
 @pytest.mark.parametrize("name", [v.name for v in CATALOGUE["09_fp32_limit"].variants])
 def test_multiply_adds_slots_are_the_share_of_the_peak_that_was_timed(name):
     """Two measurements that know nothing of each other: ncu's counters, and the clock."""
-    kept = records.load(KernelRecord, "H100", "09_fp32_limit").variants[name]
-    row = next(r for r in kept.bench if r.M == r.N == r.K == 4096)
-    metrics = next(r.metrics for r in kept.counters if r.M == 4096)
+    stored = records.load(KernelRecord, "H100", "09_fp32_limit").variants[name]
+    row = next(r for r in stored.bench if r.M == r.N == r.K == 4096)
+    metrics = next(r.metrics for r in stored.counters if r.M == 4096)
     share = row.tflops * 1e12 / GPUS["H100"].fp32_flops
     assert slots(metrics, GPUS["H100"].sms).fma == pytest.approx(share, rel=0.02)
 
@@ -93,6 +93,6 @@ def test_stalls_are_shares_of_the_warps_time():
 
 @pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
 def test_recorded_stalls_make_up_most_of_the_warps_time_and_no_more(stem):
-    for kept in records.load(KernelRecord, "H100", stem).variants.values():
-        metrics = next(r.metrics for r in kept.counters if r.M == 2048)
+    for stored in records.load(KernelRecord, "H100", stem).variants.values():
+        metrics = next(r.metrics for r in stored.counters if r.M == 2048)
         assert 0.8 < sum(warp_time(metrics, GPUS["H100"].warps_per_sm).values()) < 1.02

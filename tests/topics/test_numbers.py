@@ -22,8 +22,8 @@ QUOTING = [
 
 
 def row(stem, variant, size=4096):
-    kept = records.load(KernelRecord, "H100", stem).variants[variant].bench
-    return next(r for r in kept if r.M == r.N == r.K == size)
+    stored = records.load(KernelRecord, "H100", stem).variants[variant].bench
+    return next(r for r in stored if r.M == r.N == r.K == size)
 
 
 def test_a_number_is_its_expression_s():
@@ -109,9 +109,17 @@ def test_what_07_quotes():
         for event in ("load", "wait", "compute", "barrier"))
     assert evaluate("promised('06_vectorized'):.3f", "07_double_buffer") == (
         f"{(load + wait + loop + barrier) / max(loop + barrier, load + wait):.3f}")
-    moved = row("03_strip", "columns_first").seconds * float(
+    traffic = row("03_strip", "columns_first").seconds * float(
         evaluate("roof('shared')", "03_strip")) * float(evaluate("of_roof('L1')", "03_strip"))
-    assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
+    assert traffic == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
+
+
+def test_a_time_of_a_shape_of_its_own_is_that_row_s():
+    rows = records.load(KernelRecord, "H100", "22_few_tiles").variants["split_8"].bench
+    deep = next(one for one in rows if one.shape == (128, 128, 16384))
+    assert evaluate("us('split_8', 128, 128, 16384)", "22_few_tiles") == f"{1e6 * deep.seconds}"
+    with pytest.raises(ValueError, match="128×128×77 is not recorded"):
+        evaluate("us('split_8', 128, 128, 77)", "22_few_tiles")
 
 
 def test_what_13_quotes_of_its_marks():
@@ -124,7 +132,7 @@ def test_what_13_quotes_of_its_marks():
 def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
     quoted = "tflops('swapped'):.1f", "metric('cycles')", "gain('swapped', 'coalesced')"
     assert all(evaluate(one, "01_naive") != model.NOT_YET for one in quoted)
-    monkeypatch.setattr(records, "changed", lambda kernel, name, kept: kernel.stem == "01_naive")
+    monkeypatch.setattr(records, "changed", lambda kernel, name, stored: kernel.stem == "01_naive")
     assert {evaluate(one, "01_naive") for one in quoted} == {"not recorded yet"}
     assert evaluate("tflops()", "02_shared_tile") != model.NOT_YET
     # What is not measured stays; what is asked wrongly is no matter of records.
@@ -134,8 +142,8 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
 
 
 def test_what_a_record_s_trials_and_the_rival_s_counters_give(monkeypatch):
-    kept = records.load(KernelRecord, "H100", "09_fp32_limit")
-    rows = kept.variants["tuned"].bench
+    stored = records.load(KernelRecord, "H100", "09_fp32_limit")
+    rows = stored.variants["tuned"].bench
     for place, row_ in enumerate(rows):
         rows[place] = structs.replace(row_, trials=Trials(
             of=8, ratio=1.0 + place / 8, instantiation=row_.instantiation, seconds=1e-3,
@@ -143,7 +151,7 @@ def test_what_a_record_s_trials_and_the_rival_s_counters_give(monkeypatch):
     load = records.load
     with monkeypatch.context() as patch:
         patch.setattr(records, "load", lambda kind, *of, **options: (
-            kept if kind is KernelRecord else load(kind, *of, **options)))
+            stored if kind is KernelRecord else load(kind, *of, **options)))
         ratios = [one.trials.ratio for one in rows]
         assert evaluate("min(shapes('tuned', trials=True))", "09_fp32_limit") == f"{min(ratios)}"
         product = evaluate("mean('tuned', trials=True) ** len(shapes('tuned')):.4f",

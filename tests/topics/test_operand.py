@@ -269,8 +269,8 @@ def test_an_offset_that_is_said_to_be_unused_is(tile):
         rows, _ = one.piece
         bits = one.bits(0, 0)
         for field, said in zip((model.LEADING, model.STRIDE), one.says, strict=True):
-            moved = one._read(bits + (4096 << field.low), rows)
-            same = np.array_equal(moved, one._read(bits, rows))
+            shifted = one._read(bits + (4096 << field.low), rows)
+            same = np.array_equal(shifted, one._read(bits, rows))
             # Of a K of 8 elements all lie in one group of 8: there is no next one.
             short = said.startswith("from 8 of K") and one.piece[1] == 8
             assert same == ("unused" in said or short), said

@@ -39,10 +39,10 @@ def test_without_reuse_three_reads_take_one_and_a_half():
 
 
 def test_an_operand_is_kept_for_its_own_place_only():
-    kept = ("FFMA R10, R1.reuse, R2, R4", "FFMA R12, R1, R6, R8")
-    moved = ("FFMA R10, R1.reuse, R2, R4", "FFMA R12, R6, R1, R8")
-    assert reading(loop(*kept)).reads == (4, 1)
-    assert reading(loop(*moved)).reads == (4, 2)
+    reused = ("FFMA R10, R1.reuse, R2, R4", "FFMA R12, R1, R6, R8")
+    swapped = ("FFMA R10, R1.reuse, R2, R4", "FFMA R12, R6, R1, R8")
+    assert reading(loop(*reused)).reads == (4, 1)
+    assert reading(loop(*swapped)).reads == (4, 2)
 
 
 def test_a_read_that_is_not_marked_ends_what_was_kept():

@@ -208,7 +208,8 @@ def test_cycles_are_of_the_kernel_that_ours_met(tmp_path, monkeypatch):
     assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, None, None)
     row = {key: value for key, value in built.row(2048, 0.05, 0.06, 0.05).items()
            if key not in ("cublas_spread", "cublas_clock", "instantiation", "turns", "energy",
-                          "sustained", "alone", "cublas_alone", "pair", "trials", "other_inputs")}
+                          "sustained", "alone", "cublas_alone", "pair", "trials", "packing",
+                          "other_inputs")}
 
     def counted(number):
         return [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": number}}]

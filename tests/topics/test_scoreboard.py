@@ -7,6 +7,7 @@ import time
 
 import pytest
 from bs4 import BeautifulSoup
+from msgspec import structs
 
 from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE, KERNELS
@@ -14,7 +15,7 @@ from lib.kernels.shapes import CUBES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, RivalsRecord
 from lib.topics.results.scoreboard import figure, model, page
-from lib.topics.version import rung
+from lib.topics.version import short_name
 from tests import built
 
 GPU = "H100"
@@ -54,7 +55,7 @@ def test_every_recorded_variant_is_in_the_group_of_its_types(boards):
                 assert len(mine) == 1, (stem, name)
                 cell = mine[0].cells[row.shape]
                 assert (cell.tflops, cell.share) == (row.tflops, row.ratio)
-                assert cell.capped == bool(row.throttle)
+                assert cell.capped == model.held_down(row, record.gpu.key)
 
 
 def test_what_a_draft_measured_stands_on_no_board(tmp_path, monkeypatch):
@@ -76,13 +77,17 @@ def test_what_a_draft_measured_stands_on_no_board(tmp_path, monkeypatch):
 
 def test_the_share_comes_first_and_a_capped_one_is_marked(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
+    # By the clock of the launches: what NVML saw at some moments is neither here nor there.
+    high, low = ({"clock": built.clock(seconds, mhz, 5)} for seconds, mhz in (
+        (1e-3, 1980.0), (8e-3, 1600.0)))
     built.write(built.record(rows=[
-        built.row(1024), built.row(2048, 8e-3, 5e-3, 4e-3) | {"throttle": ["power cap"]}]))
+        built.row(1024) | high | {"throttle": ["power cap"]},
+        built.row(2048, 8e-3, 5e-3, 4e-3) | low | {"throttle": []}]))
     (line, *_) = model.board(GPU, BY_KEY["fp32"])
     soup = BeautifulSoup(figure.cubes(GPU, [(BY_KEY["fp32"], [line])], "../results"), "html.parser")
     free, capped = soup.select_one("tbody tr").find_all("td")
     assert free.get_text(" ", strip=True) == "50.0% 2.1"
-    assert capped.get_text(" ", strip=True) == "50.0% ▾ held down by the power limit 2.1"
+    assert capped.get_text(" ", strip=True) == "50.0% ▾ below the clock of the peak 2.1"
 
 
 def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
@@ -98,7 +103,7 @@ def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
                 assert line.cells[row.shape].of == model.HALF_SUMS
             elif row.ours.kernel in CATALOGUE:  # else it met what is gone
                 before = [one for one in boards[key][:names.index(name)] if not one.peer][-1]
-                assert before.name == rung(CATALOGUE[row.ours.kernel])
+                assert before.name == short_name(CATALOGUE[row.ours.kernel])
 
 
 def test_a_peer_that_met_none_of_ours_stands_last(tmp_path, monkeypatch):
@@ -114,7 +119,7 @@ def rivals(**peers):
     row = {key: value for key, value in built.row(1024).items()
            if key not in ("cublas_spread", "instantiation", "rounds", "series", "spread_within",
                           "inputs", "turns", "energy", "sustained", "alone", "cublas_alone", "pair",
-                          "trials", "other_inputs", "rival")}
+                          "trials", "packing", "other_inputs", "rival")}
     row["clock"] = built.clock(row["seconds"])
     ours = {"ours": {"kernel": "01_naive", "variant": "coalesced", "seconds": 1e-3, "spread": 0.0,
                      "tflops": row["tflops"]}, "rival": built.row(1024)["rival"]}
@@ -128,7 +133,8 @@ def rivals(**peers):
 
 def test_the_default_is_named_where_a_record_has_no_better(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
-    built.write(built.record(rows=[built.by_default(built.row())]))
+    built.write(built.record(rows=[
+        built.by_default(built.row()) | {"clock": built.clock(1e-3, 1980.0, 5)}]))
     line, *_ = model.board(GPU, BY_KEY["fp32"])
     assert line.cells[(1024,) * 3].of == model.DEFAULT
     text = figure.cubes(GPU, [(BY_KEY["fp32"], [line])], "../results")
@@ -211,9 +217,9 @@ def test_names_of_others_can_t_become_markup():
 def test_the_csv_gives_back_every_row():
     read = list(csv.DictReader(io.StringIO(model.csv_text())))
     ours = [row for row in read if row["kernel"] in KERNELS]
-    kept = records.all_rows()
-    assert len(ours) == len(kept)
-    for line, row in zip(ours, kept, strict=True):
+    stored = records.all_rows()
+    assert len(ours) == len(stored)
+    for line, row in zip(ours, stored, strict=True):
         for key in model.CSV_KEYS:
             value = getattr(row, key)
             assert line[key] == str(value)
@@ -226,8 +232,9 @@ def test_the_csv_gives_back_every_row():
 def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     slow = (0.1, 0.06, 0.05)
-    rows = [built.spreading(built.row(2048, *slow), 0.01),
-            built.spreading(built.row(4096, *slow), 0.02) | {"throttle": ["power cap"]},
+    at = [{"clock": built.clock(0.1, mhz, 5)} for mhz in (1975.0, 1600.0)]
+    rows = [built.spreading(built.row(2048, *slow), 0.01) | at[0],
+            built.spreading(built.row(4096, *slow), 0.02) | at[1],
             built.spreading(built.row(1024, *slow), 0.5)]
     record = built.record(rows=rows)
     del record["variants"]["swapped"]  # no two rows have one series
@@ -235,6 +242,16 @@ def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
     times = len(record["variants"])
     found = model.steadiness(GPU)
     assert found == model.Steadiness(2 * times, times, times, 0)
+    # Where no clock is recorded, NVML's reasons are asked.
+    (kept,) = (v.bench for v in records.load(KernelRecord, GPU, "01_naive").variants.values())
+    bare = structs.replace(kept[0], clock=None, throttle=["power cap"])
+    assert model.held_down(bare, GPU)
+    assert not model.held_down(structs.replace(bare, throttle=[]), GPU)
+    assert not model.held_down(structs.replace(bare, throttle=None), GPU)
+    # Tensor cores' peak is at a clock of its own, 1,830 MHz of an H100.
+    fast = structs.replace(kept[0].clock, mhz=1815.0)
+    assert model.held_down(structs.replace(bare, clock=fast), GPU)
+    assert not model.held_down(structs.replace(bare, clock=fast, dtype="float16"), GPU)
     assert model.steadiness(GPU, BY_KEY["fp16"]).rows == 0
 
 

@@ -25,7 +25,7 @@ from lib.topics.results.ablation.page import causes, stalls, way
 from lib.topics.results.counters.page import steps
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.sweep import model as sweep
-from lib.topics.version import RECORDED_ON, rung
+from lib.topics.version import RECORDED_ON, short_name
 from tests.pages import cells
 
 SIZE = 4096
@@ -622,7 +622,7 @@ def test_the_way_goes_by_what_each_version_changes(shown):
     if missing:
         assert f"python -m lib record {missing[0]}" in shown[0] and len(shown) == 1
         return
-    rows = [*(rung(one.kernel) for one in chain), "09 square", "09 large"]
+    rows = [*(short_name(one.kernel) for one in chain), "09 square", "09 large"]
     places = [shown[0].find(f">{row}<") for row in rows]
     assert places == sorted(places) and min(places) > 0
     last = speed("09_fp32_limit", "large") / speed("09_fp32_limit", "square") - 1
@@ -645,7 +645,7 @@ def test_each_step_stands_beside_what_it_is_held_against(shown):
 
 def test_what_has_no_record_says_so(shown):
     version = Chapter("08_warp_tile").version
-    version.kept.__dict__["record"] = structs.replace(version.record, variants={})
+    version.reader.__dict__["record"] = structs.replace(version.record, variants={})
     causes(version, "waiting_paired")
     assert shown[0].startswith("*Not recorded yet: the record of 08_warp_tile has nothing for ")
 

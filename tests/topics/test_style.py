@@ -118,7 +118,7 @@ def test_svg_follows_the_page(fig):
     assert drawing.get("role") == "img"
     label = drawing.get("aria-label")
     rest = "".join(e.text for e in drawing if e.tag.endswith("desc"))
-    assert len(label) <= html.MOST_LABEL and f"{label} {rest}".split() == fig.alt.split()
+    assert len(label) <= html.MAX_LABEL and f"{label} {rest}".split() == fig.alt.split()
     assert drawing.get("width") is None and drawing.get("height") is None
     wide, tall = fig.get_size_inches() * 72
     assert [float(v) for v in drawing.get("viewBox").split()] == pytest.approx([0, 0, wide, tall])

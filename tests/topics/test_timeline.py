@@ -93,12 +93,12 @@ def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(sho
     name = version.kernel.variants[0].name
     one = record.variants[name]
     new = structs.replace(one, timeline=structs.replace(one.timeline, revision=None))
-    version.kept.__dict__["record"] = structs.replace(
+    version.reader.__dict__["record"] = structs.replace(
         record, variants=record.variants | {name: new})
     draw(version)
     assert "the timeline at" not in shown[0]
     older = structs.replace(one, timeline=structs.replace(one.timeline, revision="abc-dirty"))
-    version.kept.__dict__["record"] = structs.replace(
+    version.reader.__dict__["record"] = structs.replace(
         record, variants=record.variants | {name: older})
     draw(version)
     assert f"{record.date}, the timeline at abc-dirty" in shown[1]

@@ -20,8 +20,8 @@ def said(capsys):
 
 
 def test_the_book_s_own_kernel_is_right_and_costs_the_same(said):
-    told = said("02_shared_tile")
-    assert told.startswith("right: 2 runs at 136x72x40, no race; every counter is")
+    text = said("02_shared_tile")
+    assert text.startswith("right: 2 runs at 136x72x40, no race; every counter is")
 
 
 def test_an_empty_answer_says_what_to_write(capsys):
@@ -37,34 +37,34 @@ def test_an_empty_answer_says_what_to_write(capsys):
      "What to do: __syncthreads() between the two lines"),
 ])
 def test_a_mistake_is_said_first_and_where_it_is(said, old, new, first, more):
-    told = said("02_shared_tile", old, new)
-    assert told.startswith(first) and more in told and not told.startswith("right")
+    text = said("02_shared_tile", old, new)
+    assert text.startswith(first) and more in text and not text.startswith("right")
 
 
 def test_the_lines_of_a_report_are_the_reader_s_own(said):
     """Behind lines that the book's file does not have, its numbers name others."""
-    told = said("02_shared_tile", "__syncthreads();  // the tiles are whole", "//")
+    text = said("02_shared_tile", "__syncthreads();  // the tiles are whole", "//")
     longer = said("02_shared_tile", "__syncthreads();  // the tiles are whole", "\n\n\n//")
-    for report in (told, longer):
+    for report in (text, longer):
         assert "sum += As[ty][k] * Bs[k][tx];" in report
         assert "As[ty][tx] = " in report or "Bs[ty][tx] = " in report
 
 
 def test_what_only_a_beta_shows_is_found(said):
     """C is kept where β is not 0: the second run has one."""
-    told = said("01_naive", "update(&C[(size_t)row * N + col], alpha, sum, beta);",
+    text = said("01_naive", "update(&C[(size_t)row * N + col], alpha, sum, beta);",
                 "C[(size_t)row * N + col] = alpha * sum;")
-    assert told.startswith("The result is wrong: error") and "β = -2" in told
+    assert text.startswith("The result is wrong: error") and "β = -2" in text
 
 
 def test_a_right_kernel_with_conflicts_is_told_what_they_cost(said):
-    told = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM]").splitlines()
-    assert told[0].startswith("right: ") and "differs from 06_vectorized/float4" in told[0]
-    (row,) = (line for line in told if "shared wavefronts  " in line)
+    text = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM]").splitlines()
+    assert text[0].startswith("right: ") and "differs from 06_vectorized/float4" in text[0]
+    (row,) = (line for line in text if "shared wavefronts  " in line)
     mine, theirs = (int(word.replace(",", "")) for word in row.split()[-2:])
     assert mine > theirs
 
 
 def test_a_kernel_that_stops_says_where(said):
-    told = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM + 1]")
-    assert told.startswith("It stops at 136x72x40") and "no multiple of 16 bytes" in told
+    text = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM + 1]")
+    assert text.startswith("It stops at 136x72x40") and "no multiple of 16 bytes" in text

@@ -136,11 +136,11 @@ def test_the_page_owns_up_to_reports_on_cures(fake, monkeypatch):
     monkeypatch.setattr(page.sanitizer, "read", lambda: record)
     monkeypatch.setattr(page, "table", lambda head, rows, evidence: said.append(str(rows)))
     monkeypatch.setattr(page, "note", said.append)
-    page.told(*names)
+    page.mistakes(*names)
     assert len(said) == 1 and "racecheck, synccheck hangs" in said.pop()
     one = record.kernels["no_tail_guard"]
     record.kernels["no_tail_guard"] = structs.replace(one, cured=one.mistake)
-    page.told(*names)
+    page.mistakes(*names)
     assert "the cure of `no_tail_guard`, too (racecheck, synccheck hangs)" in said[1]
 
 
@@ -152,11 +152,11 @@ TENSOR = [one.name for one in model.specimens() if one.name != "pair_allocation_
 @pytest.mark.parametrize("name", TENSOR)
 def test_a_hazard_of_tensor_memory_is_told_with_lanes_columns_and_a_cure(name):
     """By the line of the kernel; the cure is an instruction, or what is added to an address."""
-    told = model.found(SPECIMENS[name])
-    assert told.lines
-    assert re.search(r"lanes \d+-\d+", told.message)
-    assert re.search(r"columns \d+-\d+", told.message)
-    assert re.search(r"insert tcgen05\.|: (tcgen05\.\w+|add) ", told.message)
+    reported = model.found(SPECIMENS[name])
+    assert reported.lines
+    assert re.search(r"lanes \d+-\d+", reported.message)
+    assert re.search(r"columns \d+-\d+", reported.message)
+    assert re.search(r"insert tcgen05\.|: (tcgen05\.\w+|add) ", reported.message)
 
 
 # Kernels that wait for a GPU: python -m lib zoo --record, on an H100 or H200.

@@ -23,12 +23,12 @@ SYNCHRONOUS, BETTER, ASYNCHRONOUS = "14_ldmatrix", "15_turing_limit", "16_cp_asy
 def bottlenecks_w30(evidence: Evidence) -> Verdict:
     """The busiest unit before and after each of the eight steps, from recorded counters."""
     units = {stem: evidence.busiest(GPU, stem, SIZE) for pair in STEPS for stem in pair}
-    kept = [(before, after) for before, after in STEPS if units[before] == units[after]]
+    same = [(before, after) for before, after in STEPS if units[before] == units[after]]
     ladder = ", ".join(f"{stem[:2]} {unit}" for stem, unit in units.items())
-    steps = ", ".join(f"{before[:2]} to {after[:2]}" for before, after in kept)
-    rest = f"The same unit stays the longest from {steps}." if kept else "It changes every time."
+    steps = ", ".join(f"{before[:2]} to {after[:2]}" for before, after in same)
+    rest = f"The same unit stays the longest from {steps}." if same else "It changes every time."
     return Verdict(
-        either(not kept),
+        either(not same),
         f"The unit that needs longest, version by version: {ladder}. {rest}",
         (RECORDED, MODELLED),
         f"`results/{GPU.lower()}/` at {SIZE:,}, `lib/topics/limits/bottleneck/model.py`",
@@ -45,13 +45,13 @@ def one_level_w32(evidence: Evidence) -> Verdict:
             level for level in old
             if abs(new[level] - old[level]) > CHANGED * max(old[level], new[level])
         ]
-    most = max(touched, key=lambda step: len(touched[step]))
+    largest = max(touched, key=lambda step: len(touched[step]))
     several = sum(len(levels) > 1 for levels in touched.values())
     return Verdict(
         either(not several),
         f"{several} of {len(touched)} steps change the cost of a multiply-add at more than one "
-        f"level; {most} changes it at {', '.join(touched[most])}. A tile of a thread is made of "
-        f"registers and relieves shared memory and the L2 alike.",
+        f"level; {largest} changes it at {', '.join(touched[largest])}. A tile of a thread is made "
+        f"of registers and relieves shared memory and the L2 alike.",
         (EMULATED, MODELLED),
         "the kernels in the emulator, 128×128×128; ptxas",
     )

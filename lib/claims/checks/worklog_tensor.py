@@ -155,12 +155,12 @@ def jump_w25(evidence: Evidence) -> Verdict:
 
 def ldmatrix_w54(evidence: Evidence) -> Verdict:
     """Bytes of one ldmatrix.x4 against what a T4's shared memory delivers in a cycle."""
-    moved = 4 * 8 * 8 * 2
+    nbytes = 4 * 8 * 8 * 2
     each = data_bytes_per_clock(evidence.gpu("T4"))
     return Verdict(
-        either(moved * 8 == 256 and moved <= each),
-        f"x4 moves four 8×8 tiles of halves, {moved} bytes: {moved * 8:,} bits. At {each} bytes "
-        f"per cycle a T4's SM needs at least {moved // each} cycles.",
+        either(nbytes * 8 == 256 and nbytes <= each),
+        f"x4 moves four 8×8 tiles of halves, {nbytes} bytes: {nbytes * 8:,} bits. At {each} bytes "
+        f"per cycle a T4's SM needs at least {nbytes // each} cycles.",
         (MODELLED,),
         "arithmetic; PTX ISA, ldmatrix; `lib/gpus.py`",
     )

@@ -171,10 +171,10 @@ def limit_w26(evidence: Evidence) -> Verdict:
 
 def conditions_w27(evidence: Evidence) -> Verdict:
     """A kernel that breaks two of the three conditions, against the one that keeps them."""
-    kept, broken = ((LDMATRIX, MIRRORED), (TURING, LIMIT))
+    same, broken = ((LDMATRIX, MIRRORED), (TURING, LIMIT))
     shared = evidence.resources(*broken).shared_bytes
     blocks = evidence.occupancy("T4", *broken).blocks
-    old, new = (evidence.bench("H100", *one, 4096, "sm_75").tflops for one in (kept, broken))
+    old, new = (evidence.bench("H100", *one, 4096, "sm_75").tflops for one in (same, broken))
     needed = new <= old
     return Verdict(
         either(needed),

@@ -33,12 +33,12 @@ def l1_load_bytes(evidence: Evidence, stem: str, variant: str, n: int) -> float:
 
 def fragments_w14(evidence: Evidence) -> Verdict:
     """L1 bytes by trace; how many of them are used; DRAM bytes on an H100 for comparison."""
-    moved = l1_load_bytes(evidence, WMMA, ONE, N)
+    nbytes = l1_load_bytes(evidence, WMMA, ONE, N)
     wanted = N**3 / 16**3 * 2 * 16**2 * HALF
     read = evidence.counter("H100", WMMA, ONE, N, DRAM_READ)
     return Verdict(
-        either(isclose(moved, 4.29e9, rel_tol=0.01)),
-        f"The trace gives {moved / 1e9:.2f} GB from L1 at {N:,}. What it does not say: the "
+        either(isclose(nbytes, 4.29e9, rel_tol=0.01)),
+        f"The trace gives {nbytes / 1e9:.2f} GB from L1 at {N:,}. What it does not say: the "
         f"fragments are only {wanted / 1e9:.2f} GB. Each load of a warp takes 16 bytes of eight "
         f"rows, half of a sector. DRAM is the GPU's own: an H100, whose L2 holds these matrices, "
         f"reads {read / 1e9:.2f} GB where a T4 reads 1.28.",
@@ -122,14 +122,14 @@ def roles_w41(evidence: Evidence) -> Verdict:
         / evidence.bench("H100", PIPELINE, ROLES, n).seconds
         for n in (N, LARGE)
     ]
-    told = (
+    summary = (
         f"its speed is {gains[0] - 1:+.0%} at {N:,} and {gains[1] - 1:+.0%} at {LARGE:,} on an "
         f"H100, against the one as described"
     )
     return Verdict(
         CONTRADICTED if alike and first == {"load", "multiply"} and split else REPRODUCED,
         f"In the kernel as described there are no such warps: each of them loads and each "
-        f"multiplies. A variant with such roles (`{ROLES}`) is another kernel: {told}.",
+        f"multiplies. A variant with such roles (`{ROLES}`) is another kernel: {summary}.",
         (EMULATED, RECORDED),
         f"{emulator(PIPELINE)}; {record('H100', PIPELINE)}",
     )

@@ -144,7 +144,7 @@ class AccessPattern:
         self.shape = f.shapes.of(raw - np.int64(self.low), self.high - self.low, active)
         self.relative, self.bits = self.shape.relative, self.shape.bits
 
-    def moved(self, addresses: np.ndarray, distance: int) -> AccessPattern:
+    def shifted(self, addresses: np.ndarray, distance: int) -> AccessPattern:
         """Return the pattern of addresses that are these plus a distance, which has its shape."""
         made = object.__new__(AccessPattern)
         made.register, made.active, made.f, made.places = addresses, self.active, self.f, {}

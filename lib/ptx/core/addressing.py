@@ -56,7 +56,7 @@ def known(f: Batch, index: int, pattern: AccessPattern) -> ResolvedAccess | None
     return place
 
 
-def moved(
+def shifted(
     f: Batch, index: int, pattern: AccessPattern, offset: int, dtype: np.dtype, count: int
 ) -> ResolvedAccess | None:
     """Return where addresses lie that are the last ones plus a distance, in the same array.
@@ -80,7 +80,7 @@ def moved(
     return place
 
 
-def kept(f: Batch, index: int, place: ResolvedAccess) -> ResolvedAccess:
+def remember(f: Batch, index: int, place: ResolvedAccess) -> ResolvedAccess:
     """Keep where an instruction's addresses lie."""
     f.resolved[index] = place.pattern.places[index] = place
     return place

@@ -11,7 +11,7 @@ import numpy as np
 def _small_floats() -> dict[str, np.ndarray]:
     """Return what the 256 bit patterns of the 8-bit floats stand for."""
     tables = {}
-    for name, bits, bias, most in (("e4m3", 3, 7, 0x7F), ("e5m2", 2, 15, 0x7C)):
+    for name, bits, bias, largest in (("e4m3", 3, 7, 0x7F), ("e5m2", 2, 15, 0x7C)):
         code = np.arange(256)
         exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
         value = np.where(
@@ -20,9 +20,9 @@ def _small_floats() -> dict[str, np.ndarray]:
             (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
         )
         low = code & 0x7F
-        value = np.where(low >= most, np.nan, value)
+        value = np.where(low >= largest, np.nan, value)
         if name == "e5m2":
-            value = np.where(low == most, np.inf, value)
+            value = np.where(low == largest, np.inf, value)
         tables[name] = np.where(code & 0x80, -value, value).astype(np.float32)
     return tables
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .syntax import Instruction
 
 PATTERNS = 16  # address registers that are remembered
-CONTENTS, CONTENT_MOST = 128, 1 << 10  # those found by content, and lanes of the largest
+CONTENTS, MAX_CONTENT = 128, 1 << 10  # those found by content, and lanes of the largest
 SUMS = 32  # and sums that may become addresses
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
@@ -247,9 +247,9 @@ class Execution:
     def masked(self, run: Run, writes: tuple[int, ...], mask: np.ndarray) -> None:
         """Run a step and keep, in the lanes outside of `mask`, what its registers held."""
         r = self.r
-        kept = [r[slot] for slot in writes]
+        cached = [r[slot] for slot in writes]
         run(self)
-        for slot, old in zip(writes, kept, strict=True):
+        for slot, old in zip(writes, cached, strict=True):
             new = r[slot]
             if new is not old and id(old) not in _UNWRITTEN:
                 if old.dtype is not new.dtype:
@@ -335,27 +335,27 @@ class Execution:
 
     def parked(self) -> str:
         """Say who waits at barriers."""
-        told = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
-        return " ".join(filter(None, told))
+        waiting = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
+        return " ".join(filter(None, waiting))
 
     # -- what steps ask -------------------------------------------------------------------------
 
     def pattern(self, addresses: np.ndarray) -> AccessPattern:
         """Return what is known of these addresses under the active lanes."""
         key = (id(addresses), id(self.active))
-        kept = self._patterns.pop(key, None)
-        if kept is None:
+        cached = self._patterns.pop(key, None)
+        if cached is None:
             # Both arrays are held, so their ids stay theirs as long as they are kept. The one
             # unused for longest goes: keeping more only pushes registers out of the cache.
             if len(self._patterns) >= PATTERNS:
                 del self._patterns[next(iter(self._patterns))]
-            kept = addresses, self._moved(addresses) or self._by_content(addresses)
-        self._patterns[key] = kept
-        return kept[1]
+            cached = addresses, self._shifted(addresses) or self._by_content(addresses)
+        self._patterns[key] = cached
+        return cached[1]
 
     def _by_content(self, addresses: np.ndarray) -> AccessPattern:
         """Make a pattern, or find the one that the same addresses had in another register."""
-        if addresses.size > CONTENT_MOST:
+        if addresses.size > MAX_CONTENT:
             return AccessPattern(addresses, self.active, self)
         key = addresses.dtype, addresses.shape, addresses.tobytes(), id(self.active)
         pattern = self._contents.pop(key, None)
@@ -372,31 +372,31 @@ class Execution:
             del self._sums[next(iter(self._sums))]
         self._sums[id(total)] = total, array, added
 
-    def _moved(self, addresses: np.ndarray) -> AccessPattern | None:
+    def _shifted(self, addresses: np.ndarray) -> AccessPattern | None:
         """Make a pattern from that of the register that these addresses were counted up from."""
         sum_ = self._sums.get(id(addresses))
         if sum_ is None or sum_[0] is not addresses:
             return None
         _, array, added = sum_
-        kept = self._patterns.get((id(array), id(self.active)))
-        if kept is None or kept[0] is not array:
+        cached = self._patterns.get((id(array), id(self.active)))
+        if cached is None or cached[0] is not array:
             return None
-        before = kept[1]
+        before = cached[1]
         kind = np.dtype(f"i{array.dtype.itemsize}")
         distance = int(added.view(kind)[0, 0])
-        most = 1 << 8 * kind.itemsize - 2
-        if not (-most < before.low + distance and before.high + distance < most):
+        limit = 1 << 8 * kind.itemsize - 2
+        if not (-limit < before.low + distance and before.high + distance < limit):
             return None  # it may have wrapped
-        return before.moved(addresses, distance)
+        return before.shifted(addresses, distance)
 
     def release(self) -> None:
         """Let go of all arrays: this object is in circles, and would keep them for a while."""
-        for kept in (
+        for cached in (
             self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
             self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
             self.shapes.known,
         ):
-            kept.clear()
+            cached.clear()
         self.room = None
 
     def forget_addresses(self) -> None:
@@ -407,22 +407,22 @@ class Execution:
 
     def warp_costs(self, addresses: np.ndarray) -> dict:
         """Return the dict in which the trace keeps what each warp's access by a register costs."""
-        kept = self._costs.get(id(addresses))
-        if kept is None:
+        cached = self._costs.get(id(addresses))
+        if cached is None:
             if len(self._costs) >= 48:
                 self._costs.clear()
-            kept = self._costs[id(addresses)] = (addresses, {})
-        return kept[1]
+            cached = self._costs[id(addresses)] = (addresses, {})
+        return cached[1]
 
-    def lane_names(self, where: np.ndarray, most: int = 4) -> str:
+    def lane_names(self, where: np.ndarray, max_names: int = 4) -> str:
         """Name some lanes of a bool array over (blocks, threads)."""
         where = np.broadcast_to(where, (self.blocks, self.threads))
         found = np.argwhere(where)
         names = [
             f"block {self.geometry.block_name(b)} warp {t // WARP} lane {t % WARP}"
-            for b, t in found[:most].tolist()
+            for b, t in found[:max_names].tolist()
         ]
-        more = f" and {len(found) - most} more" if len(found) > most else ""
+        more = f" and {len(found) - max_names} more" if len(found) > max_names else ""
         return "; ".join(names) + more
 
     def hazard(

@@ -187,11 +187,11 @@ def check_geometry(entry: Entry, grid: Sizes, block: Sizes, shared_mem: int) -> 
     def wrong(message: str) -> NoReturn:
         raise LaunchError(f"kernel '{entry.name}': {message}")
 
-    for sizes, most, name in (
+    for sizes, limits, name in (
         (grid, (2**31 - 1, 65535, 65535), "grid"),
         (block, (1024, 1024, 64), "block"),
     ):
-        for axis, size, limit in zip("xyz", sizes, most, strict=True):
+        for axis, size, limit in zip("xyz", sizes, limits, strict=True):
             if not 1 <= size <= limit:
                 wrong(f"{name} {sizes}: {axis} must be from 1 to {limit}")
     threads = block[0] * block[1] * block[2]

@@ -118,7 +118,7 @@ class Hazards:
         """Add a finding about two accesses."""
         self.add(kind, f"{what}: {first} and {second}", first, second)
 
-    def is_told(self, kind: str, line: int) -> bool:
+    def is_reported(self, kind: str, line: int) -> bool:
         """Tell whether a finding of a kind has this PTX line on one side."""
         return any(kind == each[0] and line in each[1:] for each in self._known)
 

@@ -20,7 +20,7 @@ from .tensormap import EMPTY, TensorMap, check_array, check_inner, whole_numbers
 if TYPE_CHECKING:
     from .tensormap import Combine
 
-PIXELS_MOST, CHANNELS_MOST = 1024, 256
+MAX_PIXELS, MAX_CHANNELS = 1024, 256
 # By the axes of the bounding box: bits of a corner, a signed number, and of an offset.
 CORNER_BITS = {1: 16, 2: 8, 3: 5}
 
@@ -53,7 +53,7 @@ class Im2colMap(TensorMap):
             C, W, H, D and N, as far as there are; then as many offsets as axes of the box.
         """
         axes = len(self.lower)
-        most = (1 << CORNER_BITS[axes]) - 1
+        limit = (1 << CORNER_BITS[axes]) - 1
         for name, start, low, high, extent in zip(
             "WHD", coordinates[1:], reversed(self.lower), reversed(self.upper),
             reversed(self.array.shape[1:-1]), strict=False,
@@ -62,8 +62,8 @@ class Im2colMap(TensorMap):
                 return (f"the filter's corner is at {start} along {name}, outside of the bounding "
                         f"box from {low} to {extent + high - 1}")
         for offset in coordinates[axes + 2 :]:
-            if not 0 <= offset <= most:
-                return f"the im2col offset {offset}; with {axes + 2} dimensions it is 0 to {most}"
+            if not 0 <= offset <= limit:
+                return f"the im2col offset {offset}; with {axes + 2} dimensions it is 0 to {limit}"
         return ""
 
     def pixels(self, coordinates: Sequence[int]) -> np.ndarray:
@@ -186,16 +186,16 @@ def im2col_map(
         raise ValueError("the element stride along the first axis, N, must be 1")
     lower = whole_numbers("lower", lower, rank - 2)
     upper = whole_numbers("upper", upper, rank - 2)
-    most = 1 << CORNER_BITS[rank - 2] - 1
+    limit = 1 << CORNER_BITS[rank - 2] - 1
     for low, high, extent in zip(lower, upper, array.shape[1:-1], strict=True):
         for corner in (low, high):
-            if not -most <= corner < most:
+            if not -limit <= corner < limit:
                 raise ValueError(f"a corner of the bounding box is {corner}; with {rank} "
-                                 f"dimensions it may be {-most} to {most - 1}")
+                                 f"dimensions it may be {-limit} to {limit - 1}")
         if extent + high <= low:
             raise ValueError(f"the bounding box is empty: from {low} to {extent + high - 1}")
-    for name, number, largest in (("channels", channels, CHANNELS_MOST),
-                                  ("pixels", pixels, PIXELS_MOST)):
+    for name, number, largest in (("channels", channels, MAX_CHANNELS),
+                                  ("pixels", pixels, MAX_PIXELS)):
         if not isinstance(number, int | np.integer) or not 1 <= number <= largest:
             raise ValueError(f"a copy moves {number!r} {name}; it may be 1 to {largest}")
     check_inner("the channels of a pixel have", int(channels) * array.dtype.itemsize, swizzle)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .batch import Batch
     from .step import BasicBlock
 
-MOST = 4096  # steps that are kept
+MAX_STEPS = 4096  # steps that are kept
 
 
 class Recorded(Exception):  # noqa: N818 - no error: the recording has all that was asked for
@@ -58,8 +58,8 @@ class Recorder:
         Linear numbers.
     first : int
         How many of the warp's instructions to let pass before.
-    most : int
-        How many to keep, at most `MOST`.
+    max_steps : int
+        How many to keep, at most `MAX_STEPS`.
     moments : list of Moment
         What was kept.
     passed : int
@@ -69,7 +69,7 @@ class Recorder:
     block: int
     warp: int
     first: int = 0
-    most: int = MOST
+    max_steps: int = MAX_STEPS
     moments: list[Moment] = field(default_factory=list)
     passed: int = 0
 
@@ -118,7 +118,7 @@ class Recorder:
         waiting = tuple(said for w in f.waiters.values() for said in w.shown(row))
         self.moments.append(
             Moment(step.instruction, active, written, address, nbytes, waiting))
-        if len(self.moments) >= min(self.most, MOST):
+        if len(self.moments) >= min(self.max_steps, MAX_STEPS):
             raise Recorded
 
 

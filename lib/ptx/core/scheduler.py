@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # After so many turns the scheduler takes the group that it would take last, so that lanes which
 # spin on a flag cannot starve the lanes that will set it. It is large, because a warp's lanes that
 # are let ahead in a long loop come together no more, and are counted as two requests.
-PATIENCE = 1 << 14
+IDLE_TURNS = 1 << 14
 # While all that can run only polls: turns until what is in flight lands, and until nobody is
 # believed to set the flags.
 POLLS_STIR, POLLS_END = 1 << 8, 1 << 15
@@ -63,7 +63,7 @@ class Scheduler:
                 if self.polls:  # round and round, for one poller may wait for another
                     at = order[self.turn % len(order)]
                 else:
-                    at = order[-1 if self.turn % PATIENCE == 0 else 0]
+                    at = order[-1 if self.turn % IDLE_TURNS == 0 else 0]
                 mask = groups.pop(at)
         else:
             at, mask = self._some_warps()
@@ -107,20 +107,20 @@ class Scheduler:
     def _standing(self, polls: bool = False) -> list[str]:
         """Say where groups stand and who is there; `polls`: at the access that polls."""
         f = self.f
-        told = []
+        states = []
         for at, mask in sorted(f.groups.items(), key=lambda item: item[0]):
             steps = f.code.steps[at : at + f.code.blocks[at].length]
             names = ("ld", "atom") if polls else ()
             step = next((s for s in steps if s.instruction.parts[0] in names), steps[0])
-            told.append(f"at {f.place(step.instruction)}: {f.lane_names(f.lanes_in(mask))}")
-        return told
+            states.append(f"at {f.place(step.instruction)}: {f.lane_names(f.lanes_in(mask))}")
+        return states
 
-    def _endless(self, most: int) -> NoReturn:
+    def _endless(self, limit: int) -> NoReturn:
         f = self.f
         raise Endless(
-            f"kernel '{f.code.kernel}' has taken {most} turns and has not ended; it "
+            f"kernel '{f.code.kernel}' has taken {limit} turns and has not ended; it "
             f"stands {'; '.join(self._standing())}. If it is right and only long, launch it with "
-            f"turns={8 * most} or more (None: without end)"
+            f"turns={8 * limit} or more (None: without end)"
         )
 
     def _torn(self, at: int) -> bool:
@@ -161,7 +161,7 @@ class Scheduler:
                 if at not in f.code.polling:
                     busy |= any_in_warp(array)
             runnable = np.where(busy.any(axis=1, keepdims=True), busy, runnable)
-            if self.turn % PATIENCE == 0:
+            if self.turn % IDLE_TURNS == 0:
                 first = runnable.argmax(axis=1)
             else:
                 first = f.warps - 1 - runnable[:, ::-1].argmax(axis=1)

@@ -231,12 +231,12 @@ class Unwritten:
         which = [slot for operand in rest for slot in registers_of(operand)]
         given = {slot: self.doubts[slot].astype(np.uint32) for slot in registers_of(value)
                  if slot in self.doubts and slot not in which}  # which chooses the lane, too
-        moved = self._shadow(given, step, run)
+        brought_by = self._shadow(given, step, run)
         found = dict.fromkeys(step.writes, self._latest(which))
         for slot in registers_of(target)[:1]:
             brought = np.zeros(lanes.shape, np.int32)
             if given:
-                brought = np.broadcast_to(moved[slot], lanes.shape).astype(np.int32)
+                brought = np.broadcast_to(brought_by[slot], lanes.shape).astype(np.int32)
             if self._shuffled is not None:
                 left_out, origin = self._shuffled
                 brought = np.where(left_out, np.int32(origin), brought)
@@ -323,7 +323,7 @@ class Unwritten:
     ) -> dict[int, np.ndarray]:
         """Run a step on other values, unseen; what it would write, and nothing changed."""
         f = self.f
-        kept, trace, races, observed = list(f.r), f.trace, f.races, f.observed
+        registers_before, trace, races, observed = list(f.r), f.trace, f.races, f.observed
         f.trace, f.races, f.observed = None, None, False
         try:
             for slot, value in registers.items():
@@ -331,7 +331,7 @@ class Unwritten:
             run(f)
             return {slot: f.r[slot] for slot in step.writes}
         finally:
-            f.r[:] = kept
+            f.r[:] = registers_before
             f.trace, f.races, f.observed = trace, races, observed
 
     # -- stores, and what counts as a use -------------------------------------------------------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..core.step import BasicBlock
     from ..core.syntax import Instruction, MemoryAccess
 
-WATCHED_MOST = 64  # accesses that are kept of one line
+MAX_WATCHED = 64  # accesses that are kept of one line
 Place = int | tuple[int, int]  # of a site: an index, ~index for shared memory; and the part
 PEER = "shared::cluster"  # the space of loads from the shared memory of a peer
 NOTHING = 0, 0, 0, 0, 0  # requests, lanes, sectors, wavefronts and ideal ones
@@ -136,7 +136,7 @@ class Trace:
     ffma : mapping of int to int
         FFMA that ptxas made of PTX lines which are no fma.
     watched : dict of int to list of WarpAccess
-        Accesses of the watched warp by PTX line, `WATCHED_MOST` of each at most.
+        Accesses of the watched warp by PTX line, `MAX_WATCHED` of each at most.
     """
 
     watch: tuple[int, int] | None = None
@@ -358,8 +358,8 @@ class Trace:
         row = f.geometry.row_of(block)
         if row is None or warp >= f.warps:
             return
-        kept = self.watched.setdefault(tally.site.line, [])
-        if len(kept) >= WATCHED_MOST:
+        accesses = self.watched.setdefault(tally.site.line, [])
+        if len(accesses) >= MAX_WATCHED:
             return
         threads = slice(warp * 32, min(warp * 32 + 32, f.threads))
         width = threads.stop - threads.start
@@ -370,7 +370,7 @@ class Trace:
         addresses = np.zeros(32, np.int64)
         every = pattern.addresses(tally.offset)
         addresses[:width] = np.broadcast_to(every, (f.blocks, f.threads))[row, threads]
-        kept.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, step))
+        accesses.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, step))
 
     # -- asked by people ------------------------------------------------------------------------
 

@@ -93,8 +93,8 @@ def extract(d: Decoding) -> Run:
         start, length = np.minimum(start, 256).astype(np.int64), length.astype(np.int64)
         bits = x.view(UNSIGNED[SIZES[kind]])
         inside = np.where(start < width, bits >> np.minimum(start, width - 1).astype(u), u(0))
-        kept = np.minimum(length, width)
-        mask = np.where(kept > 0, u(2**width - 1) >> (width - np.maximum(kept, 1)).astype(u), u(0))
+        wide = np.minimum(length, width)
+        mask = np.where(wide > 0, u(2**width - 1) >> (width - np.maximum(wide, 1)).astype(u), u(0))
         field = inside & mask
         if signed:
             top = np.minimum(start + length - 1, width - 1)

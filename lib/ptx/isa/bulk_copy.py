@@ -94,13 +94,13 @@ class BulkGroups(Waiter):
                 groups.groups.append([])
                 groups.committed += 1
 
-    def wait(self, most: int, read: bool) -> None:
-        """Let all but the newest `most` groups of the active lanes be read, or be complete."""
+    def wait(self, pending: int, read: bool) -> None:
+        """Let all but the newest `pending` groups of the active lanes be read, or be complete."""
         f, active = self.f, self.f.active_lanes
         for (row, thread), groups in self.threads.items():
             if not active[row, thread]:
                 continue
-            done = max(0, groups.committed - most)
+            done = max(0, groups.committed - pending)
             first = groups.committed + 1 - len(groups.groups)  # number of the oldest group kept
             for group in groups.groups[: max(0, done - first)]:
                 for copy in group:

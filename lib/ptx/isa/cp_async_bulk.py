@@ -80,8 +80,8 @@ def bulk(d: Decoding) -> Run:
         d.only("async", "bulk", "wait_group", "read").count(1)
         if not isinstance(d.operands[0], Immediate):
             d.wrong("the number of groups must be a constant")
-        most, read = d.operands[0].bits, d.has("read")
-        return lambda f: f.waiter(BulkGroups).wait(most, read)
+        pending, read = d.operands[0].bits, d.has("read")
+        return lambda f: f.waiter(BulkGroups).wait(pending, read)
     if d.has("prefetch"):
         return lambda f: None
     if d.has("tensor"):

@@ -57,11 +57,11 @@ def _integer_to_integer(to: str, source: str, saturate: bool) -> Compute:
     dtype = DTYPES[to]
     if not saturate:
         return lambda a: a.astype(dtype)
-    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
     have = np.iinfo(DTYPES[source])
 
     def clamp(a: np.ndarray) -> np.ndarray:
-        low, high = max(least, have.min), min(most, have.max)
+        low, high = max(least, have.min), min(greatest, have.max)
         return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
 
     return clamp
@@ -70,13 +70,13 @@ def _integer_to_integer(to: str, source: str, saturate: bool) -> Compute:
 def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
     """Out of range: the nearest whole number that fits. NaN: 0, or the top bit alone (PTX ISA)."""
     dtype, whole = DTYPES[to], _WHOLE[mode]
-    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    least, greatest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
     def compute(a: np.ndarray) -> np.ndarray:
         value = whole((flushed(a) if ftz and a.dtype.itemsize == 4 else a).astype(np.float64))
-        high, low = value >= float(most), value <= float(least)
+        high, low = value >= float(greatest), value <= float(least)
         inside = np.where(high | low | np.isnan(value), 0.0, value).astype(dtype)
-        result = np.where(high, dtype.type(most), np.where(low, dtype.type(least), inside))
+        result = np.where(high, dtype.type(greatest), np.where(low, dtype.type(least), inside))
         nan = np.isnan(value)
         if nan.any():
             # Of f64, or to 64 bits, the top bit alone (PTX ISA, cvt).
@@ -191,13 +191,13 @@ def _tf32(d: Decoding) -> Run:
         value = a(f.r)
         bits = value.view(np.uint32)
         if mode == "rna":  # half away from zero
-            moved = bits + np.uint32(0x1000)
+            rounded = bits + np.uint32(0x1000)
         elif mode == "rn":
-            moved = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+            rounded = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
         else:
-            moved = bits
-        kept = moved & np.uint32(0xFFFFE000)
-        put(f.r, np.where(np.isfinite(value), kept, bits))
+            rounded = bits
+        cut = rounded & np.uint32(0xFFFFE000)
+        put(f.r, np.where(np.isfinite(value), cut, bits))
 
     return step
 
@@ -263,11 +263,11 @@ def pack_integers(d: Decoding) -> Run:
     put, a, b = d.write(0, "b32"), d.read(1, "s32"), d.read(2, "s32")
     c = None if bits == 16 else d.read(3, "b32")
     least = -(1 << bits - 1) if sign == "s" else 0
-    most = least + (1 << bits) - 1
+    greatest = least + (1 << bits) - 1
     mask, by = np.uint32((1 << bits) - 1), np.uint32(bits)
 
     def step(f: Batch) -> None:
-        high, low = (np.clip(v(f.r), least, most).view(np.uint32) & mask for v in (a, b))
+        high, low = (np.clip(v(f.r), least, greatest).view(np.uint32) & mask for v in (a, b))
         word = high << by | low
         put(f.r, word if c is None else c(f.r) << np.uint32(2 * bits) | word)
 

@@ -29,7 +29,7 @@ F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
 CHUNKED_LEAST, CHUNK = 1 << 11, 1 << 14  # elements: what is done in pieces, and of what size
 STACKS = 8  # that are remembered
 # Sums that a stack forms at a time, and of how many lanes: more fall out of the cache.
-STACKED_MOST, STACKED_LANES = 1 << 16, 1 << 13
+MAX_STACKED, STACKED_LANES = 1 << 16, 1 << 13
 
 
 def _as_f32(value: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ class _Stack:
                       {before.shape[1:]})
         shape = np.broadcast_shapes(*set().union(*shapes))
         rows = max(1, STACKED_LANES // shape[1])
-        many = STACKED_MOST // (min(rows, shape[0]) * shape[1])
+        many = MAX_STACKED // (min(rows, shape[0]) * shape[1])
         # Each result must have this shape by itself, and enough of them must go together.
         if many < 2 or {shape} not in shapes:
             for step in self.steps:

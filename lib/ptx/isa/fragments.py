@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..core.step import Compute
 
 GROUP, IN_GROUP = 8, 4  # lane / 4 and lane % 4 take so many values
-KEPT = 32  # assembled fragments that are remembered
+MAX_FRAGMENTS = 32  # assembled fragments that are remembered
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,10 @@ def assembled(
     in place, so the same arrays are the same matrix.
     """
     key = (id(widen), fragment, *map(id, registers))
-    kept = f.fragments.pop(key, None)
-    if kept is None:
-        if len(f.fragments) >= KEPT:
+    cached = f.fragments.pop(key, None)
+    if cached is None:
+        if len(f.fragments) >= MAX_FRAGMENTS:
             del f.fragments[next(iter(f.fragments))]
-        kept = (registers, widen(fragment.words(gather(f, registers, word))))
-    f.fragments[key] = kept
-    return kept[1]
+        cached = (registers, widen(fragment.words(gather(f, registers, word))))
+    f.fragments[key] = cached
+    return cached[1]

@@ -11,11 +11,11 @@ from ..core.addressing import (
     address_operand,
     by_segment,
     check_writeable,
-    kept,
     known,
-    moved,
+    remember,
     report_access,
     segment_of,
+    shifted,
     space_of,
 )
 from ..core.decode import Decoding, opcode
@@ -54,13 +54,13 @@ def load(d: Decoding) -> Run:
         view = segment.view(dtype, count)[start:]
         places = pattern.index(width, segment.rows)
         repeated = pattern.repeated(places) if count == 1 else None
-        return kept(f, index, ResolvedAccess(pattern, segment, view, places, repeated))
+        return remember(f, index, ResolvedAccess(pattern, segment, view, places, repeated))
 
     def step(f: Batch) -> None:
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
-            place = known(f, index, pattern) or moved(f, index, pattern, offset, dtype, count)
+            place = known(f, index, pattern) or shifted(f, index, pattern, offset, dtype, count)
             place = place or place_of(f, pattern)
             if place is None:
                 return several(f, pattern)
@@ -118,7 +118,7 @@ def store(d: Decoding) -> Run:
             if segment is None:
                 return several(f, pattern)
             check_writeable(f, segment, instruction)
-            place = kept(f, index, ResolvedAccess(pattern, segment))
+            place = remember(f, index, ResolvedAccess(pattern, segment))
         segment = place.segment
         values = [read(f.r) for read in reads]
         if f.observed:

@@ -51,7 +51,7 @@ def shift(d: Decoding) -> Run:
     move = np.left_shift if left else np.right_shift
     # Past the width zeros come in, or copies of the sign.
     arithmetic = dtype.kind == "i" and not left
-    most = np.uint32(width - 1)
+    limit = np.uint32(width - 1)
 
     def step(f: Batch) -> None:
         r = f.r
@@ -65,8 +65,8 @@ def shift(d: Decoding) -> Run:
                 n = width - 1
             put(r, move(a(r), dtype.type(n)))
             return
-        result = move(a(r), np.minimum(amount, most).astype(dtype))
-        put(r, result if arithmetic else np.where(amount > most, dtype.type(0), result))
+        result = move(a(r), np.minimum(amount, limit).astype(dtype))
+        put(r, result if arithmetic else np.where(amount > limit, dtype.type(0), result))
 
     return step
 
@@ -84,8 +84,8 @@ def funnel_shift(d: Decoding) -> Run:
         r = f.r
         n = (by(r) & np.uint32(31) if wrap else np.minimum(by(r), np.uint32(32))).astype(np.uint64)
         both = (b(r).astype(np.uint64) << np.uint64(32)) | a(r)
-        moved = (both << n) >> np.uint64(32) if left else both >> n
-        put(r, moved.astype(np.uint32))
+        shifted = (both << n) >> np.uint64(32) if left else both >> n
+        put(r, shifted.astype(np.uint32))
 
     return step
 

@@ -13,7 +13,7 @@ from ..core.lane_groups import lane_groups
 from ..core.masks import Mask
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Symbol
-from .mbarrier_object import CARRIED, MOST, PENDING_BITS, Mbarrier, Mbarriers, arrivals
+from .mbarrier_object import CARRIED, MAX_COUNT, PENDING_BITS, Mbarrier, Mbarriers, arrivals
 
 if TYPE_CHECKING:
     from ..core.batch import Batch
@@ -91,9 +91,9 @@ def _arrive(d: Decoding) -> Run:
                     barrier.tx += n
                     barrier.bytes_came = True
                     all_._check_tx(barrier, instruction)
-                told = all_.arrive(barrier, 1 if expects else n, instruction, drop)
+                arrived = all_.arrive(barrier, 1 if expects else n, instruction, drop)
                 if state is not None:
-                    state[row, thread] = told[0] << PENDING_BITS | told[1]
+                    state[row, thread] = arrived[0] << PENDING_BITS | arrived[1]
                 if incomplete and barrier.phase != phase:
                     raise Error(
                         f"{f.place(instruction)}: .noComplete, but the phase completes; "
@@ -142,7 +142,7 @@ def _wait(d: Decoding) -> Run:
         if by_parity:
             given = given & np.uint32(1)
         else:
-            given = (given >> np.uint64(PENDING_BITS)).astype(np.int64) & MOST
+            given = (given >> np.uint64(PENDING_BITS)).astype(np.int64) & MAX_COUNT
         done = np.zeros(shape, bool)
         held = []
         for row, (at, phase), threads in lane_groups(f, address(f), given):
@@ -150,7 +150,7 @@ def _wait(d: Decoding) -> Run:
             if by_parity:
                 ready = barrier.phase & 1 != phase
             else:
-                behind = (barrier.phase - phase) & MOST
+                behind = (barrier.phase - phase) & MAX_COUNT
                 if behind > 1:
                     raise Error(
                         f"{f.place(instruction)}: the state is of phase {phase}, neither the "
@@ -199,8 +199,8 @@ def _acquire_clocks(
             first = int(threads[threads // 32 == warp][0])
             seen = barrier.wait_by_parity(f, row, first, instruction, barrier.phase & 1)
         if acquires:
-            kept = max(seen, barrier.phase - CARRIED + 1)
-            proxy.acquire(row, warp, barrier.carried.get(kept))
+            oldest = max(seen, barrier.phase - CARRIED + 1)
+            proxy.acquire(row, warp, barrier.carried.get(oldest))
             proxy.learn(row, warp, writes, barrier.before + seen)
         proxy.learn(row, warp, column, barrier.before + seen)
 
@@ -209,4 +209,4 @@ def _pending_count(d: Decoding) -> Run:
     """mbarrier.pending_count.b64 count, state"""
     d.only("pending_count").count(2)
     put, state = d.write(0, "u32"), d.read(1, "b64")
-    return lambda f: put(f.r, (state(f.r) & np.uint64(MOST)).astype(np.uint32))
+    return lambda f: put(f.r, (state(f.r) & np.uint64(MAX_COUNT)).astype(np.uint32))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..core.batch import Batch, Races
     from ..core.syntax import Instruction
 
-MOST = (1 << 20) - 1  # arrivals, and the size of a tx-count
+MAX_COUNT = (1 << 20) - 1  # arrivals, and the size of a tx-count
 PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
 CARRIED = 16  # phases whose clocks are kept: a wait learns of the one that it waited for
 _RETRIES = 1 << 13  # times that failed test_waits go on although nothing else can run
@@ -181,8 +181,8 @@ class Mbarriers(Waiter):
     ) -> None:
         """Make an object."""
         f = self.f
-        if not 1 <= count <= MOST:
-            raise Error(f"{f.place(instruction)}: a count of {count}; it must be 1 to {MOST}")
+        if not 1 <= count <= MAX_COUNT:
+            raise Error(f"{f.place(instruction)}: a count of {count}; it must be 1 to {MAX_COUNT}")
         home, offset = locate(f, row, address, 8, 8, instruction)
         old = self.objects.get((home, offset))
         if old is not None and any(p.lanes.any() for p in old.parties):
@@ -230,10 +230,10 @@ class Mbarriers(Waiter):
         self._complete(barrier, instruction)
 
     def _check_tx(self, barrier: Mbarrier, instruction: Instruction) -> None:
-        if not -MOST <= barrier.tx <= MOST:
+        if not -MAX_COUNT <= barrier.tx <= MAX_COUNT:
             raise Error(
                 f"{self.f.place(instruction)}: the tx-count becomes {barrier.tx}, beyond "
-                f"{MOST}; {self.state(barrier)}"
+                f"{MAX_COUNT}; {self.state(barrier)}"
             )
 
     def arrive(
@@ -241,8 +241,8 @@ class Mbarriers(Waiter):
     ) -> tuple[int, int]:
         """Count arrivals; returns (phase, pending arrivals before)."""
         f, before = self.f, (barrier.phase, barrier.pending)
-        if not 1 <= count <= MOST:
-            raise Error(f"{f.place(instruction)}: {count} arrivals; it must be 1 to {MOST}")
+        if not 1 <= count <= MAX_COUNT:
+            raise Error(f"{f.place(instruction)}: {count} arrivals; it must be 1 to {MAX_COUNT}")
         if count > barrier.pending:
             raise Error(
                 f"{f.place(instruction)}: {count} arrivals, but the phase needs only "
@@ -377,14 +377,14 @@ class Mbarriers(Waiter):
         if self.retries >= _RETRIES:
             return False
         self.retries += 1
-        moved = False
+        progressed = False
         for barrier in self.objects.values():
             for party in list(barrier.parties):
                 if "test_wait" in party.instruction.parts:
                     barrier.parties.remove(party)
                     self.f.go(party.next, Mask(party.lanes))
-                    moved = True
-        return moved
+                    progressed = True
+        return progressed
 
     def finish(self) -> None:
         """Report bytes that came and that nobody ever expected, or ever waited for."""

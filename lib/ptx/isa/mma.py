@@ -136,8 +136,9 @@ def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
     if kind != "s32":
         result = total.astype(DTYPES[kind])
         if clamp:
-            most = np.finfo(result.dtype).max
-            result = np.where(np.isnan(result), result.dtype.type(0), np.clip(result, -most, most))
+            largest = np.finfo(result.dtype).max
+            result = np.where(
+                np.isnan(result), result.dtype.type(0), np.clip(result, -largest, largest))
         return result
     if clamp:
         total = np.clip(total, -(2.0**31), 2.0**31 - 1)

@@ -44,23 +44,23 @@ def shuffle(d: Decoding) -> Run:
         move = by_warp(np.broadcast_to(b(r), shape)) & 31
         clamp = by_warp(np.broadcast_to(c(r), shape))
         segment, bound = (clamp >> 8) & 31, clamp & 31
-        most = (lane & segment) | (bound & ~segment)
+        edge = (lane & segment) | (bound & ~segment)
         if mode == "up":
-            source, valid = lane - move, lane - move >= most
+            source, valid = lane - move, lane - move >= edge
         elif mode == "down":
-            source, valid = lane + move, lane + move <= most
+            source, valid = lane + move, lane + move <= edge
         elif mode == "bfly":
-            source, valid = lane ^ move, (lane ^ move) <= most
+            source, valid = lane ^ move, (lane ^ move) <= edge
         else:
             source = (lane & segment) | (move & ~segment)
-            valid = source <= most
+            valid = source <= edge
         source = np.where(valid, source, lane)
-        moved = np.take_along_axis(rows, source, axis=2)
+        shuffled = np.take_along_axis(rows, source, axis=2)
         if f.active is not None or f.threads % 32 or not names_all_lanes(mask):
             missing = _missing(f, source, mask, instruction)
             if missing is not None:
-                moved = np.where(missing, UNDEFINED, moved)
-        put(r, np.ascontiguousarray(moved.reshape(f.blocks, -1)[:, : f.threads]))
+                shuffled = np.where(missing, UNDEFINED, shuffled)
+        put(r, np.ascontiguousarray(shuffled.reshape(f.blocks, -1)[:, : f.threads]))
         if put_valid is not None:
             valid = np.broadcast_to(valid, rows.shape).reshape(f.blocks, -1)[:, : f.threads]
             put_valid(r, np.ascontiguousarray(valid))
@@ -104,7 +104,7 @@ def _missing(
     gone, left_out = missing & named, missing & ~named
     if gone.any():
         _report_gone(f, source, gone, instruction)
-    if left_out.any() and not f.hazards.is_told(MISSING_LANE, instruction.line):
+    if left_out.any() and not f.hazards.is_reported(MISSING_LANE, instruction.line):
         readers = np.argwhere(left_out).tolist()
         row, warp, lane = readers[0]
         text = (f"{f.place(instruction)}: the mask leaves out lanes that are read, and what is "

@@ -21,7 +21,7 @@ from ..core.syntax import Address, Register
 from ..core.tensor_memory import LANES, UNWRITTEN, Area, lanes_from
 from ..race.tensor_order import TensorAccess
 from .bulk_copy import cells, mark_valid, shared_bytes
-from .tcgen05_layouts import MOST_REGISTERS, SHAPES, fragment, registers_of
+from .tcgen05_layouts import MAX_REGISTERS, SHAPES, fragment, registers_of
 from .tcgen05_pair import PairMemories
 from .tcgen05_state import TensorMemories, Waiting, one_for_warp, report_order, tensor_address
 
@@ -195,7 +195,7 @@ def _move(d: Decoding, what: str) -> Run:
     if repeats not in (1, 2, 4, 8, 16, 32, 64, 128):
         d.wrong("a number of repetitions, .x1 to .x128, is missing")
     many = registers_of(shape, repeats)
-    if many > MOST_REGISTERS:
+    if many > MAX_REGISTERS:
         d.wrong(f".{shape}.x{repeats} would need {many} registers")
     halves = shape == "16x32bx2"
     d.count(3 if halves else 2)

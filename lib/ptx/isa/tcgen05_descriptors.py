@@ -22,7 +22,7 @@ K_BYTES = 32  # of a row of A, a column of B, in all of these kinds
 # of 128 bytes with atoms of 32.
 ATOMS_OF_32 = 4
 _MODES = {0: 0, 1: ATOMS_OF_32, 2: 1, 4: 2, 6: 3}
-_MOST_SHIFT = (0, 8, 16, 32)  # columns, by bits 30 and 31 of an instruction descriptor
+_MAX_SHIFT = (0, 8, 16, 32)  # columns, by bits 30 and 31 of an instruction descriptor
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MmaDescriptor:
         Of A and B.
     saturate : bool
         Of whole numbers.
-    most_shift : int
+    max_shift : int
         By how many columns a zero-column mask may shift B; for ``.ws`` alone.
     """
 
@@ -52,7 +52,7 @@ class MmaDescriptor:
     majors: tuple[str, str]
     negated: tuple[bool, bool]
     saturate: bool
-    most_shift: int = 0
+    max_shift: int = 0
 
     @property
     def k(self) -> int:
@@ -112,7 +112,7 @@ def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> M
         raise Error(f"B of 8 bits with N = {n}, transposed: N must be a multiple of 16")
     return MmaDescriptor(
         a, b, d, m, n, (majors[0], majors[1]), (bool(field(13, 1)), bool(field(14, 1))),
-        bool(field(3, 1)), _MOST_SHIFT[field(30, 2)] if stationary else 0,
+        bool(field(3, 1)), _MAX_SHIFT[field(30, 2)] if stationary else 0,
     )
 
 
@@ -143,11 +143,11 @@ def zero_columns(bits: int, says: MmaDescriptor) -> tuple[np.ndarray, int]:
 
     if field(36, 3) or field(62, 2):
         raise Error(f"the zero-column mask {bits:#018x} has a reserved bit set (36 to 38, 62, 63)")
-    shift, most = field(56, 6), min(says.most_shift, 16 if says.m == 32 else 32)
-    if shift > most:
+    shift, limit = field(56, 6), min(says.max_shift, 16 if says.m == 32 else 32)
+    if shift > limit:
         raise Error(
             f"the zero-column mask {bits:#018x} shifts B by {shift} columns; M = {says.m} and bits "
-            f"30 and 31 of the instruction descriptor allow {most}"
+            f"30 and 31 of the instruction descriptor allow {limit}"
         )
     zero = np.zeros(says.n, bool)
     if not field(39, 1):

@@ -17,7 +17,7 @@ SHAPES = {
     "32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8),
     "16x32bx2": (16, 2),
 }
-MOST_REGISTERS = 128
+MAX_REGISTERS = 128
 
 
 def registers_of(shape: str, repeats: int) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.step import Run
 
 PEER_BIT = 1 << 24  # that the constant clears
-MOST_ALIGNED = 1 << 10  # bytes that an address may be known to be a multiple of
+MAX_ALIGNED = 1 << 10  # bytes that an address may be known to be a multiple of
 
 
 def is_leader_mask(d: Decoding) -> bool:
@@ -34,7 +34,7 @@ def is_leader_mask(d: Decoding) -> bool:
     if not isinstance(given, Immediate):
         return False
     low = (~given.bits & 0xFFFFFFFF) - PEER_BIT
-    if not 0 <= low < MOST_ALIGNED:
+    if not 0 <= low < MAX_ALIGNED:
         return False
     return any("cta_group::2" in each.parts for each in d.registers.entry.instructions)
 

@@ -113,7 +113,7 @@ class PairMemories(Waiter):
 
     def describe(self) -> str:
         """Say who waits, for a deadlock report."""
-        f, told = self.f, []
+        f, lines = self.f, []
         for row, all_ in self.asked.items():
             for asks in all_:
                 peer = f.geometry.block_name(row ^ 1)
@@ -122,10 +122,10 @@ class PairMemories(Waiter):
                     if self.asked.get(row ^ 1)
                     else f"until a warp of block {peer} runs tcgen05.alloc.cta_group::2, too"
                 )
-                told.append(
+                lines.append(
                     f"{f.lane_names(asks.lanes, 1)} waits {what}, at {f.place(asks.instruction)}."
                 )
-        return " ".join(told)
+        return " ".join(lines)
 
 
 def check_peer(

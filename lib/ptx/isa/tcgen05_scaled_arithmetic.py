@@ -65,15 +65,15 @@ def scaled_product(
     sa, sb = (scales_decoded(codes, scale_type) for codes in scales)
     av, ar = decoded(a, types[0])
     bv, br = decoded(b, types[1])
-    kept = np.zeros((len(a), len(b)), np.uint32) if old is None else old
+    before = np.zeros((len(a), len(b)), np.uint32) if old is None else old
     some = ((av != 0).astype(np.float32) @ (bv != 0).astype(np.float32).T) > 0
     with np.errstate(all="ignore"):
         if window:
             scaled_a = av * np.repeat(sa[0], each, 1), ar + np.repeat(sa[1], each, 1)
             scaled_b = bv * np.repeat(sb[0], each, 1), br + np.repeat(sb[1], each, 1)
             found = summed(scaled_a, scaled_b, old, "f32")
-            return np.where(some | (found == np.uint32(NAN32)), found, kept)
-        return _in_groups((av, ar, *sa), (bv, br, *sb), kept, each, scale_type == "ue4m3")
+            return np.where(some | (found == np.uint32(NAN32)), found, before)
+        return _in_groups((av, ar, *sa), (bv, br, *sb), before, each, scale_type == "ue4m3")
 
 
 Decoded = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # values, raw; of scales: the same
@@ -99,12 +99,12 @@ def _in_groups(
         there = (top > NOTHING // 2) & (scale_raw > NOTHING // 2)
         raws.append(np.where(there, top + scale_raw, NOTHING))
         scale_raws.append(np.where(there, scale_raw, NOTHING))
-    most, most_scale = np.max(raws, axis=0), np.max(scale_raws, axis=0)
-    ahead = (cr > NOTHING // 2) & (cr >= most)
+    peak, peak_scale = np.max(raws, axis=0), np.max(scale_raws, axis=0)
+    ahead = (cr > NOTHING // 2) & (cr >= peak)
     q = np.where(
-        ahead, cr - _FLOOR, np.maximum(np.maximum(most, cr) - _WINDOW, most_scale - _FLOOR)
+        ahead, cr - _FLOOR, np.maximum(np.maximum(peak, cr) - _WINDOW, peak_scale - _FLOOR)
     )
-    q = np.where(most > NOTHING // 2, q, 0).astype(np.int32)
+    q = np.where(peak > NOTHING // 2, q, 0).astype(np.int32)
     finite = np.where(np.isfinite(cv), cv, 0.0)
     own = np.trunc(np.ldexp(finite, -q))
     if fine:
@@ -113,9 +113,9 @@ def _in_groups(
         together = sum(np.trunc(np.ldexp(one, -q)) for one in merged)
         total = own + np.where(ahead, together, apart)
     else:
-        total = own + _coarse(sums, raws, scale_raws, (own, cr, q, ahead, most_scale))
+        total = own + _coarse(sums, raws, scale_raws, (own, cr, q, ahead, peak_scale))
     found = rounded(np.ldexp(total, q), "f32")
-    found = np.where(most > NOTHING // 2, found, old)
+    found = np.where(peak > NOTHING // 2, found, old)
     found = np.where(np.isinf(cv), old, found)
     return np.where(nan, np.uint32(NAN32), found).astype(np.uint32)
 
@@ -125,7 +125,7 @@ def _coarse(
     window: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """Sum groups of 16 with UE8M0 scales, in units of 2^q."""
-    own, cr, q, ahead, most_scale = window
+    own, cr, q, ahead, peak_scale = window
     units = []
     for one, raw in zip(sums, raws, strict=True):
         below = (cr > NOTHING // 2) & (raw > NOTHING // 2) & (cr >= raw) & ~ahead
@@ -137,6 +137,6 @@ def _coarse(
     if subnormal.any():
         least = np.ldexp(1.0, np.maximum(_LEAST - q, 0).astype(np.int32))
         for one, scale_raw in zip(units, scale_raws, strict=True):
-            lower = (scale_raw > NOTHING // 2) & (scale_raw < most_scale) & (np.abs(one) < least)
+            lower = (scale_raw > NOTHING // 2) & (scale_raw < peak_scale) & (np.abs(one) < least)
             total = total - np.where(subnormal & lower, one, 0.0)
     return total

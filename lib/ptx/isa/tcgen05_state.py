@@ -275,19 +275,19 @@ class TensorMemories(Waiter):
 
     def describe(self) -> str:
         """Say who waits for columns, for a deadlock report."""
-        f, told = self.f, []
+        f, lines = self.f, []
         for asks in self.parked:
             memory = self.of(asks.row)
             held = ", ".join(
                 f"columns {a.first}-{a.first + a.columns - 1} by {f.place(a.instruction)}"
                 for a in memory.allocations
             )
-            told.append(
+            lines.append(
                 f"{f.lane_names(asks.lanes, 1)} waits for {asks.columns} columns of tensor memory "
                 f"at {f.place(asks.instruction)}; {memory.free} of {COLUMNS} are free, allocated "
                 f"are {held}: tcgen05.dealloc some of them first, or allocate fewer."
             )
-        return " ".join(told)
+        return " ".join(lines)
 
     def shown(self, row: int) -> list[str]:
         """Say what a block has allocated and in flight."""

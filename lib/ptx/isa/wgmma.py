@@ -49,11 +49,11 @@ def wgmma(d: Decoding) -> Run:
     if what == "wait_group":
         if not isinstance(d.operands[0], Immediate):
             d.wrong("the number of groups must be a constant")
-        most, following = d.operands[0].bits, d.index + 1
+        pending, following = d.operands[0].bits, d.index + 1
 
         def wait(f: Batch) -> None:
             _check_warps(f, instruction)
-            f.waiter(WgmmaGroups).wait(instruction, following, most)
+            f.waiter(WgmmaGroups).wait(instruction, following, pending)
 
         return predicated_end(d, wait)
 
@@ -332,9 +332,9 @@ def _summed(
     if narrow:
         before = np.moveaxis(before[..., None].view(np.float16), -1, 1).astype(np.float32)
         before = before.reshape(n // 2, many, GROUP)
-    kept = [_kept(keep, row, part) for (row, _), part in zip(groups, lanes, strict=True)]
+    live = [_live(keep, row, part) for (row, _), part in zip(groups, lanes, strict=True)]
     if keep is not True:
-        rows = np.stack([np.broadcast_to(np.asarray(one), GROUP) for one in kept])
+        rows = np.stack([np.broadcast_to(np.asarray(one), GROUP) for one in live])
         before = np.where(rows, before, np.float32(0))
     b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
     found = wgmma_fp8.sums(a, b, _gathered(before), kinds[1:], narrow)
@@ -359,7 +359,7 @@ def _combined(
         # The same warpgroups of every block take part.
         lanes = slice(first * GROUP, last * GROUP)
         fresh = fresh.reshape(len(fresh), f.blocks, per_row * GROUP)
-        part = _added(old[..., lanes], fresh, dtype, saturate, _kept(keep, None, lanes))
+        part = _added(old[..., lanes], fresh, dtype, saturate, _live(keep, None, lanes))
         if part.shape == old.shape:
             return part
         values = old.copy()
@@ -368,12 +368,12 @@ def _combined(
     values, fresh = old.copy(), fresh.reshape(len(fresh), len(groups), GROUP)
     for i, (row, group) in enumerate(groups):
         lanes = slice(group * GROUP, group * GROUP + GROUP)
-        kept = _kept(keep, row, lanes)
-        values[:, row, lanes] = _added(old[:, row, lanes], fresh[:, i], dtype, saturate, kept)
+        live = _live(keep, row, lanes)
+        values[:, row, lanes] = _added(old[:, row, lanes], fresh[:, i], dtype, saturate, live)
     return values
 
 
-def _kept(keep: Keep, row: int | None, lanes: slice) -> Keep:
+def _live(keep: Keep, row: int | None, lanes: slice) -> Keep:
     """Take what concerns some lanes of a row, or of all rows."""
     if isinstance(keep, bool):
         return keep
@@ -396,6 +396,6 @@ def _added(
         return total.astype(np.int32)
     halves = np.ascontiguousarray(old).reshape(*old.shape, 1).view(np.float16)
     pairs = np.moveaxis(fresh.reshape(-1, 2, *fresh.shape[1:]), 1, -1)
-    kept = True if keep is True else np.asarray(keep)[..., None]
-    total = np.where(kept, halves, np.float16(0)).astype(np.float32) + pairs
+    live = True if keep is True else np.asarray(keep)[..., None]
+    total = np.where(live, halves, np.float16(0)).astype(np.float32) + pairs
     return np.ascontiguousarray(total.astype(np.float16)).view(np.uint32)[..., 0]

@@ -39,7 +39,7 @@ LEAST = {"e4m3": -6, "e5m2": -14}
 NAN = np.uint32(0x7FFFFFFF)
 # float32: bits of fraction, and what its exponent is counted from.
 _BITS, _BIAS = 23, 127
-_KEPT = np.uint32(0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1)
+_FRACTION_MASK = np.uint32(0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1)
 # The exponent of a zero: below all others, and so are sums of it and another one.
 _NOTHING = -1000
 
@@ -105,7 +105,7 @@ def _sum(
 def cut(value: np.ndarray) -> np.ndarray:
     """Cut float32 off, toward zero, to 13 bits of fraction."""
     bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
-    return np.where(np.isfinite(value), (bits & _KEPT).view(np.float32), value)
+    return np.where(np.isfinite(value), (bits & _FRACTION_MASK).view(np.float32), value)
 
 
 def _exponents(value: np.ndarray, least: int) -> np.ndarray:

@@ -176,13 +176,13 @@ class WgmmaGroups(Waiter):
         if gone:
             self.in_flight = [mma for mma in self.in_flight if mma.lanes.any()]
             for slot in list(self.holders):
-                kept = [h for h in self.holders[slot] if h[0].lanes.any()]
-                if kept:
-                    self.holders[slot] = kept
+                left = [h for h in self.holders[slot] if h[0].lanes.any()]
+                if left:
+                    self.holders[slot] = left
                 else:
                     del self.holders[slot]
 
-    def moved(self, to: int, source: int | None) -> None:
+    def renamed(self, to: int, source: int | None) -> None:
         """mov renames: what is in flight comes along, and no constant needs a fence.
 
         Compilers put such copies between wgmma.fence and an MMA; ptxas makes nothing of them.
@@ -327,8 +327,8 @@ class WgmmaGroups(Waiter):
         active = f.active_lanes
         self.committed = self.committed + any_in_warp(active)
 
-    def wait(self, instruction: Instruction, following: int, most: int) -> None:
-        """Let the active warps wait until at most `most` groups are in flight.
+    def wait(self, instruction: Instruction, following: int, pending: int) -> None:
+        """Let the active warps wait until at most `pending` groups are in flight.
 
         An MMA is the whole warpgroup's, so its warps go on together.
         """
@@ -350,12 +350,12 @@ class WgmmaGroups(Waiter):
             party.lanes = party.lanes & ~ready
             if not party.lanes.any():
                 self.parties.remove(party)
-            self._land(ready, most)
+            self._land(ready, pending)
             f.go(following, Mask(ready) if not ready.all() else None)
 
-    def _land(self, lanes: np.ndarray, most: int) -> None:
+    def _land(self, lanes: np.ndarray, pending: int) -> None:
         f = self.f
-        done = spread(self.committed - most, f.threads)
+        done = spread(self.committed - pending, f.threads)
         for mma in self.in_flight:
             landing = mma.lanes & lanes & (spread(mma.group, f.threads) <= done)
             if not landing.any():
@@ -371,7 +371,7 @@ class WgmmaGroups(Waiter):
             for row, group in np.argwhere(by_warpgroup(any_in_warp(lanes)).any(axis=2)).tolist():
                 f.races.agents.waits_meet(row, slice(4 * group, 4 * group + 4))
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
-                time = int(self.committed[row, warp]) - most
+                time = int(self.committed[row, warp]) - pending
                 f.races.agents.learn(row, warp, f.races.agents.warpgroup(row, warp), time)
 
     # -- asked by the lanes ---------------------------------------------------------------------
@@ -465,7 +465,7 @@ def _moving(run: Run, instruction: Instruction, to: int, source: int | None) -> 
         run(f)
         products = f.waiter(WgmmaGroups)
         products.overwritten(to, instruction)
-        products.moved(to, source)
+        products.renamed(to, source)
 
     return step
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ..core.syntax import MemoryAccess
     from .stamps import Change, Group, Side, Stamped
 
-KEPT_MOST = 1 << 12  # words of a load; to keep more costs more memory than their addresses time
-FACTS_KEPT = 32  # kernels
+MAX_WORDS = 1 << 12  # of a load; to keep more costs more memory than their addresses time
+MAX_FACTS = 32  # kernels
 _LOADS, _STORES = ("load", "ldmatrix"), ("store", "stmatrix", "copy")  # kinds of `MemoryAccess`
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
 
@@ -78,7 +78,7 @@ class Facts:
     tensors: bool
 
 
-@lru_cache(FACTS_KEPT)
+@lru_cache(MAX_FACTS)
 def facts_of(code: Code) -> Facts:
     """Look at all instructions of a kernel."""
     widths = [4]
@@ -314,16 +314,16 @@ class RaceDetector:
 
         A loop's loads come again with the pattern that they had; of few lanes it is kept.
         """
-        kept = self._read.get(access.index)
-        if kept is not None and kept[0] is pattern and kept[1] == segment.base:
-            return kept[2], kept[3]
+        found = self._read.get(access.index)
+        if found is not None and found[0] is pattern and found[1] == segment.base:
+            return found[2], found[3]
         start = (pattern.low + access.offset - segment.base) // self.granule
         cells = self._cells(f, segment, pattern) + start
         parts = access.nbytes // self.granule
         if parts > 1:  # all words of each lane at once, along the first axis
             cells = cells + np.arange(parts).reshape(-1, *(1,) * cells.ndim)
         places = self.shared_shadow.places_of(cells, group)
-        if cells.size <= KEPT_MOST:
+        if cells.size <= MAX_WORDS:
             self._read[access.index] = pattern, segment.base, cells, places
         return cells, places
 

@@ -76,10 +76,10 @@ class GlobalShadow:
         if self.touched:
             self._compare(self.writer, cells, group, index, "read after write", None)
         last = self.reader.who.take(cells)
-        moved = (last >> 5 != warps) & (last >= 0)
-        if moved.any():
-            at = cells[moved]
-            self.other.set(at, last[moved], self.reader.when.take(at))
+        changed = (last >> 5 != warps) & (last >= 0)
+        if changed.any():
+            at = cells[changed]
+            self.other.set(at, last[changed], self.reader.when.take(at))
         self.reader.set(cells, who, when)
         lost = self.reader.who.take(cells) >> 5 != warps
         if lost.any():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORDS = 1 << 10  # of a page
 FLAT = 1 << 21  # words of an array up to which it is one page
-MOST_BYTES = 4 << 30 if sys.maxsize > 1 << 32 else 1 << 30  # of all that a launch remembers
+MAX_BYTES = 4 << 30 if sys.maxsize > 1 << 32 else 1 << 30  # of all that a launch remembers
 
 
 class Pages:
@@ -65,7 +65,7 @@ class Pages:
         Raises
         ------
         Error
-            If all that is remembered takes more than `MOST_BYTES`.
+            If all that is remembered takes more than `MAX_BYTES`.
         """
         if self._first is None:
             if not self.used:
@@ -86,10 +86,10 @@ class Pages:
     def _take(self, words: int, instruction: Instruction) -> None:
         """Keep words more."""
         races, segment = self._races, self._segment
-        if races.remembered + words * self._nbytes > MOST_BYTES:
+        if races.remembered + words * self._nbytes > MAX_BYTES:
             raise Error(
                 f"{races.f.place(instruction)}: the race detector would take more than "
-                f"{MOST_BYTES:,} bytes to remember who touched global memory. Of {segment.name}, "
+                f"{MAX_BYTES:,} bytes to remember who touched global memory. Of {segment.name}, "
                 f"which has {segment.nbytes:,} bytes, it remembers {self.used * races.granule:,}: "
                 "launch fewer blocks or a smaller problem, or without races"
             )

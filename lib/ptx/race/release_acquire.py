@@ -67,7 +67,7 @@ class ReleaseAcquire:
         self.clusters = int(np.prod(f.geometry.grid, dtype=np.int64)) // races.peers
         self.published = np.zeros((*shape, races.warps), np.int64)  # of the own cluster
         # Of other clusters, or None: known; seen, but no fence followed; known when published.
-        self.known, self.seen, self.sent = (np.full(shape, None, object) for _ in range(3))
+        self.known, self.seen, self.released = (np.full(shape, None, object) for _ in range(3))
         self.message = np.zeros(shape, np.int64)  # what a strong write leaves; -1: to be made
         self.rows: set[int] = set()  # blocks with anything of the three above
         used = {0}
@@ -94,7 +94,7 @@ class ReleaseAcquire:
         now = races.known[row, warp, : races.warps].copy()
         now[races.own[row % len(races.own), warp]] = races.clock[row, warp]
         self.published[row, warp] = np.maximum(self.published[row, warp], now)
-        self.sent[row, warp] = self.known[row, warp]
+        self.released[row, warp] = self.known[row, warp]
         self.message[row, warp] = -1
 
     def _learn(self, row: int, warp: int) -> None:
@@ -112,12 +112,12 @@ class ReleaseAcquire:
         races = self.races
         before = self.published
         self.published = races._joined(before, came, waits, False)
-        moved = (self.published != before).any(axis=2)
-        self.message[moved] = -1
+        changed = (self.published != before).any(axis=2)
+        self.message[changed] = -1
         for row in self.rows:
             if not waits[row].any():
                 continue
-            for table in (self.known, self.seen, self.sent):
+            for table in (self.known, self.seen, self.released):
                 joined = None
                 for held in table[row, came[row]]:
                     joined = _union(joined, held)
@@ -142,8 +142,8 @@ class ReleaseAcquire:
             if not releases and not self.message[rows, warps].any():
                 return
             self.carried[segment.base] = _Carried(self.races, segment)
-        kept = self.carried[segment.base]
-        cells, carried = kept.pages.places(cells, instruction), kept.numbers
+        messages = self.carried[segment.base]
+        cells, carried = messages.pages.places(cells, instruction), messages.numbers
         rounds = _rounds(cells, rows, warps, self.f.warps)
         for lanes in rounds:
             at, r, w = cells[lanes], rows[lanes], warps[lanes]
@@ -177,9 +177,9 @@ class ReleaseAcquire:
 
     def _make(self, row: int, warp: int) -> None:
         """Write the message of what a warp has published."""
-        sent = self.sent[row, warp]
+        known = self.released[row, warp]
         message = (
-            np.zeros((self.clusters, self.races.warps), np.int32) if sent is None else sent.copy()
+            np.zeros((self.clusters, self.races.warps), np.int32) if known is None else known.copy()
         )
         own = message[self._cluster(row)]
         np.maximum(own, self.published[row, warp], out=own, casting="unsafe")

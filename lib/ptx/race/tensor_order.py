@@ -286,12 +286,12 @@ class TensorOrder:
         self, row: int, thread: int, area: Area, instruction: Instruction
     ) -> None:
         """Compare a dealloc, which is synchronous (9.7.16.6.1), with what is in flight there."""
-        f, kept = self.f, []
+        f, left = self.f, []
         warp = thread // 32
         known = self.races.known[row, warp]
         for old in self.accesses.get(row, []):
             if not old.area.meets(area):
-                kept.append(old)
+                left.append(old)
                 continue
             if old.committed:
                 right = known[self._agent(old)] >= EPOCH + old.number
@@ -311,7 +311,7 @@ class TensorOrder:
                     f"{cure}",
                     *sides,
                 )
-        self.accesses[row] = kept
+        self.accesses[row] = left
 
 
 def _is_pipelined(old: TensorAccess, new: TensorAccess) -> bool:

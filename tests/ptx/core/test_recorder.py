@@ -57,7 +57,7 @@ def test_an_access_has_the_address_of_each_lane():
 
 def test_recording_begins_and_ends_where_it_is_asked_to():
     whole, _, _ = record()
-    part, _, _ = record(first=3, most=2)
+    part, _, _ = record(first=3, max_steps=2)
     assert [m.instruction.line for m in part.moments] == [
         m.instruction.line for m in whole.moments[3:5]]
 
@@ -118,10 +118,10 @@ def test_copies_in_flight_are_told_until_they_are_waited_for(landing):
     out = np.zeros(64, np.uint32)
     recorder = ptx.Recorder(0, 0)
     ptx.Module(COPIES).get_function("k")(1, 32, (out,), landing=landing, recorder=recorder)
-    told = {m.instruction.opcode: m.waiting for m in recorder.moments}
-    assert told["cp.async.ca.shared.global"] == (
+    waiting = {m.instruction.opcode: m.waiting for m in recorder.moments}
+    assert waiting["cp.async.ca.shared.global"] == (
         "cp.async: 32 copies (512 bytes) of 1 group not waited for",)
-    assert told["cp.async.wait_group"] == ()
+    assert waiting["cp.async.wait_group"] == ()
 
 
 BARRIER = HEAD.replace("sm_80", "sm_90") + """

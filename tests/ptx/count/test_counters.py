@@ -173,11 +173,11 @@ def test_address_registers_of_a_warp_that_takes_no_part_may_hold_anything(nbytes
 def test_watched_addresses():
     site, result = load(LANE * 3, active=LANE < 30, watch=(0, 0), repeat=3)
     (allocation,) = result.allocations[-1:]
-    kept = result.trace.watched[site.line]
-    assert len(kept) == 1 and len(kept[0].addresses) == 32 and kept[0].bytes_per_lane == 4
+    watched = result.trace.watched[site.line]
+    assert len(watched) == 1 and len(watched[0].addresses) == 32 and watched[0].bytes_per_lane == 4
     expected = np.where(LANE < 30, allocation.base + LANE * 12, 0)
-    assert np.array_equal(kept[0].addresses, expected)
-    assert np.array_equal(kept[0].active, LANE < 30)
+    assert np.array_equal(watched[0].addresses, expected)
+    assert np.array_equal(watched[0].active, LANE < 30)
     assert result.trace.watched.keys() >= {site.line + 1, site.line + 2}
 
 

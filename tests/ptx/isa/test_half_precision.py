@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ..conftest import run
 from .test_opcodes import N, apply
 
-BF16_MOST = Fraction(2) ** 127 * (2 - Fraction(1, 128))
+MAX_BF16 = Fraction(2) ** 127 * (2 - Fraction(1, 128))
 
 
 def value(bits: int) -> float:
@@ -30,7 +30,7 @@ def brain(exact: Fraction, negative_zero: bool = False) -> int:
     whole, rest = divmod(magnitude, unit)
     if rest * 2 > unit or (rest * 2 == unit and whole & 1):
         whole += 1
-    if whole * unit > BF16_MOST:
+    if whole * unit > MAX_BF16:
         return sign | 0x7F80
     if whole >= 256:
         whole, exponent = whole // 2, exponent + 1

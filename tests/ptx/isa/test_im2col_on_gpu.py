@@ -55,14 +55,14 @@ def both(name: str, array: np.ndarray, where: bytes, data: np.ndarray, **about):
         pytest.skip(f"im2col copies need sm_90, and this GPU runs {device.arch()}")
     import cupy
 
-    there, moved = cupy.asarray(array), data.copy()
+    there, copied = cupy.asarray(array), data.copy()
     code, encoded = drive(there, **about)
     assert code == 0, f"CUresult {code}"
-    args = (encoded, np.frombuffer(where, PLACE)[0], moved, np.int32(data.nbytes))
+    args = (encoded, np.frombuffer(where, PLACE)[0], copied, np.int32(data.nbytes))
     run_on_gpu(cubin(array.ndim), 64, args, 0, name)
     made = ptx.im2col_map(array, **about)
     module(array.ndim).get_function(name)(1, 64, (made, where, data, data.nbytes))
-    return (there.get(), moved), (array, data)
+    return (there.get(), copied), (array, data)
 
 
 @pytest.mark.parametrize("case", LOADS.values(), ids=LOADS)

@@ -80,7 +80,7 @@ selp.b32 %v, 1, 0, %p; st.global.u32 [%o+{at}], %v;
 )
 def test_model(count, operations):
     model = Model(count)
-    body, told, at = f"mbarrier.init.shared::cta.b64 [%b], {count};\n", {}, 0
+    body, answers, at = f"mbarrier.init.shared::cta.b64 [%b], {count};\n", {}, 0
     for name, n in operations:
         before = Model(0)
         before.__dict__.update(model.__dict__)
@@ -90,14 +90,14 @@ def test_model(count, operations):
         body += TEXT[name].format(n=n) + "\n"
         if name in ("arrive", "drop", "arrive_expect"):
             body += f"mbarrier.pending_count.b64 %v, %s; st.global.u32 [%o+{at}], %v;\n"
-            told[at] = before.pending
+            answers[at] = before.pending
             at += 4
         for parity in (0, 1):
             body += PROBE.format(parity=parity, at=at)
-            told[at] = int(model.phase & 1 != parity)
+            answers[at] = int(model.phase & 1 != parity)
             at += 4
     _, out = run(body, size=100)
-    assert {k: int(out[k // 4]) for k in told} == told
+    assert {k: int(out[k // 4]) for k in answers} == answers
 
 
 def test_states():

@@ -53,9 +53,9 @@ def test_about_the_same_sums_of_floats(form, selector):
     *_, registers = operands(form, selector, True, seed=13)
     random = np.random.default_rng(selector)
     for place, kind in ((1, a_kind), (2, b_kind)):
-        kept, fixed = DRAWN[kind]
+        pattern, fixed = DRAWN[kind]
         factors = registers[place].view(f"u{BITS[kind] // 8}")
-        bits = random.integers(0, 1 << BITS[kind], factors.shape, dtype=np.uint64) & kept | fixed
+        bits = random.integers(0, 1 << BITS[kind], factors.shape, dtype=np.uint64) & pattern | fixed
         factors[...] = bits.astype(factors.dtype)
     theirs, mine = (result(one, c_kind) for one in both(
         form, cuda_source(form, selector, True), registers))

@@ -40,19 +40,19 @@ def lanes(body: str, *columns, results: int = 1, active: int = 0xFFFFFFFF):
 def source_of(mode, lane, b, c):
     """PTX ISA 9.7.9.6, in its own words: which lane a lane reads, and whether that is valid."""
     bound, segment = c & 31, c >> 8 & 31
-    most, least = (lane & segment) | (bound & ~segment), lane & segment
+    edge, least = (lane & segment) | (bound & ~segment), lane & segment
     if mode == "up":
         j = lane - b
-        valid = j >= most
+        valid = j >= edge
     elif mode == "down":
         j = lane + b
-        valid = j <= most
+        valid = j <= edge
     elif mode == "bfly":
         j = lane ^ b
-        valid = j <= most
+        valid = j <= edge
     else:
         j = least | (b & ~segment)
-        valid = j <= most
+        valid = j <= edge
     return (j if valid else lane), valid
 
 

@@ -98,7 +98,7 @@ def vector(many, first=0):
     return "{" + ", ".join(f"%r{first + i}" for i in range(many)) + "}"
 
 
-def moved(shape, repeats, store, narrow, split=0):
+def copied(shape, repeats, store, narrow, split=0):
     """Store by one shape and load by 32x32b, or the other way round; returns what was loaded."""
     many, columns = registers_of(shape, repeats), 128
     half = f", {split}" if shape == "16x32bx2" else ""
@@ -137,7 +137,7 @@ def test_loads(shape, repeats, narrow):
     wide, many = 1 + narrow, registers_of(shape, repeats)
     if SHAPES[shape][1] * repeats * wide > 128:
         pytest.skip("more columns than are allocated")
-    found = moved(shape, repeats, False, ".pack::16b" if narrow else "", 50)
+    found = copied(shape, repeats, False, ".pack::16b" if narrow else "", 50)
     lane, word = fragment(shape, repeats)
     for thread in (0, 1, 2, 5, 19, 31, 32, 77, 127):
         for r in range(many):
@@ -156,7 +156,7 @@ def test_stores(shape, repeats, narrow):
     wide, many = 1 + narrow, registers_of(shape, repeats)
     if SHAPES[shape][1] * repeats * wide > 128:
         pytest.skip("more columns than are allocated")
-    found = moved(shape, repeats, True, ".unpack::16b" if narrow else "", 50)
+    found = copied(shape, repeats, True, ".unpack::16b" if narrow else "", 50)
     wanted = np.zeros((128, 128), np.uint32)
     lane, word = fragment(shape, repeats)
     for thread in range(128):
@@ -183,8 +183,8 @@ def test_a_store_must_be_waited_for(late):
     unwaited = body.replace("tcgen05.wait::st.sync.aligned;", "")
     without = run(unwaited, out, races=True, landing=late)
     assert kinds(without) == {"tensor memory in flight"}
-    told = without.hazards[0].message
-    assert "lanes 0-31, columns 0-0" in told and "insert tcgen05.wait::st" in told
+    hazard = without.hazards[0].message
+    assert "lanes 0-31, columns 0-0" in hazard and "insert tcgen05.wait::st" in hazard
     assert (out == np.arange(128)).all() == (late == "early")
 
 
@@ -194,9 +194,9 @@ def test_a_store_must_be_waited_for(late):
 def test_an_allocation_is_freed():
     out = np.zeros(1, np.uint32)
     assert not run(ALLOC + FREE, out).hazards
-    (told,) = run(ALLOC, out).hazards
-    assert told.kind == "tensor memory" and "columns 0-63" in told.message
-    assert "never freed" in told.message and "tcgen05.dealloc" in told.message
+    (hazard,) = run(ALLOC, out).hazards
+    assert hazard.kind == "tensor memory" and "columns 0-63" in hazard.message
+    assert "never freed" in hazard.message and "tcgen05.dealloc" in hazard.message
 
 
 @pytest.mark.parametrize("columns", [0, 16, 48, 1024])
@@ -240,8 +240,8 @@ def test_an_allocation_waits_until_there_is_room():
 def test_allocations_may_not_grow():
     body = ALLOC + SECOND.replace("[base+4]", "[other]") + FREE + """bar.sync 0;
     ld.shared.b32 %t, [other]; @%q tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 256;"""
-    (told,) = run(body, np.zeros(1, np.uint32)).hazards
-    assert "256 columns after 64: allocations may not grow" in told.message
+    (hazard,) = run(body, np.zeros(1, np.uint32)).hazards
+    assert "256 columns after 64: allocations may not grow" in hazard.message
 
 
 @pytest.mark.parametrize("text,why", [
@@ -252,18 +252,18 @@ def test_allocations_may_not_grow():
     ("tcgen05.everything.cta_group::1;", "tcgen05.{alloc,dealloc"),
 ])
 def test_an_instruction_that_is_not_there_says_so_in_one_line(text, why):
-    with pytest.raises(ptx.UnsupportedInstruction) as told:
+    with pytest.raises(ptx.UnsupportedInstruction) as raised:
         run(text, np.zeros(1, np.uint32))
-    assert why in str(told.value) and "\n" not in str(told.value)
-    assert "PTX line" in str(told.value)
+    assert why in str(raised.value) and "\n" not in str(raised.value)
+    assert "PTX line" in str(raised.value)
 
 
 def test_lanes_of_another_warp_are_out_of_reach():
     load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%t];"
     launch = run(ALLOC + load + FREE, np.zeros(1, np.uint32))
-    (told,) = launch.hazards
-    assert told.second is None and told.first.warp in (1, 2, 3)
-    assert "reaches lanes" in told.message and "<< 16" in told.message
+    (hazard,) = launch.hazards
+    assert hazard.second is None and hazard.first.warp in (1, 2, 3)
+    assert "reaches lanes" in hazard.message and "<< 16" in hazard.message
 
 
 @pytest.mark.parametrize("address", [
@@ -515,8 +515,8 @@ ZEROS = [
 ]
 
 
-def stationary(m, n, most):
-    return mma_descriptor(idesc("bf16", "bf16", "f32", m, n) | most << 30, "f16", True)
+def stationary(m, n, limit):
+    return mma_descriptor(idesc("bf16", "bf16", "f32", m, n) | limit << 30, "f16", True)
 
 
 @pytest.mark.parametrize("m,bits,parts", ZEROS)
@@ -528,13 +528,13 @@ def test_zero_columns_of_the_isa(m, bits, parts):
     assert shift == bits >> 56
 
 
-@pytest.mark.parametrize("bits,m,most,why", [
+@pytest.mark.parametrize("bits,m,limit,why", [
     (1 << 36, 128, 0, "reserved bit"), (9 << 56, 128, 1, "shifts B by 9.*allow 8"),
     (17 << 56, 32, 3, "M = 32.*allow 16"), (mask([4], [0], 2, 3), 128, 0, "beyond its first span"),
 ])
-def test_wrong_zero_columns(bits, m, most, why):
+def test_wrong_zero_columns(bits, m, limit, why):
     with pytest.raises(ptx.Error, match=why):
-        zero_columns(bits, stationary(m, 64, most))
+        zero_columns(bits, stationary(m, 64, limit))
 
 
 def test_columns_that_are_left_out_and_shifted():
@@ -601,8 +601,8 @@ def test_a_product_is_waited_for(left_out, kind, cure):
     program = before + COMMIT + behind.replace(left_out, "", 1)
     launch, *_ = multiply(*CASE, program=program, races=True)
     assert kinds(launch) == {kind}
-    told = launch.hazards[0].message
-    assert cure in told and "lanes 0-127, columns 0-63" in told
+    hazard = launch.hazards[0].message
+    assert cure in hazard and "lanes 0-127, columns 0-63" in hazard
 
 
 def test_what_is_never_committed_is_waited_for_in_vain():
@@ -669,8 +669,8 @@ def test_shared_memory_is_not_overwritten_under_an_mma():
 
 def test_an_accumulator_that_nobody_wrote():
     launch, *_ = multiply(*CASE, adds=1)
-    (told,) = launch.hazards
-    assert told.kind == "tensor memory" and "enable-input-d false" in told.message
+    (hazard,) = launch.hazards
+    assert hazard.kind == "tensor memory" and "enable-input-d false" in hazard.message
 
 
 def test_a_descriptor_that_leaves_shared_memory():
@@ -715,8 +715,8 @@ def test_a_copy_behind_an_mma_is_not_ordered():
     copy = COPY.replace("SHAPE", "128x256b")
     launch, *_ = multiply(*CASE, program=PROGRAM.replace(MMA, MMA + copy), races=True)
     assert kinds(launch) == {"tensor memory in flight"}
-    told = launch.hazards[0]
-    assert "tcgen05.cp" in told.second.opcode and "columns 0-7" in told.message
+    hazard = launch.hazards[0]
+    assert "tcgen05.cp" in hazard.second.opcode and "columns 0-7" in hazard.message
     launch, *_ = multiply(*CASE, program=PROGRAM.replace(MMA, copy + MMA), races=True)
     assert not launch.hazards
 
@@ -729,10 +729,10 @@ def test_shift(landing):
                                  landing=landing)
     assert not launch.hazards
     full = wanted(a, b, ("f16", "f16", "f32"))
-    moved_ = full.copy()
+    shifted = full.copy()
     for first in range(0, 128, 32):
-        moved_[first : first + 31, :8] = full[first + 1 : first + 32, :8]
-    assert (out == moved_).all()
+        shifted[first : first + 31, :8] = full[first + 1 : first + 32, :8]
+    assert (out == shifted).all()
 
 
 @pytest.mark.parametrize("landing", ["early", "late"])

@@ -135,10 +135,10 @@ CODES = {kind: 1 + wide + fraction for kind, (wide, fraction, _, _) in FORMATS.i
 @given(st.data(), st.sampled_from([k for k in FORMATS if k != "f32"]), st.integers(0, 15))
 def test_against_the_slow_model(data, kind, shift):
     wide, fraction, _, top = FORMATS[kind]
-    most = (1 << wide) - (2 if top == "ieee" else 1)  # of the exponent: finite ones
+    largest = (1 << wide) - (2 if top == "ieee" else 1)  # of the exponent: finite ones
     code = st.builds(
         lambda s, e, m: (s << wide + fraction | e << fraction | m) << (13 if kind == "tf32" else 0),
-        st.integers(0, 1), st.integers(0, most),
+        st.integers(0, 1), st.integers(0, largest),
         st.integers(0, (1 << fraction) - 2 + (top != "nan")),
     )
     many = K.get(kind, 32)

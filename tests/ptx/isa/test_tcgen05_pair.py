@@ -160,12 +160,12 @@ def test_a_shift_moves_lanes_of_both_blocks():
     images = [laid_out(part, "tf32", 0, 0, 0) for part in rows]
     copy = ("@%leader tcgen05.cp.cta_group::2.128x256b [%t], %a;\n"
             "@%leader tcgen05.cp.cta_group::2.128x256b [%t+32], %a;\n")
-    moved = "@%leader tcgen05.shift.cta_group::2.down [%t];\n"
+    shift = "@%leader tcgen05.shift.cta_group::2.down [%t];\n"
     # Both blocks have seen the first commit before the second can complete the next phase.
     first = WAIT.replace("wait", "first", 1).replace("bra wait", "bra first") + AFTER + CLUSTER
     out = np.zeros((2, 128, 64), np.uint32)
     # A shift behind a copy is in no order: so a commit and a wait stand in between.
-    program = PROGRAM.replace(MMA, copy + COMMIT + first + moved)
+    program = PROGRAM.replace(MMA, copy + COMMIT + first + shift)
     program = program.replace(COMMIT + WAIT, COMMIT + WAIT.replace("[bar], 0", "[bar], 1"))
     zeros = "".join(f"mov.u32 %r{i}, 0;" for i in range(64)) + OWN
     zeros += f"tcgen05.st.sync.aligned.32x32b.x64.b32 [%w], {vector(64)};"
@@ -182,22 +182,22 @@ def test_a_shift_moves_lanes_of_both_blocks():
 # -- what is wrong with a pair ------------------------------------------------------------------
 
 
-def told(program, **options):
+def reports(program, **options):
     launch, *_ = multiply(*FP16, program=program, races=True, **options)
     return {hazard.kind for hazard in launch.hazards}, " ".join(h.message for h in launch.hazards)
 
 
 def test_an_allocation_needs_a_peer_that_runs():
     """cutlass #3316: nothing says that the peer was launched."""
-    kinds, text = told(PROGRAM.replace(INIT + CLUSTER, INIT))
+    kinds, text = reports(PROGRAM.replace(INIT + CLUSTER, INIT))
     assert kinds == {"tensor memory"}
     assert "allocates tensor memory together with block (1, 0, 0), and nothing tells it" in text
     relaxed = CLUSTER.replace("arrive.", "arrive.relaxed.")
-    assert not told(PROGRAM.replace(INIT + CLUSTER, INIT + relaxed))[0]
+    assert not reports(PROGRAM.replace(INIT + CLUSTER, INIT + relaxed))[0]
 
 
 def test_an_allocation_may_come_too_early_and_not_be_freed_either():
-    kinds, text = told(PROGRAM.replace(INIT + CLUSTER, INIT).replace(FREE, ""))
+    kinds, text = reports(PROGRAM.replace(INIT + CLUSTER, INIT).replace(FREE, ""))
     assert kinds == {"tensor memory"}
     assert "nothing tells it" in text and "never freed" in text
 
@@ -205,7 +205,7 @@ def test_an_allocation_may_come_too_early_and_not_be_freed_either():
 def test_both_blocks_have_allocated_before_one_issues():
     """Out of step: the barrier between the allocation and the mma is one of the block alone."""
     lacking = PROGRAM.replace(CLUSTER + AFTER + BASE, "bar.sync 0;" + AFTER + BASE)
-    kinds, text = told(lacking)
+    kinds, text = reports(lacking)
     assert "tensor memory" in kinds
     assert "accesses tensor memory of its pair while nothing orders it behind" in text
     assert "tcgen05.alloc of block (1, 0, 0)" in text
@@ -242,7 +242,7 @@ def test_a_commit_without_multicast_leaves_the_peer_waiting():
 
 def test_the_peers_lanes_are_read_behind_its_own_wait():
     """The peer reads its half of D behind no wait: the mma may still write it."""
-    kinds, text = told(PROGRAM.replace(WAIT, "@!%leader bra over;" + WAIT + "over: bar.sync 0;"),
+    kinds, text = reports(PROGRAM.replace(WAIT, "@!%leader bra over;" + WAIT + "over: bar.sync 0;"),
                        landing="early")
     assert "tensor memory in flight" in kinds and "block (1, 0, 0)" in text
 
@@ -250,7 +250,7 @@ def test_the_peers_lanes_are_read_behind_its_own_wait():
 def test_a_peers_operand_is_written_before_the_mma():
     """The peer's shared memory is filled behind the barrier of the cluster."""
     late = PROGRAM.replace(FILL + CLUSTER, CLUSTER + FILL)
-    kinds, text = told(late)
+    kinds, text = reports(late)
     assert "race" in kinds and "asynchronous read after write in shared memory" in text
 
 

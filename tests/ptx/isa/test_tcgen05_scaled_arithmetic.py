@@ -97,9 +97,9 @@ def slow(a, b, c, scales, scale_type):
     cv, cr = taken(c, "f32")
     if not there:
         return c
-    most, most_scale = max(t[1] for t in there), max(t[2] for t in there)
-    ahead = cv != 0 and cr >= most
-    q = cr - 35 if ahead else max(max([most] + [cr] * (cv != 0)) - 39, most_scale - 35)
+    top, top_scale = max(t[1] for t in there), max(t[2] for t in there)
+    ahead = cv != 0 and cr >= top
+    q = cr - 35 if ahead else max(max([top] + [cr] * (cv != 0)) - 39, top_scale - 35)
     size = 4 if scale_type == "ue4m3" and not ahead else 16
     total = cut(cv, q)
     for first in range(0, len(terms), size):

@@ -392,8 +392,8 @@ def test_copies_of_accumulators_come_along():
     """A mov renames: what it copies from a product in flight lands as well."""
     text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
     wait = "wgmma.wait_group.sync.aligned 0;"
-    moved = text.replace(wait, f".reg .f32 %e; mov.f32 %e, %d0; {wait} mov.f32 %d0, %e;")
-    for each in (text, moved):
+    renamed = text.replace(wait, f".reg .f32 %e; mov.f32 %e, %d0; {wait} mov.f32 %d0, %e;")
+    for each in (text, renamed):
         out = np.zeros((4, 128), np.float32)
         ones = np.full((4, 128), 0x3C003C00, np.uint32)
         image = np.full(4096, 0x3C, np.uint8)

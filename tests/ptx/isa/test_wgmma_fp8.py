@@ -119,9 +119,9 @@ def one(a: list[float], b: list[float], c: float = 0.0, kinds=("e5m2", "e5m2")) 
 def test_d_keeps_13_bits_where_nothing_is_added():
     """As SageAttention2 reports of the hardware: the ten bits below are gone."""
     bits = np.array([0x3F800000 | 0x7FFFFF, 0x00000FFF, 0x80000400], np.uint32).view("f4")
-    kept = np.array([0x3FFFFC00, 0x00000C00, 0x80000400], np.uint32)
+    exact = np.array([0x3FFFFC00, 0x00000C00, 0x80000400], np.uint32)
     found = np.array([one([0], [0], float(c)) for c in bits], "f4")
-    assert (found.view(np.uint32) == kept).all()
+    assert (found.view(np.uint32) == exact).all()
 
 
 def test_bits_below_the_fourteenth_are_lost_before_they_are_added():

@@ -158,13 +158,13 @@ def test_wmma_refuses_what_is_not_aligned():
 def test_wmma_loads_what_the_accesses_allow_and_says_what_ptx_wants(at, stride, layout):
     """A load from global memory is 32 bits at a time: PTX asks for more, and the GPU does not."""
     data = np.arange(600).astype(np.float16)
-    moved = f"""
+    copying = f"""
     wmma.load.a.sync.aligned.{layout}.m16n16k16.global.f16 {{REGISTERS}}, [%p+{at}], {stride};"""
     fits = data[at // 2:].copy()
     body = """.reg .b64 %p, %o; .reg .b32 %r<8>, %t; ld.param.u64 %p, [p]; ld.param.u64 %o, [o];
     mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 16, %o;LOAD
     st.global.v4.b32 [%o], {%r0, %r1, %r2, %r3};""".replace(
-        "LOAD", moved.replace("REGISTERS", ", ".join(f"%r{i}" for i in range(8))))
+        "LOAD", copying.replace("REGISTERS", ", ".join(f"%r{i}" for i in range(8))))
     parameters = ".param .u64 p, .param .u64 o"
     out, expected = np.zeros(128, np.uint32), np.zeros(128, np.uint32)
     found = run(body, data, out, parameters=parameters)

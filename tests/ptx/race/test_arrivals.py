@@ -12,7 +12,7 @@ from lib.ptx import advice
 
 ORDERS = [(schedule, landing) for schedule in ("lowest", "highest", "random")
           for landing in ("early", "late")]
-TOLD = {"mbarrier", "race", "UninitialisedRead", "Deadlock", "Error"}
+KINDS = {"mbarrier", "race", "UninitialisedRead", "Deadlock", "Error"}
 RING = r"""
 #include "asm.cuh"
 // Warps 0 to 3 fill a buffer of ROUNDS numbers a thread, turn by turn; warps 4 and 5 read it.
@@ -92,7 +92,7 @@ def test_arrivals_with_a_count_are_added_up(order):
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_wrong_count_is_told_in_every_order(mistake, order):
-    assert said(*order, **MISTAKES[mistake]) & TOLD
+    assert said(*order, **MISTAKES[mistake]) & KINDS
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -229,4 +229,4 @@ def test_a_round_counts_its_arrivals(way, order):
     many = WAYS[way][1]
     assert said_of(way, many, *order) == set()
     for few in {many - 1, many // 2}:
-        assert said_of(way, few, *order) & TOLD
+        assert said_of(way, few, *order) & KINDS

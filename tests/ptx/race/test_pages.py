@@ -50,7 +50,7 @@ def test_an_array_of_2_gib_takes_what_is_touched_of_it():
 def test_the_limit_is_told_in_one_line(monkeypatch):
     function = ptx.Module(entry(TILE)).get_function("k")
     array = np.zeros((64 << 20) // 4, np.uint32)
-    monkeypatch.setattr(pages, "MOST_BYTES", 16 * 80 * pages.WORDS)
+    monkeypatch.setattr(pages, "MAX_BYTES", 16 * 80 * pages.WORDS)
     assert not function(16, 32, (array,), races=True).hazards
     with pytest.raises(ptx.Error, match=(
         "ld.global.u32.*would take more than 1,310,720 bytes to remember.*Of argument 0, which "

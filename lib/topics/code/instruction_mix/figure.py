@@ -38,14 +38,12 @@ def draw(
         For a phone.
     """
     left, full, above = (0.0, _NARROW_BAR, _LINE) if narrow else (_NAME, _BAR, 0.0)
-    width = style.NARROW if narrow else style.WIDTH
     versions = [this] if previous is None else [previous, this]
     classes = list(dict.fromkeys(name for _, mix in reversed(versions) for name in mix))
     row = above + (_ROW if previous is not None else _ROW - 9)
     head = _HEAD + (_LINE * len(versions) if narrow else 0.0)  # the versions' names in lines
     height = head + row * len(classes)
-    fig = style.figure(title or _finding(this, previous, unit), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(this, previous, unit), height, narrow)
     scale = full / max(value for _, mix in versions for value in mix.values())
     bar = (row - above - 7) / len(versions)
     for index, name in enumerate(classes):

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from lib.plotting.display import show, table
 from lib.topics.code.instruction_mix import figure as mix_figure
 from lib.topics.code.instruction_mix import model as mix
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 
 
 def draw(version: Version, arch: str = "sm_90a") -> None:
     """Draw what the inner loop's issue slots are spent on, against the version before."""
     def of(version: Version) -> tuple[str, Mapping[str, float]]:
         loop = version.compiled(arch).inner_loop
-        return rung(version.kernel), mix.per_thousand_fma(i.opcode for i in loop)
+        return short_name(version.kernel), mix.per_thousand_fma(i.opcode for i in loop)
 
     evidence = f"modelled: SASS of the inner loop, {arch}, NVRTC {version.compiled(arch).toolkit}"
     before = of(version.before) if version.before else None
@@ -27,7 +27,7 @@ def products_mix(version: Version, arch: str = "sm_90a") -> None:
     the version before: their tensor instructions are of other sizes."""
     def of(version: Version) -> tuple[str, Mapping[str, float]]:
         loop = version.compiled(arch).inner_loop
-        return rung(version.kernel), mix.per_thousand_products(i.opcode for i in loop)
+        return short_name(version.kernel), mix.per_thousand_products(i.opcode for i in loop)
 
     before = of(version.before) if version.before else None
     show(*(mix_figure.draw(

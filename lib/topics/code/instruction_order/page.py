@@ -36,7 +36,7 @@ def fetches(version: Version, *variants: str, arch: str = "sm_90a") -> None:
     rows = []
     names = variants or tuple(v.name for v in version.kernel.variants)
     for variant in map(version.kernel.variant, names):
-        times = version.kept.timeline(variant.name)
+        times = version.reader.timeline(variant.name)
         for marks, seconds in ((False, times.seconds_without), (True, times.seconds_with)):
             code = compile_kernel(version.kernel, variant, arch, timeline=marks)
             found = order.fetches([i.opcode for i in code.inner_loop])

@@ -35,14 +35,12 @@ def draw(
     tall = 16 + work.K * scale + _GAP + work.M * scale + 16
     block = 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40
     height = tall + block if narrow else max(tall, block)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(work), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(work), height, narrow)
     a_left, top = 14.0, height - 16
     c_left = a_left + work.K * scale + _GAP
     c_top = top - work.K * scale - _GAP
     _operands(ax, work, scale, (a_left, c_top), (c_left, top), (c_left, c_top))
-    left = 14.0 if narrow else _beside(work)
+    left = 14.0 if narrow else _zoom_left(work)
     _zoom(ax, work, scale, (c_left, c_top), left, block if narrow else height, narrow)
     return style.finish(fig, alt=_alt(work), evidence=evidence,
                         note=f"drawn for M = {work.M}, N = {work.N}, K = {work.K}")
@@ -105,7 +103,7 @@ def _operands(
             rotation=90)
 
 
-def _beside(work: Work) -> float:
+def _zoom_left(work: Work) -> float:
     """Where the enlarged block begins, at the right of the matrices."""
     longest = max(work.block.rows, work.block.columns)
     return style.WIDTH * 72 - 16 - max(work.block.columns * _ZOOM / longest, _WORDS)
@@ -131,9 +129,9 @@ def _zoom(
         )
 
     def inside(region: Region) -> tuple[float, float, float, float]:
-        moved = Region(region.row - block.row, region.column - block.column, region.rows,
+        local = Region(region.row - block.row, region.column - block.column, region.rows,
                        region.columns)
-        return _box((left, top), moved, larger)
+        return _box((left, top), local, larger)
 
     shapes.rectangles(ax, [inside(block)], facecolor=compute, alpha=style.PALE)
     shapes.rectangles(ax, [_at_least(inside(w), 3) for w in work.warp], facecolor=compute)

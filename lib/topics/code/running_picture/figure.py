@@ -44,9 +44,7 @@ def draw(
     """
     row = _NARROW_ROW if narrow else _ROW
     height = _HEAD + row * len(levels)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(levels), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(levels), height, narrow)
     heads = ((_NARROW_LOOP, "each level, its loop, bytes per FMA"),) if narrow else (
         (0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA"))
     for x, text in heads:

@@ -262,7 +262,7 @@ NESTS: dict[str, Nest] = {
     }, straight=True),
     "22_few_tiles": Nest(("grid", "block"), {
         "grid": ("for each tile of C:", "  # 4 blocks share its K"),
-        "block": ("for k0 in my quarter of K:", "  TMA, wgmma",
+        "block": ("for every fourth k0 of K:", "  TMA, wgmma",
                   "add up a quarter of 4", "  partial sums: C"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
@@ -344,8 +344,8 @@ def levels(
     corner = _corner(work.warp)
     parts = {
         "grid": [work.block],
-        "block": [_moved(r, work.block.row, work.block.column) for r in work.warp],
-        "warp": [_moved(r, *corner) for r in of_thread],
+        "block": [_shifted(r, work.block.row, work.block.column) for r in work.warp],
+        "warp": [_shifted(r, *corner) for r in of_thread],
         "thread": [],
     }
     boundaries = {
@@ -430,5 +430,5 @@ def _corner(regions: Sequence[Region]) -> tuple[int, int]:
     return min(r.row for r in regions), min(r.column for r in regions)
 
 
-def _moved(region: Region, row: int, column: int) -> Region:
+def _shifted(region: Region, row: int, column: int) -> Region:
     return Region(region.row - row, region.column - column, region.rows, region.columns)

@@ -58,17 +58,15 @@ def draw(
         For a phone.
     """
     row_height = _NARROW_ROW if narrow else _ROW
-    width = style.NARROW if narrow else style.WIDTH
     height = row_height * len(rows) + 4
-    fig = style.figure(title or _finding(rows), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    most = max(row.tflops for row in rows)
-    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, most, width * 72))
+    fig, ax = style.canvas(title or _finding(rows), height, narrow)
+    largest = max(row.tflops for row in rows)
+    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, largest))
     y = height
     for row in rows:
         y -= row_height
         weight = _weight(row, rows)
-        long = max(row.tflops / most * full, 1.0)
+        long = max(row.tflops / largest * full, 1.0)
         shapes.rectangles(
             ax, [(left, y + (16 if narrow else 5), long, _ROW - 10)],
             facecolor="none" if row.rival else style.FOCUS if weight == "bold" else style.OTHER,
@@ -84,11 +82,11 @@ def draw(
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
-def _longest_bar(rows: Sequence[Reached], most: float, width: float) -> float:
+def _longest_bar(rows: Sequence[Reached], largest: float) -> float:
     """The length of the fastest one's bar, pt, that leaves room for every row's numbers."""
     return min(_BAR, *(
-        (width - 0.16 * 72 - _NAME - 2 * _GAP
-         - style.text_width(numbers(row), style.SMALL, _weight(row, rows))) * most / row.tflops
+        (style.room() - _NAME - 2 * _GAP
+         - style.text_width(numbers(row), style.SMALL, _weight(row, rows))) * largest / row.tflops
         for row in rows))
 
 

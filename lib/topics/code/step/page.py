@@ -8,7 +8,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Benchmark
 from lib.topics.code.step import figure
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 SIZE = 4096
 
@@ -30,13 +30,39 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
         M = N = K.
     """
     chosen = version.kernel.variant(variant)
-    shown = [(False, f"{records.label(version.record)}, {size:,}³; ± between series")]
+    rows, evidence = recorded(version, variant, before, size)
+    shown = [(rows, f"{evidence}; ± between series")]
     if version.measures(chosen):
-        shown.insert(0, (True, f"{version.timed_on([chosen.name])}, {size:,}³"))
-    for here, evidence in shown:
-        rows = _rows(version, chosen, before, size, here)
+        shown.insert(0, (_rows(version, chosen, before, size, True),
+                         f"{version.timed_on([chosen.name])}, {size:,}³"))
+    for rows, evidence in shown:
         wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
         show(wide, narrow)
+
+
+def recorded(version: Version, variant: str | None = None, before: str | None = None,
+             size: int = SIZE) -> tuple[list[figure.Reached], str]:
+    """What `draw` shows of the record.
+
+    Parameters
+    ----------
+    version, variant, before, size
+        As of `draw`.
+
+    Returns
+    -------
+    rows : list of Reached
+        The version before if there is one, this one, the best of cuBLAS.
+    evidence : str
+        Which GPU's record, of which day, and the size.
+
+    Raises
+    ------
+    records.NotRecorded
+        If one of them wasn't measured.
+    """
+    rows = _rows(version, version.kernel.variant(variant), before, size, False)
+    return rows, f"{records.label(version.record)}, {size:,}³"
 
 
 def _rows(
@@ -65,7 +91,7 @@ def _time(version: Version, variant: Variant, size: int, here: bool) -> Benchmar
 
 def _reached(version: Version, variant: Variant, size: int, here: bool) -> figure.Reached:
     row = _time(version, variant, size, here)
-    name = rung(version.kernel)
+    name = short_name(version.kernel)
     if variant is not version.kernel.variants[0]:
         name = f"{version.kernel.stem[:2]} {variant.name}"
     cycles = None

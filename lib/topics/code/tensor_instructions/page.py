@@ -8,7 +8,7 @@ from lib.topics.code.tensor_instructions import model
 from lib.topics.code.tensor_instructions.model import Multiplies
 
 # What each version's instruction took from the one before, by stem.
-_MOVED = {
+_CHANGED = {
     "15_turing_limit": "",
     "17_wgmma": "A and B: out of registers, into shared memory",
     "27_tcgen05": "the sums: out of registers, into tensor memory",
@@ -33,7 +33,7 @@ def compared(*versions: str) -> None:
         ("where A and B come from", *map(_operands, found)),
         ("who issues it", *map(_issuer, found)),
         ("how its end is known", *map(_end, found)),
-        ("what moved", *(_MOVED.get(one.stem, "") for one in found)),
+        ("what moved", *(_CHANGED.get(one.stem, "") for one in found)),
     ], "PTX of each version's first variant; M and N of tcgen05 by the instruction descriptor")
 
 

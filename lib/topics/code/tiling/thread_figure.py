@@ -41,9 +41,7 @@ def draw(
     """
     left, row = (0.0, _NARROW_ROW) if narrow else (_NAME, _ROW)
     height = (_PICTURE + _NUMBERS if narrow else 132.0) + row * len(gpus)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(tile), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(tile), height, narrow)
     _picture(ax, tile, height, largest)
     top = height - (_PICTURE if narrow else 2)
     top = _registers(ax, tile, left, top)

@@ -36,9 +36,7 @@ def draw(
         For a phone: the numbers stand under the lanes.
     """
     left, height = (0.0, _PICTURE + _NUMBERS) if narrow else (_NAME, _HEIGHT)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(tile), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(tile), height, narrow)
     _lanes(ax, tile, height, _NUMBERS if narrow else 0.0)
     top = _loads(ax, tile, left, _NUMBERS if narrow else height - 2)
     top = _registers(ax, tile, left, top)
@@ -113,8 +111,8 @@ def _registers(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     shapes.rectangles(ax, [(left, y, bar, 11)], facecolor="none", edgecolor=style.INK,
                       linewidth=0.6, alpha=0.7)
     sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k;"
-    most = f"a thread can have {MAX_REGISTERS_PER_THREAD}"
-    for text in (f"{sums} {most}",) if left else (sums, most):
+    limit = f"a thread can have {MAX_REGISTERS_PER_THREAD}"
+    for text in (f"{sums} {limit}",) if left else (sums, limit):
         ax.text(left, y - 4, text, size=style.SMALL, va="top")
         y -= 12
     return y - 14

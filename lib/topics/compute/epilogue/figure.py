@@ -38,13 +38,12 @@ def draw(
     narrow : bool
         For a phone.
     """
-    width = ((style.NARROW if narrow else style.WIDTH) - 0.16) * 72
+    width = style.room(narrow)
     left = _NARROW_NAME if narrow else _NAME
     height = _AXIS + _ROW * len(bars) + 16
-    fig = style.figure(finding(bars, loops), height / 72, width / 72 + 0.16)
-    ax = style.axes(fig, 0.08, 0, width / 72, height / 72, bare=True)
-    most = max(max(cycles for _, cycles in loops), max(bar.cycles for bar in bars))
-    scale = (width - left - 34) / most
+    fig, ax = style.canvas(finding(bars, loops), height, narrow)
+    largest = max(max(cycles for _, cycles in loops), max(bar.cycles for bar in bars))
+    scale = (width - left - 34) / largest
     top = _AXIS + _ROW * len(bars)
     shapes.rectangles(ax, [
         (left, top - _ROW * (place + 1) + 4, max(bar.cycles * scale, 0.5), _ROW - 8)

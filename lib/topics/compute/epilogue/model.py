@@ -104,7 +104,7 @@ def least_hidden(variant: str, over: str = "plain") -> float:
 
 
 @dataclass(frozen=True)
-class Moved:
+class Traffic:
     """Bytes of one problem that must cross DRAM, each read once and written once.
 
     Attributes
@@ -122,12 +122,12 @@ class Moved:
     rounded: int
 
 
-def moved(shape: Shape, epilogue: str = "bias_gelu") -> Moved:
+def traffic(shape: Shape, epilogue: str = "bias_gelu") -> Traffic:
     """The bytes of bias and GELU, or of another epilogue."""
     problem = FusedProblem(*shape, epilogue=EPILOGUES[epilogue][0])
     elements, fused = problem.M * problem.N, problem.compulsory_bytes
     between = {name: 2 * ITEM_BYTES[name] * elements for name in ("float32", problem.out)}
-    return Moved(fused, fused + between["float32"], fused + between[problem.out])
+    return Traffic(fused, fused + between["float32"], fused + between[problem.out])
 
 
 def choice(shape: Shape, epilogue: str = "bias_gelu") -> FusedChoice:
@@ -137,7 +137,7 @@ def choice(shape: Shape, epilogue: str = "bias_gelu") -> FusedChoice:
 
 def saved_seconds(shape: Shape) -> float:
     """What a second pass through DRAM takes at least, by the data sheet's bandwidth."""
-    one = moved(shape)
+    one = traffic(shape)
     return (one.apart - one.fused) / gpus.GPUS[RECORDED_ON].dram_bytes_per_s
 
 
@@ -185,7 +185,7 @@ def _of(rows: list[FusedRow], shape: Shape) -> FusedRow:
 
 
 def fastest(row: FusedRow, *whose: str, named: str = "") -> FusedSide:
-    """The fastest of those who compute the same, or of those whose name begins so.
+    """The fastest of those who compute the same, or of those of one name, whatever its candidate.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def fastest(row: FusedRow, *whose: str, named: str = "") -> FusedSide:
         If none was timed.
     """
     found = [side for side in row.sides
-             if side.whose in whose or (named and side.name.startswith(named))]
+             if side.whose in whose or (named and side.name.partition(",")[0] == named)]
     if not found:
         raise records.NotRecorded(f"no {' or '.join(whose) or named} was timed: {COMMAND}")
     return min(found, key=lambda side: side.seconds)

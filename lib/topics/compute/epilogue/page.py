@@ -27,6 +27,8 @@ OTHERS = (
     ("the same, with a residual", "residual", "residual_unstaged"),
     ("the bias asked for early", "bias_gelu", "bias_gelu_late"),
     ("the residual asked for early", "residual", "residual_late"),
+    ("a lane's biases in registers before the products end", "bias_gelu_wide",
+     "bias_gelu_wide_cached"),
     ("bias and GELU, both warpgroups on one tile", "bias_gelu_wide", "plain_wide"),
 )
 _DEPTHS = (256, 1024)
@@ -56,17 +58,20 @@ def contests() -> None:
         rows.append((name, *(_cell(cell, shape) for shape in SHAPES)))
 
     for name, whose in (("our product alone", "product"), ("**25, fused**", "fused"),
+                        ("25, fused, tanh by the hardware's unit", "unit"),
                         ("the epilogue apart, behind our product", "apart")):
         line(f"{name}, TFLOP/s", _tflops(whose))
     line("cublasLt, its product alone", _tflops("rival's product"))
-    for name, begins in (("cublasLt, fused", "cublasLt fused"), ("PyTorch, operation by operation",
-                                                               "PyTorch"),
-                         ("`torch.compile`", "torch.compile")):
-        line(name, _tflops(named=begins))
+    for name, named in (("cublasLt, fused", "cublasLt fused"),
+                        ("PyTorch, operation by operation", "PyTorch"),
+                        ("PyTorch, its fused call", "PyTorch _addmm_activation"),
+                        ("`torch.compile`", "torch.compile")):
+        line(name, _tflops(named=named))
     line("fused, of the fastest rival", lambda row: _of(row, "rival"))
+    line("fused by the unit's tanh, of the fastest rival", lambda row: _of(row, "rival", "unit"))
     line("fused, of our product alone", lambda row: _of(row, "product"))
     rows.append(("DRAM at least, MB: fused; apart", *(
-        f"{model.moved(shape).fused / 1e6:,.0f}; {model.moved(shape).apart / 1e6:,.0f}"
+        f"{model.traffic(shape).fused / 1e6:,.0f}; {model.traffic(shape).apart / 1e6:,.0f}"
         for shape in SHAPES)))
     line("DRAM recorded, MB: fused; apart", lambda row: "; ".join(
         _megabytes(model.fastest(row, whose)) for whose in ("fused", "apart")))
@@ -179,8 +184,8 @@ def _tflops(*whose: str, named: str = "") -> Callable[[FusedRow], str]:
     return lambda row: f"{model.fastest(row, *whose, named=named).tflops:,.0f}"
 
 
-def _of(row: FusedRow, whose: str) -> str:
-    ratio = model.fastest(row, whose).seconds / model.fastest(row, "fused").seconds
+def _of(row: FusedRow, whose: str, ours: str = "fused") -> str:
+    ratio = model.fastest(row, whose).seconds / model.fastest(row, ours).seconds
     return f"{ratio:.3f}"
 
 

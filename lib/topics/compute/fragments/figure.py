@@ -39,9 +39,7 @@ def draw(
         For a phone: the lane's registers stand under the matrix.
     """
     height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(held, lane), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(held, lane), height, narrow)
     _matrix(ax, held, lane, height - _HEAD, cell=_NARROW_CELL if narrow else _CELL)
     _registers(ax, held, lane, *((0.0, _UNDER) if narrow else (_TEXT, height)))
     return style.finish(fig, alt=_alt(held, lane), evidence=evidence)
@@ -71,10 +69,8 @@ def product(
         height = 13.0 * len(says) + 20 + sum(tall.values()) + 24
     else:
         height = tall["B"] + tall["A"] + 24
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(f"{a.instruction}: lane {lane} holds {len(a.of(lane))} elements of A, "
-                       f"{len(b.of(lane))} of B, {len(c.of(lane))} of C", height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(f"{a.instruction}: lane {lane} holds {len(a.of(lane))} elements of A, "
+                           f"{len(b.of(lane))} of B, {len(c.of(lane))} of C", height, narrow)
     for number, text in enumerate(says):
         ax.text(0, height - 4 - 13 * number, text, size=style.SMALL, va="top")
     if narrow:
@@ -230,9 +226,7 @@ def absent(operand: str, *, rows: int = 16, narrow: bool = False) -> Figure:
         As in `draw`.
     """
     height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(f"wgmma.m64n64k16: no lane holds {operand}", height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(f"wgmma.m64n64k16: no lane holds {operand}", height, narrow)
     text = (f"{operand} stays in shared memory. The instruction gets a descriptor of it: where it "
             "begins, how its rows lie, and the swizzle.")
     said = "\n".join(textwrap.wrap(text, 40 if narrow else 72))

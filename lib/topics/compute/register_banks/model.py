@@ -74,7 +74,7 @@ def reading(loop: Iterable[Instruction]) -> Reading:
     ValueError
         If the loop has no FFMA.
     """
-    kept: dict[tuple[int, int], int] = {}  # the operand cache: by place and bank
+    reused: dict[tuple[int, int], int] = {}  # the operand cache: by place and bank
     busy: list[set[int]] = [set() for _ in range(REGISTER_BANKS)]
     reads = [0] * REGISTER_BANKS
     now = instructions = ffma = 0
@@ -82,10 +82,10 @@ def reading(loop: Iterable[Instruction]) -> Reading:
         instructions += 1
         ffma += instruction.base == "FFMA"
         if instruction.base in _SOURCES:
-            need = _cached(instruction, kept)
+            need = _cached(instruction, reused)
         else:
             # Addresses and the like: their registers are read, and what was kept is given up.
-            kept.clear()
+            reused.clear()
             need = [0] * REGISTER_BANKS
             for register, _ in _operands(instruction)[1:]:
                 need[register % REGISTER_BANKS] += 1
@@ -101,7 +101,7 @@ def _operands(instruction: Instruction) -> list[tuple[int, bool]]:
     return [(int(m[1]), bool(m[2])) for m in _REGISTER.finditer(instruction.text)]
 
 
-def _cached(instruction: Instruction, kept: dict[tuple[int, int], int]) -> list[int]:
+def _cached(instruction: Instruction, reused: dict[tuple[int, int], int]) -> list[int]:
     """Reads of each bank that the operand cache does not spare; the cache is brought up to date."""
     need = [0] * REGISTER_BANKS
     sources = instruction.text.partition(",")[2].split(",")
@@ -112,13 +112,13 @@ def _cached(instruction: Instruction, kept: dict[tuple[int, int], int]) -> list[
             continue  # RZ, a constant, an immediate
         register = int(found[1])
         key = (place, register % REGISTER_BANKS)
-        need[register % REGISTER_BANKS] += kept.get(key) != register
+        need[register % REGISTER_BANKS] += reused.get(key) != register
         after[key] = register if found[2] else None
     for key, read in after.items():
         if read is None:
-            kept.pop(key, None)  # any read in that place that isn't marked ends what was kept
+            reused.pop(key, None)  # any read in that place that isn't marked ends what was kept
         else:
-            kept[key] = read
+            reused[key] = read
     return need
 
 

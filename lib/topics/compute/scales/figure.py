@@ -26,10 +26,8 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
         For a phone.
     """
     unit = _NARROW_UNIT if narrow else _UNIT
-    width = style.NARROW if narrow else style.WIDTH
     high = (found.K + found.M) * unit + 1.7 * _GAP
-    fig = style.figure(finding(found), high / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, high / 72, bare=True)
+    fig, ax = style.canvas(finding(found), high, narrow)
     a = (0.0, _GAP / 4)
     b = (found.K * unit + _GAP, a[1] + found.M * unit + _GAP)
     c = (b[0], a[1])

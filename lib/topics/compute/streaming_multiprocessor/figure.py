@@ -40,9 +40,7 @@ def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figu
         For a phone: one sub-partition is drawn.
     """
     right, height = (_NARROW_SM, _NARROW_HEIGHT) if narrow else (_SM, _HEIGHT)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(gpu), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(gpu), height, narrow)
     _sub_partitions(ax, gpu, height, right)
     levels = _levels(gpu, narrow)
     _memory(ax, levels, height, right)

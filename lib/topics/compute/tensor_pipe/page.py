@@ -60,7 +60,7 @@ def accounted(
         If the record is older than these clocks.
     """
     chosen, row = version.kernel.variant(variant), version.recorded(size, variant)
-    launched = version.kept.launched(row.instantiation, row.shape) or chosen
+    launched = version.reader.launched(row.instantiation, row.shape) or chosen
     sheet, sms = gpus.GPUS[RECORDED_ON], version.record.gpu.sms
     order = Raster(size, size, size, launched.tile, chosen.schedule.group,
                    launched.grid.cluster, sms)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
-from lib.ptx.mutants import mutants, told_of, verdict
+from lib.ptx.mutants import mutants, reports_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
 from lib.records.foreign import ENDED, Measured, Mutants, Result
@@ -391,7 +391,7 @@ def _mutants(kernel: Foreign, module: Any, function: Any, reports: bool) -> Muta
     """Try a sample of mutants, of a kernel that itself `reports` something or nothing."""
     if not kernel.mutants:
         return Mutants(tried=0, unseen=[])
-    known = told_of(_attempt(kernel, function)) if reports else set()
+    known = reports_of(_attempt(kernel, function)) if reports else set()
     every = list(mutants(module.ptx, function.name))
     chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
     unseen = []
@@ -467,7 +467,7 @@ def strange(kernel: Foreign, found: Measured) -> str:
     return "; ".join(parts)
 
 
-def told_of_gpu(kernel: Foreign, found: Measured) -> str:
+def gpu_outcome(kernel: Foreign, found: Measured) -> str:
     """How ncu's counters compare to the emulator's, in a few words."""
     unlike = counted_otherwise(found)
     parts = [f"{len(found.ncu) - len(unlike)} of {len(found.ncu)} counters alike"]
@@ -479,7 +479,7 @@ def told_of_gpu(kernel: Foreign, found: Measured) -> str:
     return "; ".join(parts)
 
 
-def told(result: Result) -> str:
+def outcome(result: Result) -> str:
     """A result in a few words."""
     parts = [result.ended.partition(": kernel")[0]]
     if result.right is not None:

@@ -48,14 +48,14 @@ def compiled() -> None:
     """Display how many public files are taken as they are, and what becomes of the others."""
     record = records.read()
     known = record.files if record else {}
-    rows, told = [], []
+    rows, notes = [], []
     groups = ((False, "drawn first, then mended for"), (True, "held out"))
     for held_out, name in groups:
         group = [one for one in files.files() if one.held_out == held_out and one.key in known]
         if group:
             taken = sum(not known[one.key].said for one in group)
             rows.append((name, len(group), f"{taken} of {len(group)}"))
-        told += [f"- [{one.file}](https://github.com/{one.repository}/blob/{one.revision}/"
+        notes += [f"- [{one.file}](https://github.com/{one.repository}/blob/{one.revision}/"
                  f"{one.file}) of {one.repository}: {one.broken or known[one.key].said}"
                  for one in group if known[one.key].said]
     if not rows:
@@ -65,8 +65,8 @@ def compiled() -> None:
           "`python -m lib foreign --files --folder FOLDER` on clones; which they are and how they "
           "were drawn, says "
           "`lib/topics/emulator/public_files/set.toml`")
-    if told:
-        note("What is refused:\n\n" + "\n".join(told))
+    if notes:
+        note("What is refused:\n\n" + "\n".join(notes))
 
 
 def defects() -> None:
@@ -112,10 +112,10 @@ def counted() -> None:
     results: dict[tuple[str, str], list[model.Foreign]] = {}
     for one in (*(one for one, _ in kernels if one.on_gpu), *lost):
         results.setdefault((one.repository, one.on_gpu), []).append(one)
-    told = [*_otherwise(kernels),
+    notes = [*_otherwise(kernels),
             *(f"{_names(those)}: {why}" for (_, why), those in results.items())]
-    if told:
-        note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in told))
+    if notes:
+        note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in notes))
 
 
 def _otherwise(kernels: Sequence[tuple[model.Foreign, Measured]]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def compiled(one: File, folder: Path) -> Compiled:
     return Compiled(kernels=len(names), said="")
 
 
-def told(result: Compiled) -> str:
+def outcome(result: Compiled) -> str:
     """A result in a few words."""
     if result.said:
         return f"refused: {result.said}"

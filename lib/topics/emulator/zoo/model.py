@@ -169,16 +169,17 @@ def verdicts(specimen: Specimen, cured: bool) -> Iterator[Verdict]:
             launch = kernel(specimen.grid, specimen.block, specimen.args(), races=True,
                             trace=False, strict=True, **setting)
         except ptx.Error as error:
-            told = [int(line) for line in re.findall(r"PTX line (\d+)", str(error))]
-            yield Verdict(type(error).__name__, str(error), _lines(kernel, specimen, told), named)
+            reported = [int(line) for line in re.findall(r"PTX line (\d+)", str(error))]
+            yield Verdict(
+                type(error).__name__, str(error), _lines(kernel, specimen, reported), named)
             continue
         if not launch.hazards:
             yield Verdict("", setting=named)
             continue
         wanted = [one for one in launch.hazards if one.kind == specimen.says]
         hazard = (wanted or launch.hazards)[0]
-        told = [side.line for side in (hazard.first, hazard.second) if side]
-        yield Verdict(hazard.kind, hazard.message, _lines(kernel, specimen, told), named)
+        reported = [side.line for side in (hazard.first, hazard.second) if side]
+        yield Verdict(hazard.kind, hazard.message, _lines(kernel, specimen, reported), named)
 
 
 def _lines(kernel: Any, specimen: Specimen, ptx_lines: Sequence[int]) -> tuple[int, ...]:
@@ -195,9 +196,9 @@ def _lines(kernel: Any, specimen: Specimen, ptx_lines: Sequence[int]) -> tuple[i
 def found(specimen: Specimen) -> Verdict:
     """The first verdict on the mistake that is what the file says, or else any, or a clean one."""
     every = list(verdicts(specimen, cured=False))
-    told = [one for one in every if one.kind]
-    right = [one for one in told if specimen.says in (one.kind, ANY)]
-    return (right or told or every)[0]
+    reported = [one for one in every if one.kind]
+    right = [one for one in reported if specimen.says in (one.kind, ANY)]
+    return (right or reported or every)[0]
 
 
 def right_by_luck(specimen: Specimen) -> bool:
@@ -240,13 +241,13 @@ def rows(names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None) -
         raise ValueError(f"no such kernel in the zoo: {', '.join(sorted(unknown))}")
     table = []
     for specimen in (known[name] for name in names or known):
-        told = found(specimen)
+        reported = found(specimen)
         recorded = sanitizer.current(record, specimen.name, digest(specimen))
         table.append({
             "kernel": specimen.name, "mistake": specimen.mistake, "cure": specimen.cure,
-            "seen": list(specimen.seen), "says": told.kind, "lines": list(told.lines),
-            "setting": told.setting,
-            "as_expected": bool(told.kind) and specimen.says in (told.kind, ANY),
+            "seen": list(specimen.seen), "says": reported.kind, "lines": list(reported.lines),
+            "setting": reported.setting,
+            "as_expected": bool(reported.kind) and specimen.says in (reported.kind, ANY),
             "cured_clean": not any(one.kind for one in verdicts(specimen, cured=True)),
             "sanitizer": sanitizer.summary(recorded.mistake) if recorded else None,
             "sanitizer_of_cure": sanitizer.summary(recorded.cured) if recorded else None,

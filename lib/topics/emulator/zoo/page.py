@@ -13,7 +13,7 @@ from lib.topics.emulator.zoo import model
 CLEAN = sanitizer.summary({})
 
 
-def told(*names: str) -> None:
+def mistakes(*names: str) -> None:
     """Display each mistake, what the emulator and compute-sanitizer say of it, and the cure.
 
     Parameters

@@ -17,7 +17,7 @@ from lib.records import store as records
 from lib.records.schema import mhz
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import RECORDED_ON, Row, Version, rung
+from lib.topics.version import RECORDED_ON, Row, Version, short_name
 
 T = TypeVar("T")
 SIZE, SMALL = 4096, 2048
@@ -93,16 +93,18 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
         rows.append((
             _name(one),
             *((f"{found.each:.3g}", f"{found.instructions:.2f}", f"{found.fma:.0%}",
-               f"{found.empty:.0%}", *(f"{value:.2f}" for value in found.waits))
-              if found else (NOT_YET, *[""] * (3 + len(_WAITS)))),
+               f"{found.empty:.0%}", f"{found.idle:.0%}",
+               *(f"{value:.2f}" for value in found.waits))
+              if found else (NOT_YET, *[""] * (4 + len(_WAITS)))),
             *(_tflops(one, n) for n in sizes)))
     table(
-        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty",
+        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty", "slots: no warp",
          *(f"wait: {name}" for name in _WAITS.values()),
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
         rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
-        "FMA of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, "
-        f"for global memory and at barriers; counters: one launch at {size:,}³; {label}")
+        "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles in "
+        "that stall per FMA of a warp, for global memory and at barriers; counters: one launch at "
+        f"{size:,}³; {label}")
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ class _Issued:
     instructions: float
     fma: float
     empty: float
+    idle: float
     waits: tuple[float, ...]
 
 
@@ -125,7 +128,7 @@ def _by_slots(size: int, peak: int, found: Mapping[str, float], sms: int) -> _Is
     shares = slots.account(found, sms)
     return _Issued(
         model.wavefronts(found, size, sms, peak).each, per_fma, shares.share("fma"),
-        shares.share("empty"),
+        shares.share("empty"), shares.share("idle"),
         tuple(per_fma * found[f"stall_{reason}"] for reason in _WAITS))
 
 
@@ -188,7 +191,7 @@ def every(size: int = SIZE) -> None:
             continue
         one = Version(stem).rows(())[0]
         peak = sheet.flops_per_cycle(one.variant.dtype)
-        link = f"[{rung(kernel)}]({stem}.ipynb)"
+        link = f"[{short_name(kernel)}]({stem}.ipynb)"
         if stem <= LAST_BY_WAVEFRONTS:
             peaks[kernel.group] = f"{peak // 2:,} in {kernel.group}"
             first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
@@ -197,7 +200,7 @@ def every(size: int = SIZE) -> None:
                 link,
                 *((f"{first.each:.3g}", _capped(first.cap), f"{first.busy:.0%}")
                   if first else (NOT_YET, "", "")),
-                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty:.0%}")
+                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty + by_issue.idle:.0%}")
                   if by_issue and kernel.group == "FP32" else ("", "")),
                 f"{first.share:.1%}" if first else "", _tflops(one, size) if first else ""))
         else:
@@ -210,7 +213,7 @@ def every(size: int = SIZE) -> None:
             if second and (ahead := _ahead(one, size)):
                 others.append(ahead)
     table(("version", "w", "cap = 32 / (P·w)", "stage busy", "instructions per FMA",
-           "issue slots empty", "share of the peak", "TFLOP/s"), by_wavefronts,
+           "issue slots empty, idle SMs' too", "share of the peak", "TFLOP/s"), by_wavefronts,
           "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per cycle "
           f"and SM of the unit that computes, {', '.join(peaks.values())}; cap: none where w "
           f"leaves room for the whole peak; {labels[0]}, {size:,}³")
@@ -224,7 +227,7 @@ def every(size: int = SIZE) -> None:
 def _ahead(one: Row, size: int) -> str:
     """The variant that is far faster than the first at this size, with its speed; else nothing."""
     found, kernel, first = [], one.page.kernel, one.variant
-    for variant in (*kernel.variants, *kernel.steps) if kernel.beside else ():
+    for variant in (*kernel.variants, *kernel.steps) if kernel.own_shapes else ():
         if (variant.dtype, variant.out, variant.b_layout) != (
                 first.dtype, first.out, first.b_layout):
             continue
@@ -358,13 +361,14 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         M = N = K.
     """
     sheet = gpus.GPUS[RECORDED_ON]
-    label, told = _Labels(), []
+    label, lines = _Labels(), []
     for state, names in rows.items():
         kernels = version.rows((), names)[:len(names)]
         cells = [_speed_and_cycles(one, sheet, size, label) for one in kernels]
-        told.append((f"**{state}**", *(cell for each in zip(*cells, strict=True) for cell in each)))
+        lines.append((f"**{state}**",
+                      *(cell for each in zip(*cells, strict=True) for cell in each)))
     heads = (f"TFLOP/s at {SMALL:,}", f"cycles at {size:,}", "FLOP per tensor-busy cycle × busy")
-    table((what, *(f"{column}, {head}" for head in heads for column in columns)), told,
+    table((what, *(f"{column}, {head}" for head in heads for column in columns)), lines,
           f"the last: one launch at {size:,}³; {label}")
 
 
@@ -376,7 +380,7 @@ def _speed_and_cycles(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> t
         speed = f"{one.page.recorded(SMALL, one.variant.name).tflops:.4g}"
     except records.NotRecorded:
         return NOT_YET, NOT_YET, NOT_YET
-    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
     label.add(records.label(one.page.record) + stale)
     return speed, f"{found['cycles']:,.0f}", f"{parts.each:,.0f} × {parts.busy:.1%}"
 
@@ -399,43 +403,61 @@ def _side(one: Row, version: Version) -> str:
 def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
              label: _Labels, timed: bool) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
-    def told(one: Row) -> tuple[float, float, float, float, float]:
-        one.page.kept.check_current(one.variant.name)
+    def counted(one: Row) -> tuple[float, float, float]:
         found = one.page.metrics(size, one.variant.name)
         sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
         parts: model.Tensor | model.Wavefronts = (
             model.tensor(found, size, sms, peak) if account == "tensor"
             else model.wavefronts(found, size, sms, peak))
-        return (one.page.recorded(SMALL, one.variant.name).tflops,
-                one.page.recorded(size, one.variant.name).tflops,
-                found["cycles"], cause.found(found, sms, parts.each), parts.busy)
+        return found["cycles"], cause.found(found, sms, parts.each), parts.busy
 
+    both = (first, second)
     try:
-        before, after = told(first), told(second)
+        for one in both:
+            one.page.reader.check_current(one.variant.name)
+        for one in both:
+            label.add(records.label(one.page.record))
     except records.NotRecorded:
         return NOT_YET, "", "", "", ""
-    for one in (first, second):
-        label.add(records.label(one.page.record))
+    speeds = tuple(_both(both, partial(_tflops_at, n)) for n in (SMALL, size))
+    try:
+        before, after = counted(first), counted(second)
+    except records.NotRecorded:
+        return (*speeds, _cycles_of_turns(first, second, size) if timed else NOT_YET, NOT_YET, "")
     cycles = (_cycles_of_turns(first, second, size) if timed
-              else f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}, "
-                   f"{after[2] / before[2] - 1:+.1%}")
-    speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
-                   for a, b in zip(before[:2], after[:2], strict=True))
+              else f"{before[0] / 1e6:.4g} → {after[0] / 1e6:.4g}, {after[0] / before[0] - 1:+.1%}")
     return (*speeds, cycles,
-            f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
-            f"{before[4]:.1%} → {after[4]:.1%}")
+            f"{before[1]:{cause.digits}} → {after[1]:{cause.digits}}",
+            f"{before[2]:.1%} → {after[2]:.1%}")
+
+
+def _tflops_at(size: int, one: Row) -> float:
+    return one.page.recorded(size, one.variant.name).tflops
+
+
+def _both(sides: Sequence[Row], found: Callable[[Row], float]) -> str:
+    """A value of both sides and by how much they differ."""
+    try:
+        before, after = map(found, sides)
+    except records.NotRecorded:
+        return NOT_YET
+    return f"{before:.4g} → {after:.4g}, {after / before - 1:+.1%}"
 
 
 def _cycles_of_turns(first: Row, second: Row, size: int) -> str:
     """Cycles of a pair's timed launches at both sizes, thousands, and by how much they differ."""
-    told = []
+    words = []
     for n in (SMALL, size):
-        clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
+        try:
+            clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
+        except records.NotRecorded:
+            clocks = [None]
         if not all(clocks):
-            return NOT_YET
+            words.append(NOT_YET)
+            continue
         before, after = (clock.cycles for clock in clocks if clock)
-        told.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
-    return "; ".join(told)
+        words.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
+    return "; ".join(words)
 
 
 class _Labels:
@@ -451,16 +473,16 @@ class _Labels:
         return "; ".join(self._found) or NOT_YET
 
 
-def _recorded(one: Row, size: int, told: Callable[[Mapping[str, float], int], T], label: _Labels
+def _recorded(one: Row, size: int, account: Callable[[Mapping[str, float], int], T], label: _Labels
               ) -> T | None:
     """The account of what is recorded of a row; None where nothing is."""
     try:
         found, record = one.page.metrics(size, one.variant.name), one.page.record
     except records.NotRecorded:
         return None
-    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
     label.add(records.label(record) + stale)
-    return told(found, record.gpu.sms)
+    return account(found, record.gpu.sms)
 
 
 def _tflops(one: Row, size: int) -> str:
@@ -487,7 +509,7 @@ def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
 
 def _name(one: Row) -> str:
     first = one.variant is one.page.kernel.variants[0]
-    return rung(one.page.kernel) if first else one.name
+    return short_name(one.page.kernel) if first else one.name
 
 
 def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | None) -> str:

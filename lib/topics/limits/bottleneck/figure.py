@@ -48,12 +48,10 @@ def draw(
     """
     notes = notes or {}
     left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
-    width = style.NARROW if narrow else style.WIDTH
     head = _HEAD if seconds is not None else 2.0
     height = head + row * len(times) + 2
     busiest = longest(times)
-    fig = style.figure(title or _finding(times, busiest, seconds), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(times, busiest, seconds), height, narrow)
     scale = full / max(max(times.values()), seconds or 0.0)
     limit = None
     if seconds is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_READ, reading, without_unread
@@ -10,7 +11,7 @@ from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
 from lib.topics.results.rivals.model import cycles
 from lib.topics.results.scoreboard import model
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 # The lengths of turns, ms, that a table has columns for.
 _LENGTHS = (5.0, 50.0, 500.0)
@@ -27,7 +28,7 @@ def clock(size: int = 4096) -> None:
     for stem in _thorough(size):
         version = Version(stem)
         row = version.recorded(size)
-        name = rung(version.kernel)
+        name = short_name(version.kernel)
         lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
             name, f"{row.ratio:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
@@ -53,28 +54,30 @@ def inputs(stem: str, size: int = 4096) -> None:
     version = Version(stem)
     row = version.recorded(size)
     flops = 2.0 * size**3 / 1e12
-    kept: list[Row | OtherInputs] = [row, *row.other_inputs]
+    rows: list[Row | OtherInputs] = [row, *row.other_inputs]
     table(
         *without_unread(
-            (f"inputs, {size:,}", rung(version.kernel), "cuBLAS", "of its best", "SM clock, MHz",
-             "cuBLAS's"),
+            (f"inputs, {size:,}", short_name(version.kernel), "cuBLAS", "of its best", 
+             "SM clock, MHz", "cuBLAS's"),
             [(one.inputs, f"{flops / one.seconds:.1f}", f"{flops / one.cublas_seconds:.1f}",
               f"{one.cublas_seconds / one.seconds:.1%}", reading(mhz(one.clock), ",.0f"),
-              reading(mhz(one.cublas_clock), ",.0f")) for one in kept]),
+              reading(mhz(one.cublas_clock), ",.0f")) for one in rows]),
         f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
 
 
 def steadiness(least: int = 2048, bound: float = 0.015) -> None:
     """Display how many rows have a spread between series under a bound, and what the others met."""
-    rows = []
+    rows, sheet = [], GPUS[RECORDED_ON]
     for title, types in (*((t.title, t) for t in model.TYPES), ("all", None)):
         found = model.steadiness(RECORDED_ON, types, least, bound)
         calm, calm_steady = found.rows - found.capped, found.steady - found.capped_steady
         rows.append((title, _share(found.steady, found.rows), _share(calm_steady, calm),
                      _share(found.capped_steady, found.capped)))
-    table((f"spread under {bound:.1%}, M, N, K ≥ {least:,}", "all rows", "clock free",
-           "held down by the power limit"), rows,
-          f"recorded: {RECORDED_ON}; spread between five series, throttle reasons by NVML")
+    table((f"spread under {bound:.1%}, M, N, K ≥ {least:,}", "all rows",
+           "at the clock of the peak", "below it"), rows,
+          f"recorded: {RECORDED_ON}; spread between five series; by the launches' own clock, below "
+          f"{model.HELD_DOWN:.0%} of {sheet.clock_hz / 1e6:,.0f} MHz in FP32 and of "
+          f"{sheet.tensor_clock_hz / 1e6:,.0f} MHz on tensor cores, or not")
 
 
 def _share(part: int, whole: int) -> str:

@@ -63,9 +63,7 @@ def draw(
                        full) for hatched in (False, True)]
     lines = sum(len(rows) for rows in legend) + 2 * narrow
     height = _LINE * lines + 8 + (_ROW + above) * len(kernels) + 2
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(current, kernels[current]), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(current, kernels[current]), height, narrow)
     y = height
     for heading, rows in zip(("issued", "empty, by stall"), legend, strict=True):
         y -= above
@@ -178,12 +176,12 @@ def label(stall: str) -> str:
 def _finding(name: str, found: Account) -> str:
     work = "tensor" if found.issued["tensor"] > found.issued["fma"] else "fma"
     kind = "a tensor instruction" if work == "tensor" else "an FMA"
-    most = next(iter(found.empty), None)
+    main = next(iter(found.empty), None)
     what = f"{style.percent(found.issued[work])} of the issue slots hold {kind}"
     empty = sum(found.empty.values())
-    if most is None:
+    if main is None:
         return f"{name}: {what}"
-    return f"{name}: {what}, {style.percent(empty)} stay empty; the largest stall is {label(most)}"
+    return f"{name}: {what}, {style.percent(empty)} stay empty; the largest stall is {label(main)}"
 
 
 def _alt(kernels: Mapping[str, Account]) -> str:

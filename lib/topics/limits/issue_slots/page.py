@@ -11,7 +11,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 
 def slots(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
@@ -44,12 +44,12 @@ def draw(
     for one in above:
         stem, name = parted(one)
         page = version.of(stem)
-        bars[f"{rung(page.kernel)} {name or ''}".rstrip()] = account(page, name, size)
+        bars[f"{short_name(page.kernel)} {name or ''}".rstrip()] = account(page, name, size)
     if rival:
-        kept = RecordedRival(RECORDED_ON)
-        bars["cuBLAS"] = slots_of.account(kept.counters(size, "fp32"), kept.record.gpu.sms)
+        cublas = RecordedRival(RECORDED_ON)
+        bars["cuBLAS"] = slots_of.account(cublas.counters(size, "fp32"), cublas.record.gpu.sms)
     for variant in variants or (None,):
-        label = f"{version.kernel.stem[:2]} {variant}" if variant else rung(version.kernel)
+        label = f"{version.kernel.stem[:2]} {variant}" if variant else short_name(version.kernel)
         bars[label] = account(version, variant, size)
     evidence = f"{records.label(version.record)}, ncu, {size:,}³"
     wide, narrow = (slots_figure.draw(bars, evidence=evidence, narrow=n) for n in (False, True))

@@ -36,11 +36,9 @@ def draw(
     """
     left, full, row, head = ((_NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE) if narrow
                              else (_NAME, _BAR, _ROW, _TITLE))
-    width = style.NARROW if narrow else style.WIDTH
     each = head + 4 * row + 12
     height = each * len(found)
-    fig = style.figure(title or _finding(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(found), height, narrow)
     y = height
     for key, one in found.items():
         ax.text(0, y - 15, key, size=style.LARGE, weight="bold", va="bottom")

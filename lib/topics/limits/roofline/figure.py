@@ -59,8 +59,8 @@ def draw(
     xs = [point.intensity for point in points] + ridges
     ys = [point.flops_per_s for point in points]
     left = min(xs) / 3
-    beside = [] if narrow else points  # whose names stand beside their dots
-    x_range = (left, _right_edge(left, max(ridges, default=1.0), beside))
+    labelled = [] if narrow else points  # whose names stand beside their dots
+    x_range = (left, _right_edge(left, max(ridges, default=1.0), labelled))
     y_range = (min([*ys, max(drawn.values()) / 30]) / 3, max(drawn.values()) * 2.2)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -223,8 +223,8 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
     (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
     if first >= AT_A_ROOF:
         return f"{current} reaches {style.percent(first)} of the {name} roof"
-    beside = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
-    return f"{current} is under every roof: {style.percent(first)} of the {name} roof{beside}"
+    labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
+    return f"{current} is under every roof: {style.percent(first)} of the {name} roof{labelled}"
 
 
 def _alt(

@@ -14,7 +14,7 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord
 from lib.topics.limits.roofline import figure as roofline_figure
 from lib.topics.limits.roofline import model as roofline
-from lib.topics.version import RECORDED_ON, Version, measured_on, rung
+from lib.topics.version import RECORDED_ON, Version, measured_on, short_name
 
 
 def draw(version: Version, size: int = 4096) -> None:
@@ -46,7 +46,8 @@ def draw(version: Version, size: int = 4096) -> None:
         "FFMA"
     ]
     show(*(roofline_figure.draw(
-        roofs, points, current=rung(version.kernel), peaks=peaks, evidence=label, narrow=narrow,
+        roofs, points, current=short_name(version.kernel), peaks=peaks, evidence=label,
+        narrow=narrow,
     ) for narrow in (False, True)))
 
 
@@ -64,7 +65,7 @@ def _points(version: Version, size: int) -> list[roofline.Point]:
     """One point a level of memory: recorded time over recorded traffic."""
     metrics = version.metrics(size)
     seconds = version.recorded(size).seconds
-    return roofline.points(rung(version.kernel), 2.0 * size**3, seconds, {
+    return roofline.points(short_name(version.kernel), 2.0 * size**3, seconds, {
         "L1/shared": roofline.l1_bytes(metrics),
         "L2": metrics["l2_bytes"],
         "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],

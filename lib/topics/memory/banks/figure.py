@@ -19,7 +19,7 @@ from lib.topics.memory.coalescing.model import WarpAccess
 _LEFT, _CELL, _NARROW_CELL, _ROW = 26.0, 15.0, 7.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _COUNT = 13.0  # for a phone, a line with the number of wavefronts
-_MOST_ROWS = 8
+_MAX_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -81,26 +81,24 @@ def draw(
     narrow : bool
         For a phone: a cell too small for its lane's number has none.
     """
-    most = rows or _MOST_ROWS
-    across = style.NARROW if narrow else style.WIDTH
+    limit = rows or _MAX_ROWS
     cell = _NARROW_CELL if narrow else _CELL
     heights = [
         _LABEL + _COUNT * narrow + _SCALE + _AFTER + _ROW * (
-            rows + 1 if rows else min(p.found.wavefronts, most) + (p.found.wavefronts > most)
+            rows + 1 if rows else min(p.found.wavefronts, limit) + (p.found.wavefronts > limit)
         )
         for p in panels
     ]
-    fig = style.figure(title or _finding(panels), sum(heights) / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, sum(heights) / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), sum(heights), narrow)
     y = sum(heights)
     for panel, height in zip(panels, heights, strict=True):
-        _panel(ax, y, panel, most, cell)
+        _panel(ax, y, panel, limit, cell)
         y -= height
     return style.finish(fig, alt=_alt(panels), evidence=evidence,
                         note="in each cell: the lane that is served")
 
 
-def _panel(ax: Axes, top: float, panel: Panel, most: int, cell: float) -> None:
+def _panel(ax: Axes, top: float, panel: Panel, limit: int, cell: float) -> None:
     narrow = cell < _CELL
     found = panel.found
     label: dict[str, Any] = {"y": top - 14, "va": "bottom"}
@@ -128,10 +126,10 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int, cell: float) -> None:
     ax.text(0, top - _LABEL + 1, "bank", size=style.SMALL, va="bottom")
     y = top - _LABEL - 1
     contended = _contended(found)
-    for number, row in enumerate(found.rows[:most]):
+    for number, row in enumerate(found.rows[:limit]):
         y -= _ROW
         _row(ax, y, number, row, panel, contended, cell)
-    left_out = found.wavefronts - most
+    left_out = found.wavefronts - limit
     if left_out > 0:
         y -= _ROW
         ax.text(_LEFT, y + 2, f"… and {left_out} more like these", size=style.SMALL, va="bottom")

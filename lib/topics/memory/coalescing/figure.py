@@ -139,7 +139,6 @@ def draw(
     """
     picture = _NARROW_PICTURE if narrow else _PICTURE
     tall = _PANEL + _PRICE * narrow
-    width = style.NARROW if narrow else style.WIDTH
     axes_of = [[_cells(panel.found) for panel in group.panels] for group in groups]
     widest = max((_span(axis) for row in axes_of for axis in row), default=1.0)
     unit = picture / max(cells or widest, widest, 4.0)
@@ -148,8 +147,7 @@ def draw(
         (_GROUP if has_name else _HEAD) + _LANE_NUMBERS + tall * len(group.panels)
         for group, has_name in zip(groups, named, strict=True)
     )
-    fig = style.figure(title or _finding(groups), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(groups), height, narrow)
     y = height
     heads = () if narrow else zip(_COLUMNS, ("lines", "sectors", "useful"), strict=True)
     for right, text in heads:
@@ -246,7 +244,7 @@ def _panel(
     if narrow:
         ax.text(0, y - 1, f"{style.plural(len(found.lines), 'line')}, "
                 f"{style.plural(len(found.sectors), 'sector')}, {style.percent(found.efficiency)} "
-                f"of {found.moved_bytes:,} B useful", size=style.SMALL, weight="bold",
+                f"of {found.sector_bytes:,} B useful", size=style.SMALL, weight="bold",
                 va="center", color=price)
         return
     for right, text, ink in (
@@ -256,7 +254,7 @@ def _panel(
     ):
         ax.text(right, lanes_y - 3, text, size=14, weight="bold", ha="right", va="center",
                 color=ink)
-    ax.text(_COLUMNS[2], lanes_y - 17, f"{found.useful_bytes:,} of {found.moved_bytes:,} B",
+    ax.text(_COLUMNS[2], lanes_y - 17, f"{found.useful_bytes:,} of {found.sector_bytes:,} B",
             size=style.SMALL, ha="right", va="center")
 
 
@@ -354,7 +352,7 @@ def _sentence(found: Coalescing) -> str:
         return "No lane takes part: nothing moves"
     if _is_broadcast(found):
         return f"{lanes}, {sectors}: all read the same {found.useful_bytes} bytes"
-    if found.useful_bytes == found.moved_bytes:
+    if found.useful_bytes == found.sector_bytes:
         return f"{lanes}, {sectors}: every byte is used"
     return f"{lanes}, {sectors}: {style.percent(found.efficiency)} of the bytes are used"
 
@@ -369,6 +367,6 @@ def _alt(groups: Sequence[Group]) -> str:
                 f"{style.plural(found.lanes, 'lane')}, {style.plural(found.requests, 'request')}, "
                 f"{style.plural(len(found.sectors), 'sector')} in "
                 f"{style.plural(len(found.lines), 'line')}, {found.useful_bytes} of "
-                f"{found.moved_bytes} bytes useful ({style.percent(found.efficiency)})."
+                f"{found.sector_bytes} bytes useful ({style.percent(found.efficiency)})."
             )
     return " ".join(sentences)

@@ -89,14 +89,14 @@ class Coalescing:
         return int(self.lanes > 0)
 
     @property
-    def moved_bytes(self) -> int:
+    def sector_bytes(self) -> int:
         """Bytes of all touched sectors."""
         return SECTOR * len(self.sectors)
 
     @property
     def efficiency(self) -> float:
         """Useful bytes over moved bytes, 0 to 1."""
-        return self.useful_bytes / self.moved_bytes if self.sectors else 0.0
+        return self.useful_bytes / self.sector_bytes if self.sectors else 0.0
 
     @property
     def least_sectors(self) -> int:

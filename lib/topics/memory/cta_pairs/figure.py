@@ -30,8 +30,7 @@ def draw(
     narrow : bool
         For a phone: one panel below the other.
     """
-    across = style.NARROW if narrow else style.WIDTH
-    room = (across - 0.16) * 72
+    room = style.room(narrow)
     columns = 1 if narrow else len(panels)
     each = room / columns
     rows = max(share.rows.stop for _, blocks in panels for share in blocks)
@@ -40,8 +39,7 @@ def draw(
     tall = _HEAD + 2 * (_STRIP + 3) + 2 * _GAP + rows * scale
     lines, keys = -(-len(panels) // columns), 2 if narrow else 1
     height = tall * lines + _KEY * keys
-    fig = style.figure(title, height / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title, height, narrow)
     for place, (name, blocks) in enumerate(panels):
         _panel(ax, name, blocks, place % columns * each, height - place // columns * tall, scale)
     for rank, text in enumerate(("first block (a pair's leader)", "second block")):

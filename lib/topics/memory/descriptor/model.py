@@ -134,9 +134,9 @@ def sources(span: int) -> dict[int, tuple[int, ...]]:
         for bit in bits
     }
     for place, result in enumerate(at.tolist()):  # linear: the single bits tell everything
-        told = sum((sum(place >> one - CHUNK_BITS & 1 for one in of) & 1) << bit - CHUNK_BITS
+        placed = sum((sum(place >> one - CHUNK_BITS & 1 for one in of) & 1) << bit - CHUNK_BITS
                    for bit, of in found.items())
-        if told != result:
+        if placed != result:
             raise ValueError(f"the swizzle of {span} bytes is no XOR of bits")
     return found
 

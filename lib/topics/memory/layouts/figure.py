@@ -39,9 +39,7 @@ def draw(
     side, gap, head = ((_NARROW_SIDE, _NARROW_GAP, _NARROW_HEAD) if narrow
                        else (_SIDE, _GAP, _HEAD))
     height = head + side + 18
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(layouts, column), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(layouts, column), height, narrow)
     for number, (name, layout) in enumerate(layouts):
         left = number * (side + gap) + (0 if narrow else 8)
         _panel(ax, left, height, name, layout, column, rows, side, head)

@@ -38,9 +38,7 @@ def draw(
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     under = _WORDS if narrow else 0.0
     height = _HEAD + _LINE * max(lines, _LINES) + 4 + under
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(load, layout), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(load, layout), height, narrow)
     _memory(ax, load, lane, height - _HEAD, _NARROW_CHUNK if narrow else _CHUNK_WIDTH)
     _words(ax, load, lane, *((0.0, under) if narrow else (_TEXT, height)))
     return style.finish(fig, alt=_alt(load, lane, layout), evidence=evidence)

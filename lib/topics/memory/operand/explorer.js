@@ -2,7 +2,7 @@
 // repeats: see `lib.topics.memory.operand.model.table`, which made what is looked up.
 "use strict";
 var make = tools.make, grouped = tools.thousands;
-var CHUNK = 16, LINE = 128, MOST_LINES = 32;
+var CHUNK = 16, LINE = 128, MAX_LINES = 32;
 var rowField = tools.number("row"), kField = tools.number("k");
 rowField.value = 13;
 kField.value = 5;
@@ -70,7 +70,7 @@ function update() {
     for (j = firstChunk; j < firstChunk + across; j++) { read.push(place(i, j)); }
   }
   var low = Math.floor(Math.min.apply(null, read) / LINE);
-  var last = Math.min(low + MOST_LINES, Math.max(low + 8, Math.floor(Math.max.apply(null, read) / LINE)
+  var last = Math.min(low + MAX_LINES, Math.max(low + 8, Math.floor(Math.max.apply(null, read) / LINE)
     + 1));
   var lying = [];
   for (i = low; i < last; i++) {

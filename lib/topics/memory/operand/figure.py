@@ -37,9 +37,7 @@ def draw(
                f"{style.plural(tile.wavefronts(row, k), 'wavefront')} for eight chunks")
     says = _says(tile, row, k)
     height = _HEIGHT + (_STEP * len(says) if narrow else 0)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(finding, height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(finding, height, narrow)
     _lines(ax, tile, row, k, height)
     left, top = (0.0, height - _HEIGHT) if narrow else (_TEXT, height)
     for number, (text, bold) in enumerate(says):

@@ -198,9 +198,9 @@ class Tile:
     @property
     def piece(self) -> tuple[int, int]:
         """Rows and elements of K of one instruction."""
-        most = {("ldmatrix", "A"): 16, ("ldmatrix", "B"): 16, ("wgmma", "A"): 64,
+        limits = {("ldmatrix", "A"): 16, ("ldmatrix", "B"): 16, ("wgmma", "A"): 64,
                 ("tcgen05", "A"): 128}.get((self.reader, self.side), 256)
-        return min(most, self.rows), K_BYTES // self.item
+        return min(limits, self.rows), K_BYTES // self.item
 
     # -- descriptors ----------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ class Tile:
             # Along K an atom is as wide as a line of the slab: the leading offset has no meaning,
             # and is 16 by convention.
             return (CHUNK if self.order == "K" else self.slab), self.atom * self.span
-        beside, below = self.slab, CORE_ROWS * CHUNK  # core matrices of 128 bytes
-        return (beside, below) if self.order == "K" else (below, beside)
+        right, below = self.slab, CORE_ROWS * CHUNK  # core matrices of 128 bytes
+        return (right, below) if self.order == "K" else (below, right)
 
     def begins(self, row: int, k: int) -> int:
         """Where the instruction that reads an element begins to read: an address."""

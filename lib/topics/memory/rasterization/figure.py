@@ -37,9 +37,7 @@ def draw(
         For a phone: the numbers stand under the picture.
     """
     height = _TOP + _SIDE + (_UNDER if narrow else 14)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(raster, what), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(raster, what), height, narrow)
     top = height - _TOP
     first, last = raster.wave(0), raster.wave(raster.waves - 1)
     high = _SIDE / (raster.rows * raster.cluster)

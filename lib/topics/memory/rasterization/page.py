@@ -52,7 +52,7 @@ def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: i
 
 def _recorded(one: Row, size: int, labels: dict[str, None]) -> tuple[str, ...]:
     try:
-        one.page.kept.check_current(one.variant.name)
+        one.page.reader.check_current(one.variant.name)
         found = one.page.metrics(size, one.variant.name)
         row = one.page.recorded(size, one.variant.name)
         small = one.page.recorded(SMALL, one.variant.name)

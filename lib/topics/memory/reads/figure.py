@@ -15,7 +15,7 @@ _SIDE, _SMALL_SIDE = 92.0, 46.0  # C; where a step is as deep as C is wide
 _GAP, _AHEAD = 4.0, 16.0  # from C to A and B; of A and B, the steps to come
 _LEAST = 4.0  # pt: how deep a step is drawn at least
 _LETTER, _WORDS, _LINE = 12.0, 8.0, 13.0
-_MOST_CELLS = 16  # elements on a side, up to which each is drawn
+_MAX_CELLS = 16  # elements on a side, up to which each is drawn
 
 
 @style.styled
@@ -33,8 +33,7 @@ def draw(
     narrow : bool
         For a phone.
     """
-    width = style.NARROW if narrow else style.WIDTH
-    room = (width - 0.16) * 72
+    room = style.room(narrow)
     columns = 1 if narrow else min(2, len(panels))
     side = max(max(panel.rows, panel.columns) for panel in panels)
     long = _SMALL_SIDE if any(panel.depth > side / 4 for panel in panels) else _SIDE
@@ -43,8 +42,7 @@ def draw(
     talls = [_LETTER + max(_deep(panel, scale) for panel in row) + _AHEAD + _GAP + long + 10
              for row in rows]
     height = sum(talls)
-    fig = style.figure(title or _finding(panels), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), height, narrow)
     bottom = height
     for row, tall in zip(rows, talls, strict=True):
         bottom -= tall
@@ -76,7 +74,7 @@ def _panel(ax: Axes, panel: Reads, scale: float, left: float, top: float) -> Non
                            for at, count in panel.runs_of_a], facecolor=load)
     shapes.rectangles(ax, [(left + at * scale, b[1] + _AHEAD, count * scale, deep)
                            for at, count in panel.runs_of_b], facecolor=load)
-    if max(panel.rows, panel.columns) <= _MOST_CELLS:
+    if max(panel.rows, panel.columns) <= _MAX_CELLS:
         shapes.strokes(ax, [((left + i * scale, c[1]), (left + i * scale, top))
                             for i in range(1, panel.columns)]
                        + [((left, top - i * scale), (left + wide, top - i * scale))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lib.plotting.display import show
 from lib.topics.code.mapping import model as mapping
 from lib.topics.memory.reads import figure, model
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 
 
 def reads(version: Version, *cases: str, who: str = "warp") -> None:
@@ -25,7 +25,7 @@ def reads(version: Version, *cases: str, who: str = "warp") -> None:
         place, _, whose = case.partition(":")
         stem, elsewhere, variant = place.rpartition("/")
         one = version.of(stem) if elsewhere else version
-        name = rung(one.kernel) if elsewhere else variant
+        name = short_name(one.kernel) if elsewhere else variant
         found.append((mapping.work(one.stored_by_lanes(variant)), name, whose or who))
     side = max(model.reads(work, name, "thread").rows for work, name, _ in found)
     panels = [model.reads(work, name, whose, side) for work, name, whose in found]

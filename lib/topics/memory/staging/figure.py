@@ -74,9 +74,7 @@ def draw(
 
 def _canvas(title: str, narrow: bool) -> tuple[style.Drawing, Axes, float]:
     height = _PICTURE + len(_WHERE) * _NARROW_ROW if narrow else _HEIGHT
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title, height / 72, width)
-    return fig, style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True), height
+    return *style.canvas(title, height, narrow), height
 
 
 def _tile(ax: Axes, staging: Staging, under: float) -> None:

@@ -42,13 +42,11 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
     narrow : bool
         For a phone: the key takes two columns in place of four.
     """
-    across = style.NARROW if narrow else style.WIDTH
     left = _NARROW_LEFT if narrow else _LEFT
-    room = (across - 0.16) * 72 - left
+    room = style.room(narrow) - left
     lines = 2 if narrow else 1
     height = 16 + _ROW * model.QUARTERS + 22 + _KEY * lines
-    fig = style.figure(_finding(moment), height / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(moment), height, narrow)
     unit, top = room / model.COLUMNS, height - 16
     for quarter in range(model.QUARTERS):
         y = top - _ROW * (quarter + 1)
@@ -121,17 +119,15 @@ def timeline(
     narrow : bool
         For a phone.
     """
-    across = style.NARROW if narrow else style.WIDTH
     left, bar, head = 76.0, 16.0, 17.0
-    room = (across - 0.16) * 72 - left - 8
+    room = style.room(narrow) - left - 8
     names = [f"{name} {n}" if many > 1 else name
              for name, many in roles for n in range(many)]
     each = head + bar * len(names) + 8
     columns = 1 if narrow else 3
     keys = -(-len(_DOES) // columns)
     height = each * len(rows) + 28 + _KEY * keys
-    fig = style.figure(title, height / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title, height, narrow)
     last = max(found.last for _, found in rows)
     top = height
     for variant, found in rows:
@@ -148,7 +144,7 @@ def timeline(
     ax.text(left + room, top - 14, "steps of the emulator, no time", size=style.SMALL, va="top",
             ha="right")
     _key(ax, [(style.PHASE[phase], _DOES[phase], False) for phase in _DOES], 0.0,
-         top - 40, ((across - 0.16) * 72) / columns, columns)
+         top - 40, style.room(narrow) / columns, columns)
     shown = "; ".join(
         f"{variant}: {early} of {many} tiles are begun before the one before is loaded"
         if many else f"{variant}: it issues no MMA"

@@ -8,7 +8,7 @@ from lib import gpus
 from lib.plotting.display import show, table
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tensor_memory import figure, model
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 
 MEGA = 1e6
 
@@ -48,12 +48,12 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
          *(f"{MEGA * a.products / a.flops:.2f}" for a in found),
          f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
         ("threads that issue one", *(a.threads for a in found), "1"),
-        ("registers per thread that hold sums", *(a.sums for a in found), "0"),
+        ("registers per thread that accumulate", *(a.sums for a in found), "0"),
         (f"tiles begun before the one before is loaded, of a walk of {model.WALK}",
          *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early),
          f"{model.WALK - 1} of {model.WALK - 1}"),
     ]
-    table(("", *(f"{rung(row.page.kernel)}, {row.variant.name}" for row in rows),
+    table(("", *(f"{short_name(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
           f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
           f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "

@@ -34,15 +34,13 @@ def draw(
     narrow : bool
         For a phone.
     """
-    width = style.NARROW if narrow else style.WIDTH
     rows = list(range(min(_SHOWN, found.rows)))
     gap = found.rows > _SHOWN + 1
     rows += [found.rows - 1] if found.rows > _SHOWN else []
     height = _HEAD + _ROW * (len(rows) + gap) + (72 if narrow else 20)
-    fig = style.figure(title or _finding(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    most = max(len(row) for row in found.sectors)
-    unit = (_NARROW_STRIP if narrow else _STRIP) / max(most, 4)
+    fig, ax = style.canvas(title or _finding(found), height, narrow)
+    longest = max(len(row) for row in found.sectors)
+    unit = (_NARROW_STRIP if narrow else _STRIP) / max(longest, 4)
     y = height - _HEAD
     numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
     for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):
@@ -90,8 +88,7 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
     matrices = 30 + max(found.M, found.K) * scale
     stage = max(150.0, matrices - 30)
     height = matrices + stage + 44 if narrow else max(matrices, stage + 30) + 14
-    fig = style.figure(_finding_of(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding_of(found), height, narrow)
     top = height - 30
     left = 0.0
     for name, rows, columns, boxes in (("A", found.M, found.K, found.a),

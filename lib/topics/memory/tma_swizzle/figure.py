@@ -40,9 +40,7 @@ def draw(
     rows, bar = (_NARROW_ROWS, _NARROW_BAR) if narrow else (_ROWS, _BAR)
     tall = _HEAD + _ROW * rows + 10
     height = (2 * tall if narrow else tall) + bar
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(box, chunk), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(box, chunk), height, narrow)
     top = height - _HEAD
     _logical(ax, box, chunk, top, major, rows)
     _physical(ax, box, chunk, *((_LEFT, top - tall) if narrow else
@@ -68,7 +66,7 @@ def _grid(ax: Axes, left: float, top: float, rows: int, columns: int) -> None:
     )
 
 
-def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, most: int) -> None:
+def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, max_rows: int) -> None:
     along = "K" if major == "K" else "N"
     ax.text(0, top + _HEAD - 2, "as the matrix has it", size=style.NORMAL, weight="bold", va="top")
     ax.text(0, top + _HEAD - 15, f"rows along {along}, chunks of 8 halves", size=style.SMALL,
@@ -76,7 +74,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, most: int) 
     for c in range(box.chunks):
         ax.text(_LEFT + (c + 0.5) * _CELL, top + 2, f"{c}", size=style.SMALL, ha="center",
                 va="bottom")
-    rows = min(box.rows, most)
+    rows = min(box.rows, max_rows)
     for r in range(rows):
         ax.text(_LEFT - 5, top - (r + 0.5) * _ROW, f"{r}", size=style.SMALL, ha="right",
                 va="center")
@@ -86,7 +84,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, most: int) 
     _grid(ax, _LEFT, top, rows, box.chunks)
 
 
-def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, most: int) -> None:
+def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows: int) -> None:
     per_line = LINE // CHUNK
     found = box.read(0, chunk)
     ax.text(left - _LEFT, top + _HEAD - 2, "as it lies in shared memory", size=style.NORMAL,
@@ -99,7 +97,7 @@ def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, most: int
                 ha="center", va="bottom")
     ax.text(left - 5, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
     places = box.places
-    lines = min(-(-int(places.max() + CHUNK) // LINE), most)
+    lines = min(-(-int(places.max() + CHUNK) // LINE), max_rows)
     for line in range(lines):
         ax.text(left - 5, top - (line + 0.5) * _ROW, f"{line}", size=style.SMALL, ha="right",
                 va="center")

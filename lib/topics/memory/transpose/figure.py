@@ -41,29 +41,28 @@ def draw(
         ("As, for one k", ("k", "row"), [(k, row // width * width + i) for i in range(width)],
          False, f"1 load of {width}: neighbouring rows"),
     )
-    across = style.NARROW if narrow else style.WIDTH
-    room = (across - 0.16) * 72
+    room = style.room(narrow)
     tall = _SIDE + _LETTER + (_BETWEEN + _LINE if narrow else 2 * _LINE + 20)
     height = tall * (len(steps) if narrow else 1)
-    fig = style.figure(f"A vector of {width} is stored in {width} pieces, so that {width} rows can "
-                       "be loaded at once", height / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(
+        f"A vector of {width} is stored in {width} pieces, so that {width} rows can be loaded at "
+        "once", height, narrow)
     for number, step in enumerate(steps):
         if narrow:
-            _step(ax, _LETTER, height - number * tall, *step, beside=True)
+            _step(ax, _LETTER, height - number * tall, *step, one_line=True)
         else:
-            _step(ax, number * room / len(steps) + _LETTER, height, *step, beside=False)
+            _step(ax, number * room / len(steps) + _LETTER, height, *step, one_line=False)
     return style.finish(fig, alt=_alt(steps), evidence=evidence)
 
 
 def _step(
     ax: Axes, left: float, top: float, name: str, sides: tuple[str, str],
-    filled: Sequence[tuple[int, int]], named: bool, words: str, *, beside: bool,
+    filled: Sequence[tuple[int, int]], named: bool, words: str, *, one_line: bool,
 ) -> None:
     down, across = sides
     bold: dict[str, Any] = {"size": style.NORMAL, "weight": "bold", "va": "top"}
-    head = top - (_LINE if beside else _LINE + 2)
-    if not beside:
+    head = top - (_LINE if one_line else _LINE + 2)
+    if not one_line:
         ax.text(left - _LETTER, top, name, **bold)
     ax.text(left, head + 1, f"{across} →", size=style.SMALL, va="top")
     under = head - _LINE
@@ -81,7 +80,7 @@ def _step(
             ax.text(left + (c + 0.5) * _CELL, under - (r + 0.5) * _CELL, f"{i}", ha="center",
                     va="center_baseline", size=style.SMALL, color=style.on(style.PHASE["load"]))
     what, _, how = words.partition(": ")
-    if beside:
+    if one_line:
         x = left + _SIDE + _WORDS
         ax.text(x, under, name, **bold)
         ax.text(x, under - 18, f"{what}:\n{how}", size=style.SMALL, va="top", linespacing=1.35)

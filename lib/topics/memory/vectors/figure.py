@@ -39,9 +39,7 @@ def draw(
     row, words = (_NARROW_ROW, _NARROW_WORDS) if narrow else (_ROW, _WORDS)
     tall = _HEAD + row * warps
     height = tall + (tall + _BETWEEN if narrow else 0) + words
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(step), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(step), height, narrow)
     for number, (name, load) in enumerate((("A", step.a), ("B", step.b))):
         x, top = _LEFT + number * (WARP * _CELL + _GAP), height
         if narrow:

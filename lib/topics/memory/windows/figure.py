@@ -58,9 +58,7 @@ def draw(
     tall = _HEAD + _ROW * _ROWS + 18
     across, down = (0.0, tall + _BETWEEN) if narrow else (_WIDTH + _LEFT + _GAP - 12, 0.0)
     height = tall + down * (len(panels) - 1)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(panels), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), height, narrow)
     for number, panel in enumerate(panels):
         _panel(ax, number * across, height - number * down, panel)
     return style.finish(fig, alt=_alt(panels), evidence=evidence)

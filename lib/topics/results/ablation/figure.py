@@ -43,7 +43,7 @@ class _Scale:
     """Where a speed lies on the picture, pt."""
 
     least: float
-    most: float
+    greatest: float
     narrow: bool = False
 
     @property
@@ -57,7 +57,7 @@ class _Scale:
         return _NARROW_ROW if self.narrow else _ROW
 
     def x(self, tflops: float) -> float:
-        share = (tflops - self.least) / (self.most - self.least)
+        share = (tflops - self.least) / (self.greatest - self.least)
         return self.left + share * (_NARROW_BAR if self.narrow else _BAR)
 
 
@@ -92,10 +92,8 @@ def draw(
     """
     head = _NARROW_HEAD if narrow else _HEAD
     row = _NARROW_ROW if narrow else _ROW
-    width = style.NARROW if narrow else style.WIDTH
     height = head + row * (len(steps) + 1) + 4
-    fig = style.figure(title or _finding(start, steps, unit), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(start, steps, unit), height, narrow)
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
     scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]), narrow)
     top = height - head
@@ -168,11 +166,11 @@ def _step(
     end = high
     text = _gain(last, step)
     if step.predicted is not None:
-        least, most = sorted((before, step.predicted))
-        left, right = scale.x(least), scale.x(most)
+        least, greatest = sorted((before, step.predicted))
+        left, right = scale.x(least), scale.x(greatest)
         shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
                           edgecolor=style.INK, linewidth=0.9)
-        end = max(end, most)
+        end = max(end, greatest)
         text += f", predicted {_signed(step.predicted / before - 1)}"
     _words(ax, y, step.name, text, scale.x(end), scale, limit)
 

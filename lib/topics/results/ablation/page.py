@@ -11,7 +11,7 @@ from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import Row
 from lib.topics.results.ablation import figure as ablation_figure
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 
 
 @once_recorded()
@@ -42,7 +42,7 @@ def draw(
     stem, variant = parted(since)
     start = version.of(stem)
     row = start.recorded(size, variant)
-    first = ablation_figure.Step(f"{rung(start.kernel)} {variant or ''}".strip(), speed(row),
+    first = ablation_figure.Step(f"{short_name(start.kernel)} {variant or ''}".strip(), speed(row),
                                  spread=row.spread)
     expected = predictions.PREDICTIONS.get(version.kernel.stem, {})
     rows, before = [], first.tflops
@@ -87,7 +87,7 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
     for place, (one, name) in enumerate(chain):
         row = one.recorded(size, name)
         follows = bool(guesses) and place > 0 and chain[place - 1][0] is one
-        label = f"{one.kernel.stem[:2]} {name}" if name else rung(one.kernel)
+        label = f"{one.kernel.stem[:2]} {name}" if name else short_name(one.kernel)
         rows.append(ablation_figure.Step(
             label, row.tflops, rows[-1].tflops * together if follows else None, row.spread))
     show(*(ablation_figure.draw(
@@ -132,7 +132,7 @@ def causes(
            "largest stalls, warps per issue"), rows, records.label(version.record))
 
 
-def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
+def stalls(metrics: Mapping[str, float], count: int = 3) -> list[tuple[str, float]]:
     """The reasons for which most warps wait, and how many do for each instruction issued.
 
     A warp that was selected, or could have been, doesn't wait.
@@ -141,4 +141,4 @@ def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float
              for name, value in metrics.items() if name.startswith("stall_")}
     ready = ("selected", "not selected")
     return sorted(((reason, value) for reason, value in waits.items() if reason not in ready),
-                  key=lambda wait: -wait[1])[:most]
+                  key=lambda wait: -wait[1])[:count]

@@ -99,10 +99,10 @@ def timed(gpu: str = RECORDED_ON, rule: str = RULE) -> dict[Shape, list[Timed]]:
     for stem in candidates(rule):
         record = records.load(KernelRecord, gpu, stem)
         for one in _recorded_candidates(stem, rule) if record else ():
-            kept = record.variants.get(one.name) if record else None
-            if kept is None or records.changed(CATALOGUE[stem], one.name, kept):
+            stored = record.variants.get(one.name) if record else None
+            if stored is None or records.changed(CATALOGUE[stem], one.name, stored):
                 continue
-            for row in kept.bench:
+            for row in stored.bench:
                 problem = one.problem(*row.shape)
                 if not refusal(one, problem):
                     found.setdefault(row.shape, []).append(Timed(
@@ -171,7 +171,7 @@ def by_neighbour(name: str, gpu: str = RECORDED_ON) -> list[Chosen]:
     return found
 
 
-def told(costs: Costs = cost.H100) -> list[tuple[str, str]]:
+def explained_costs(costs: Costs = cost.H100) -> list[tuple[str, str]]:
     """Each cost with its value, and what its class says of it.
 
     Raises

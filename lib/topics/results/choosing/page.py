@@ -14,7 +14,7 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord, SearchRecord
 from lib.topics.results.choosing import model
 from lib.topics.results.choosing.model import Chosen
-from lib.topics.version import RECORDED_ON, rung
+from lib.topics.version import RECORDED_ON, short_name
 
 FIRST, OTHERS = "the rule's first of these", "the others"
 
@@ -23,8 +23,8 @@ def candidates() -> None:
     """Display how many instantiations the rule chooses among, by version."""
     found = model.candidates()
     parts = [f"{count} of [{stem[:2]}]({stem}.ipynb)" for stem, count in found.items()]
-    *most, last = parts
-    note(f"The rule has {sum(found.values())} candidates: {', '.join(most)} and {last}.")
+    *others, last = parts
+    note(f"The rule has {sum(found.values())} candidates: {', '.join(others)} and {last}.")
 
 
 @once_recorded()
@@ -92,15 +92,15 @@ def neighbours() -> None:
         raise records.NotRecorded("no search of today's tiles is recorded: "
                                   "python -m lib record search")
     for name in names:
-        stem, _ = parted(name)
-        note(f"**{rung(KERNELS[stem])}**, {len(KERNELS[stem].variant(parted(name)[1]).candidates)}"
-             " candidates:")
+        stem, variant = parted(name)
+        note(f"**{short_name(KERNELS[stem])}**, "
+             f"{len(KERNELS[stem].variant(variant).candidates)} candidates:")
         _chosen(model.by_neighbour(name), "by the nearest other shape", records.label(record))
 
 
 def costs() -> None:
     """Display the costs and what each is, folded."""
-    rows = [(f"`{given}`", words) for given, words in model.told()]
+    rows = [(f"`{given}`", words) for given, words in model.explained_costs()]
     note(f"<details>\n<summary>The {len(rows)} entries of the cost model</summary>\n\n"
          f"{markdown(('in cycles, unless it says otherwise', 'what it is'), rows)}\n\n"
          "*modelled: lib/dispatch/cost.py, fitted to an H100*\n\n</details>")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lib import ptx
 from lib.compiler.nvrtc import CompileError
 from lib.kernels.spec import Kernel, Variant
-from lib.ptx.report import told
+from lib.ptx.report import hazard_lines
 from lib.run.runner import Run, run
 
 # Several blocks, and a tile at each edge that C does not fill: sides that let rows of floats and of
@@ -65,7 +65,7 @@ def findings(
 
 
 def _suspicious(ran: Run) -> list[str]:
-    return told(ran.launch) if ran.launch and ran.launch.hazards else []
+    return hazard_lines(ran.launch) if ran.launch and ran.launch.hazards else []
 
 
 def _costs(kernel: Kernel, variant: Variant, mine: Run, sms: int | None) -> list[str]:

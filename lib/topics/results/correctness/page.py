@@ -25,7 +25,7 @@ def checked(variant: Variant) -> tuple[Problem, ...]:
 
     Where it refuses others, they are multiples of 16 bytes.
     """
-    if not variant.row_bytes or variant.pack:
+    if not variant.row_bytes or variant.packing:
         return CHECKED
     unit = variant.row_bytes // ITEM_BYTES[variant.dtype]
     return tuple(replace(one, N=-(-one.N // unit) * unit, K=-(-one.K // unit) * unit)

@@ -13,7 +13,7 @@ from lib.records import store as records
 from lib.records.schema import CalibrationRecord
 from lib.topics.limits.bottleneck.model import HMMA_1688
 from lib.topics.limits.occupancy.model import occupancy
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 # The counters that are compared between versions: those of the main loop.
 PER_MULTIPLY_ADD = (
@@ -135,7 +135,7 @@ def per_multiply_add(version: Version) -> None:
         for key in PER_MULTIPLY_ADD
     ]
     head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
-            *(f"{rung(page.kernel)}, {name}" for page, name in columns))
+            *(f"{short_name(page.kernel)}, {name}" for page, name in columns))
     table(head, rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS")
 
 

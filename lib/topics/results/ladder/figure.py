@@ -21,7 +21,7 @@ _WIDER = 1.04  # a reader's letters over ours
 
 
 @dataclass(frozen=True)
-class Rung:
+class Bar:
     """One version.
 
     Attributes
@@ -65,7 +65,7 @@ class Rung:
 
 @style.styled
 def draw(
-    rungs: Sequence[Rung], *, evidence: str, rival: str = "cuBLAS",
+    bars: Sequence[Bar], *, evidence: str, rival: str = "cuBLAS",
     defaults: Mapping[str, float] | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the ladder: groups side by side, or below each other on a phone, the largest first.
@@ -74,7 +74,7 @@ def draw(
 
     Parameters
     ----------
-    rungs : sequence of Rung
+    bars : sequence of Bar
         In the order to draw.
     evidence : str
         ``"recorded: H100, 2026-11-21, 4096³"``.
@@ -85,18 +85,16 @@ def draw(
     narrow : bool
         For a phone.
     """
-    known = dict.fromkeys(rung.group for rung in rungs if rung.recorded)
-    groups = {name: [rung for rung in rungs if rung.group == name]
-              for name in known or dict.fromkeys(rung.group for rung in rungs)}
-    width = (style.NARROW if narrow else style.WIDTH) - 0.16
+    known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
+    groups = {name: [bar for bar in bars if bar.group == name]
+              for name in known or dict.fromkeys(bar.group for bar in bars)}
     unit = _NARROW_UNIT if narrow else _UNIT
     rows = _stacked(groups) if narrow else [list(groups)]
     row = _HEAD + _ABOVE + unit + _FOOT
     height = row * len(rows)
-    fig = style.figure(_finding(groups, rival), height / 72, width + 0.16)
-    ax = style.axes(fig, 0.08, 0, width, height / 72, bare=True)
-    column = min((width * 72 - _BETWEEN * (len(names) - 1)) / sum(len(groups[n]) for n in names)
-                 for names in rows)
+    fig, ax = style.canvas(_finding(groups, rival), height, narrow)
+    column = min((style.room(narrow) - _BETWEEN * (len(names) - 1))
+                 / sum(len(groups[name]) for name in names) for names in rows)
     for place, names in enumerate(rows, 1):
         left = 0.0
         for name in names:
@@ -104,15 +102,15 @@ def draw(
                    (defaults or {}).get(name))
             left += column * len(groups[name]) + _BETWEEN
     notes = ["dotted: its default"] if defaults else []
-    if any(rung.peer for rung in rungs):
+    if any(bar.peer for bar in bars):
         notes.append("hollow: public kernels")
-    if any(rung.stale for rung in rungs):
+    if any(bar.stale for bar in bars):
         notes.append("*: stale")
-    return style.finish(fig, alt=_alt(rungs, rival, defaults or {}), evidence=evidence,
+    return style.finish(fig, alt=_alt(bars, rival, defaults or {}), evidence=evidence,
                         note="; ".join(notes))
 
 
-def _stacked(groups: Mapping[str, Sequence[Rung]]) -> list[list[str]]:
+def _stacked(groups: Mapping[str, Sequence[Bar]]) -> list[list[str]]:
     """Rows of groups, the largest group first; those that fit beside each other share a row."""
     first, *others = sorted(groups, key=lambda name: -len(groups[name]))
     rows = [[first]]
@@ -127,60 +125,60 @@ def _stacked(groups: Mapping[str, Sequence[Rung]]) -> list[list[str]]:
 
 
 def _group(
-    ax: Axes, left: float, ground: float, column: float, unit: float, rungs: Sequence[Rung],
+    ax: Axes, left: float, ground: float, column: float, unit: float, bars: Sequence[Bar],
     rival: str, default: float | None,
 ) -> None:
     """The columns of one group, its name and its rival's line."""
-    best = _best(rungs)
-    right = left + column * len(rungs)
+    best = _best(bars)
+    right = left + column * len(bars)
     top = ground + unit
-    name = rungs[0].group
+    name = bars[0].group
     said = f"{name}: {style.number(best.tflops or 0)} TFLOP/s" if best else name
     ax.text(left, top + _ABOVE + 2, said, size=style.NORMAL, weight="bold", va="bottom")
     for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
         shapes.strokes(ax, [((left, at), (right, at))], edgecolor=style.INK, linewidth=0.8,
                        linestyle=line)
     # Left of the first column that reaches the line, or whose number stands above it.
-    free = column * next((place for place, rung in enumerate(rungs)
-                          if rung.recorded and rung.recorded[0] * unit > unit - _LINE), len(rungs))
+    free = column * next((place for place, bar in enumerate(bars)
+                          if bar.recorded and bar.recorded[0] * unit > unit - _LINE), len(bars))
     label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
                   if _WIDER * style.text_width(text, style.SMALL) <= free), "")
     ax.text(left, top + 2, label, size=style.SMALL, va="bottom")
     shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
-    for place, rung in enumerate(rungs):
-        _column(ax, left + place * column, ground, column, unit, rung, rung is best)
+    for place, bar in enumerate(bars):
+        _column(ax, left + place * column, ground, column, unit, bar, bar is best)
 
 
-def _column(ax: Axes, left: float, ground: float, width: float, unit: float, rung: Rung,
+def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar: Bar,
             best: bool) -> None:
     """One column: its share above it, its name in it or above, its number under it."""
     middle, weight = left + width / 2, "bold" if best else "normal"
-    ax.text(middle, ground - 3, rung.number, size=style.SMALL, ha="center", va="top",
+    ax.text(middle, ground - 3, bar.number, size=style.SMALL, ha="center", va="top",
             weight=weight)
-    if rung.recorded is None:
+    if bar.recorded is None:
         _upright(ax, middle, ground + 4, "not recorded yet", style.INK, "normal")
         return
-    ratio, _ = rung.recorded
+    ratio, _ = bar.recorded
     tall = ratio * unit
     shapes.rectangles(
         ax, [(left + _FREE / 2 * width, ground, (1 - _FREE) * width, tall)],
-        facecolor="none" if rung.peer else style.FOCUS,
-        edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
-        alpha=1.0 if best or rung.peer else _BEHIND)
+        facecolor="none" if bar.peer else style.FOCUS,
+        edgecolor=style.INK if bar.peer else "none", linewidth=0.8 if bar.peer else 0.0,
+        alpha=1.0 if best or bar.peer else _BEHIND)
     # The tallest says what the headline says; the others have room for whole numbers.
-    share = (exact(ratio).rstrip("%") if best else _share(ratio)) + ("*" if rung.stale else "")
+    share = (exact(ratio).rstrip("%") if best else _share(ratio)) + ("*" if bar.stale else "")
     foot = ground + tall + 2
     if unit - _LINE < tall < unit:  # the rival's line must not cross the number
         foot = ground + unit + 2
         if best:  # its decimal would touch its neighbour's number
             foot += _LINE - 2
     ax.text(middle, foot, share, size=style.SMALL, ha="center", va="bottom", weight=weight)
-    long = _WIDER * style.text_width(rung.name, style.SMALL, weight)
+    long = _WIDER * style.text_width(bar.name, style.SMALL, weight)
     if long + 8 <= tall:
-        ink = style.on(style.FOCUS) if best and not rung.peer else style.INK
-        _upright(ax, middle, ground + 4, rung.name, ink, weight)
+        ink = style.on(style.FOCUS) if best and not bar.peer else style.INK
+        _upright(ax, middle, ground + 4, bar.name, ink, weight)
     elif foot + _LINE + long <= ground + unit:
-        _upright(ax, middle, foot + _LINE, rung.name, style.INK, weight)
+        _upright(ax, middle, foot + _LINE, bar.name, style.INK, weight)
 
 
 def _upright(ax: Axes, x: float, y: float, text: str, colour: str, weight: str) -> None:
@@ -194,10 +192,10 @@ def _share(ratio: float) -> str:
     return str(min(percent, 99) if ratio < 1 else percent)
 
 
-def _best(rungs: Sequence[Rung]) -> Rung | None:
+def _best(bars: Sequence[Bar]) -> Bar | None:
     """The tallest of ours."""
-    mine = [rung for rung in rungs if rung.recorded and not rung.peer]
-    return max(mine, key=lambda rung: rung.ratio or 0, default=None)
+    mine = [bar for bar in bars if bar.recorded and not bar.peer]
+    return max(mine, key=lambda bar: bar.ratio or 0, default=None)
 
 
 def exact(ratio: float) -> str:
@@ -205,7 +203,7 @@ def exact(ratio: float) -> str:
     return f"{min(100 * ratio, 99.9) if ratio < 1 else 100 * ratio:.1f}%"
 
 
-def _finding(groups: Mapping[str, Sequence[Rung]], rival: str) -> str:
+def _finding(groups: Mapping[str, Sequence[Bar]], rival: str) -> str:
     tallest = [best for name in sorted(groups, key=lambda name: -len(groups[name]))
                if (best := _best(groups[name]))]
     if not tallest:
@@ -215,14 +213,14 @@ def _finding(groups: Mapping[str, Sequence[Rung]], rival: str) -> str:
                       *(f"{exact(one.ratio or 0)} in {one.group}" for one in others)])
 
 
-def _alt(rungs: Sequence[Rung], rival: str, defaults: Mapping[str, float]) -> str:
+def _alt(bars: Sequence[Bar], rival: str, defaults: Mapping[str, float]) -> str:
     parts = [f"cuBLAS's default, {group}: {style.percent(ratio)} of {rival}."
              for group, ratio in defaults.items()]
-    for rung in rungs:
+    for bar in bars:
         value = "not recorded"
-        if rung.recorded:
-            ratio, tflops = rung.recorded
-            value = (f"{style.percent(ratio)} of {rival} in {rung.group}, "
-                     f"{style.number(tflops)} TFLOP/s{' (stale)' if rung.stale else ''}")
-        parts.append(f"{rung.title}{' (public)' if rung.peer else ''}: {value}.")
+        if bar.recorded:
+            ratio, tflops = bar.recorded
+            value = (f"{style.percent(ratio)} of {rival} in {bar.group}, "
+                     f"{style.number(tflops)} TFLOP/s{' (stale)' if bar.stale else ''}")
+        parts.append(f"{bar.title}{' (public)' if bar.peer else ''}: {value}.")
     return " ".join(parts)

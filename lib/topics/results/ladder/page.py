@@ -11,7 +11,7 @@ from lib.records import scoreboard
 from lib.records import store as records
 from lib.topics.results.ladder import figure as ladder_figure
 from lib.topics.results.scoreboard import model
-from lib.topics.version import RECORDED_ON, rung
+from lib.topics.version import RECORDED_ON, short_name
 
 
 def draw(size: int = scoreboard.LADDER_SIZE) -> None:
@@ -28,23 +28,23 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
         if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
     }
     peers, defaults = _others(size)
-    rungs, dates, kinds = [], set(), set()
+    bars, dates, kinds = [], set(), set()
     for stem, kernel in _versions().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
             kinds.add(row.rival)
-        rungs.append(ladder_figure.Rung(
-            stem[:2], rung(kernel)[3:], kernel.group, row.ratio if row else None,
+        bars.append(ladder_figure.Bar(
+            stem[:2], short_name(kernel)[3:], kernel.group, row.ratio if row else None,
             row.tflops if row else None, bool(row and row.stale),
         ))
-        rungs += peers.get(stem, ())
+        bars += peers.get(stem, ())
     best = kinds == {model.BEST}
     when = records.span(dates) if dates else "not yet"
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
     wide, narrow = (
         ladder_figure.draw(
-            rungs, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
+            bars, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
             defaults=defaults if best else None, narrow=one)
         for one in (False, True)
     )
@@ -61,14 +61,14 @@ def _versions() -> dict[str, Kernel]:
             and not isinstance(kernel.variants[0].problem(256, 256, 256), FusedProblem)}
 
 
-def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
+def _others(size: int) -> tuple[dict[str, list[ladder_figure.Bar]], dict[str, float]]:
     """Public kernels by the version of the book that each was in turns with, and cuBLAS's default.
 
     One that was in turns with a rule, or with a version that the book no longer has, stands behind
     the last version of its group that a GPU has run. The default is by group, as a share of the
     best.
     """
-    found: dict[str, list[ladder_figure.Rung]] = {}
+    found: dict[str, list[ladder_figure.Bar]] = {}
     defaults, shape, versions = {}, (size, size, size), _versions()
     last = {kernel.group: stem for stem, kernel in versions.items()}
     for stem, kernel in versions.items():
@@ -81,7 +81,7 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, f
             cell = line.cells.get(shape)
             home = met if met in versions else last[kernel.group]
             if home == stem and cell and cell.of == model.BEST:
-                found.setdefault(stem, []).append(ladder_figure.Rung(
+                found.setdefault(stem, []).append(ladder_figure.Bar(
                     "", line.name, kernel.group, cell.share, cell.tflops, peer=True))
         for line in model.cublas(RECORDED_ON, types):
             cell = line.cells.get(shape)

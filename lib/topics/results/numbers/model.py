@@ -86,6 +86,14 @@ class Numbers:
         """Recorded time of one product, ms."""
         return 1e3 * self._row(name, n).seconds
 
+    def us(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded time of one product of that shape, µs."""
+        version, variant = self._of(name)
+        for row in version.reader.variant(variant).bench:
+            if row.shape == (M, N, K):
+                return 1e6 * row.seconds
+        raise records.NotRecorded(f"{M}×{N}×{K} is not recorded of {name or self._stem}")
+
     def mhz(self, name: str = "", n: int = SIZE) -> float:
         """Recorded SM clock of the launches that were timed, MHz."""
         clock = clock_in_mhz(self._row(name, n).clock)
@@ -100,7 +108,7 @@ class Numbers:
     def shapes(self, name: str = "", trials: bool = False) -> list[float]:
         """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
         version, variant = self._of(name)
-        rows = version.kept.variant(variant).bench
+        rows = version.reader.variant(variant).bench
         if not trials:
             return [row.ratio for row in rows]
         tried = [row.trials.ratio for row in rows if row.trials]
@@ -148,11 +156,11 @@ class Numbers:
         version, variant = self._of(name)
         other, than = self._of(over)
         mine, theirs = (
-            {row.shape: row for row in one.kept.variant(of).bench}
+            {row.shape: row for row in one.reader.variant(of).bench}
             for one, of in ((version, variant), (other, than)))
         return [(theirs[shape].seconds / mine[shape].seconds,
                  theirs[shape].spread + mine[shape].spread)
-                for shape in version.kernel.beside if shape in mine and shape in theirs]
+                for shape in version.kernel.own_shapes if shape in mine and shape in theirs]
 
     def tried(self, name: str = "", n: int = SIZE) -> float:
         """`of_best` of the fastest of the candidates that were tried, at one size."""
@@ -257,8 +265,8 @@ class Numbers:
 
     def cublas_slot(self, part: str, n: int = SIZE) -> float:
         """Share of all issue slots in the recorded run of cuBLAS, FP32 (see `slot`)."""
-        kept = RecordedRival(RECORDED_ON)
-        found = slots.account(kept.counters(n, "fp32"), kept.record.gpu.sms)
+        rival = RecordedRival(RECORDED_ON)
+        found = slots.account(rival.counters(n, "fp32"), rival.record.gpu.sms)
         return found.share(part)
 
     def bank_cycles(self, part: str, name: str = "", arch: str = "sm_90a") -> float:
@@ -298,12 +306,12 @@ class Numbers:
         """The sum to which products of this size add nothing (`lib.topics.compute.promotion`)."""
         return promotion.stops_growing(product)
 
-    def moved(self, how: str, M: int, N: int, K: int) -> float:
+    def traffic(self, how: str, M: int, N: int, K: int) -> float:
         """Bytes that bias and GELU must move at least: ``"fused"``, ``"apart"``, ``"rounded"``."""
-        return float(getattr(epilogue.moved((M, N, K)), how))
+        return float(getattr(epilogue.traffic((M, N, K)), how))
 
     def saved_us(self, M: int, N: int, K: int) -> float:
-        """What `moved` ``"apart"`` takes more than ``"fused"`` by the data sheet, µs."""
+        """What `traffic` ``"apart"`` takes more than ``"fused"`` by the data sheet, µs."""
         return 1e6 * epilogue.saved_seconds((M, N, K))
 
     def times_fused(self, whose: str, M: int, N: int, K: int) -> float:
@@ -404,19 +412,19 @@ class Numbers:
     def longest(self, event: str, name: str = "") -> float:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
         version, variant = self._of(name)
-        marks = version.kept.timeline(version.kernel.variant(variant).name)
+        marks = version.reader.timeline(version.kernel.variant(variant).name)
         warps = timeline.without_other_lanes(marks.events, marks.blocks[0].warps)
         return max(one.end - one.start for one in timeline.phases(marks.events, warps)
                    if one.event == event)
 
     def _step(self, name: str) -> Mapping[str, float]:
         version, variant = self._of(name)
-        return timeline.recorded_step(version.kept.timeline(version.kernel.variant(variant).name))
+        return timeline.recorded_step(version.reader.timeline(version.kernel.variant(variant).name))
 
     def with_marks(self, name: str = "") -> float:
         """Speed with the timeline's marks, which keep the source's order, over that without."""
         version, variant = self._of(name)
-        times = version.kept.timeline(version.kernel.variant(variant).name)
+        times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
 
     def promised(self, name: str = "", buffers: int = 2) -> float:

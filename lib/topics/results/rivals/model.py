@@ -265,13 +265,13 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     if not stem:
         raise NotRecorded(f"nothing has a record of {types.title} at {size:,}: "
                           "python -m lib record")
-    kept = Recorded(stem, gpu)
-    row = kept.bench(size, name)
-    variant = kept.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
-    arch = kept.variant(name).arch
+    stored = Recorded(stem, gpu)
+    row = stored.bench(size, name)
+    variant = stored.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
+    arch = stored.variant(name).arch
     mine = Side(
-        called(stem, variant.name), ours(variant, arch), share, _counters(kept, size, name),
-        kept.variant(name).registers, row.joules[0] if row.joules else None,
+        called(stem, variant.name), ours(variant, arch), share, _counters(stored, size, name),
+        stored.variant(name).registers, row.joules[0] if row.joules else None,
     )
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
     best = rivals[-1].design
@@ -282,7 +282,7 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     same_tile, ratio, twin, spread = max(same, default=(False, 0.0, "", 0.0))
     cublas = records.load(CublasRecord, gpu)
     return Autopsy(size, stem, variant.name, (mine, *rivals), twin, same_tile, ratio / share,
-                   spread + row.spread, bool(cublas and cublas.date == kept.record.date))
+                   spread + row.spread, bool(cublas and cublas.date == stored.record.date))
 
 
 def day(chunk: str) -> str:
@@ -309,8 +309,8 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
             takes = (variant.dtype, variant.out, variant.b_layout)
             built = ours(variant, arch)
             if takes == types[2:] and not variant.candidates and built.schedule == like.schedule:
-                kept = record.variants.get(variant.name)
-                for row in kept.bench if kept else ():
+                stored = record.variants.get(variant.name)
+                for row in stored.bench if stored else ():
                     if row.is_cube(size) and day(row.chunk) == when:
                         name = called(stem, variant.name)
                         yield built.alike(like), row.ratio, name, row.spread
@@ -321,17 +321,17 @@ def _candidates(gpu: str, types: Types, size: int, energy: bool = False
     """Share of the rival, version and variant: all of these types, a rule's choice among them."""
     for stem, kernel in KERNELS.items():
         record = records.load(KernelRecord, gpu, stem)
-        for name, kept in record.variants.items() if record else ():
+        for name, stored in record.variants.items() if record else ():
             variant = kernel.variant(name) if name in {v.name for v in kernel.measured} else None
             if variant and (variant.dtype, variant.out, variant.b_layout) == types[2:]:
-                for row in kept.bench:
+                for row in stored.bench:
                     if row.is_cube(size) and (row.joules or not energy):
                         yield row.ratio, stem, name
 
 
-def _counters(kept: Recorded, size: int, name: str) -> Mapping[str, float]:
+def _counters(stored: Recorded, size: int, name: str) -> Mapping[str, float]:
     try:
-        return kept.counters(size, name)
+        return stored.counters(size, name)
     except NotRecorded:
         return {}
 
@@ -388,8 +388,8 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
     NotRecorded
         If ours was not profiled.
     """
-    kept = Recorded(stem, gpu)
-    row = kept.bench(size)
+    stored = Recorded(stem, gpu)
+    row = stored.bench(size)
     types = Types("", "", row.dtype, row.out, row.b_layout)
     record = records.load(CublasRecord, gpu)
     profiled = {}
@@ -400,7 +400,7 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
                                        (one.rival.default, variant.counters)):
                     if found := counted(counters, size):
                         profiled[tuple(side.kernels or ())] = found["cycles"]
-    return Cycles(kept.counters(size)["cycles"], profiled.get(tuple(_met(row))),
+    return Cycles(stored.counters(size)["cycles"], profiled.get(tuple(_met(row))),
                   min(profiled.values(), default=None))
 
 
@@ -454,8 +454,8 @@ def shares(gpu: str, types: Types, size: int, energy: bool = False) -> Shares | 
     default = row.rival.default.tflops / row.rival.fastest.tflops if best else None
     record = records.load(RivalsRecord, gpu)
     peers = tuple(
-        (peer, one.ratio) for peer, kept in (record.peers if record else {}).items()
-        if not kept.half_sums for one in kept.rows if types.has(one) and one.is_cube(size))
+        (peer, one.ratio) for peer, stored in (record.peers if record else {}).items()
+        if not stored.half_sums for one in stored.rows if types.has(one) and one.is_cube(size))
     return Shares(types, size, called(stem, name), row.tflops, share, default, peers, row.joules)
 
 

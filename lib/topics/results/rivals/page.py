@@ -139,9 +139,9 @@ def speeds() -> None:
         *([(PUBLIC, max(share for _, share in one.peers))] if one.peers else []),
         *([(THEIRS, one.default)] if one.default else []), (OURS, one.share)],
         f"{one.name}: {style.number(one.tflops)} TFLOP/s") for one in found]
-    least, most = (edge(one.share for one in found) for edge in (min, max))
+    least, highest = (edge(one.share for one in found) for edge in (min, max))
     _draw(rows, {OURS: dots.FULL, THEIRS: dots.GREY, PUBLIC: dots.HOLLOW},
-          f"The fastest of ours reaches {least:.1%} to {most:.1%} of the best of cuBLAS",
+          f"The fastest of ours reaches {least:.1%} to {highest:.1%} of the best of cuBLAS",
           _days(KernelRecord, "each share from turns of its own"))
 
 
@@ -331,8 +331,8 @@ def _difference(ours: model.Design, best: model.Design) -> str:
         said.append("a K that several blocks share")
     if not said:
         return "cuBLAS's kernel is built as ours is: tile, stages, cluster and schedule agree."
-    *most, last = said
-    return f"cuBLAS takes {', '.join(most) + ' and ' if most else ''}{last}."
+    *highest, last = said
+    return f"cuBLAS takes {', '.join(highest) + ' and ' if highest else ''}{last}."
 
 
 def _gave(found: Autopsy) -> str:
@@ -365,7 +365,7 @@ def peers() -> None:
             rows.append((
                 f"{name}<br>{peer.repository}", _types(row), f"{row.M:,}",
                 row.configuration, speed(row.tflops), f"{row.ratio:.1%}{of}",
-                _beside(ours) if ours else "not ranked: it sums in FP16",
+                _of_ours(ours) if ours else "not ranked: it sums in FP16",
                 peer.licence, peer.revision[:12],
             ))
     head = ("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
@@ -374,7 +374,7 @@ def peers() -> None:
             markdown(head, rows), f"*recorded: {_label(RivalsRecord)}; `python -m lib rivals`*")
 
 
-def _beside(ours: Ours) -> str:
+def _of_ours(ours: Ours) -> str:
     """What of ours a peer was in turns with; one that is gone by what stands in its place."""
     name = (called(ours.kernel, ours.variant) if ours.kernel in KERNELS
             else "a version of an earlier release")

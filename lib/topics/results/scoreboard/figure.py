@@ -25,8 +25,8 @@ from lib.topics.results.scoreboard.model import (
 # What stands in an empty cell, and what it is read out as; and behind a share that was measured
 # while the GPU held its clock down.
 NONE = '<span aria-hidden="true">–</span><span class="board-unseen">not recorded</span>'
-CAPPED = ('<span aria-hidden="true" title="held down by the power limit">▾</span>'
-          '<span class="board-unseen"> held down by the power limit</span>')
+CAPPED = ('<span aria-hidden="true" title="below the clock of the peak">▾</span>'
+          '<span class="board-unseen"> below the clock of the peak</span>')
 _OF = {BEST: "", DEFAULT: " of its default", HALF_SUMS: f" of {HALF_SUMS}"}
 
 _STYLE = """

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from lib.compiler.arch import BLACKWELL
+from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
@@ -26,8 +27,9 @@ from lib.records.schema import (
     RivalRow,
     RivalsRecord,
     Row,
+    mhz,
 )
-from lib.topics.version import rung
+from lib.topics.version import short_name
 
 Shape = tuple[int, int, int]
 
@@ -42,6 +44,9 @@ NOT_YET = "not recorded yet"
 
 # What cuBLAS's own lines are called.
 BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
+
+# Of the clock of the data sheet's peak; below it something holds the clock down.
+HELD_DOWN = 0.98
 
 
 class Types(NamedTuple):
@@ -80,8 +85,7 @@ class Cell:
     stale : bool
         The kernel's source has changed since.
     capped : bool
-        The GPU held its clock down while the series ran: its power limit was reached, or it was
-        too hot.
+        The launches ran below the clock of the peak (`held_down`).
     """
 
     tflops: float
@@ -152,7 +156,7 @@ def _not_yet(stem: str, types: Types) -> Line | None:
     first = kernel.variants[0]
     if (first.dtype, first.out, first.b_layout) != types[2:]:
         return None
-    return Line(rung(kernel), "", {}, NOT_YET)
+    return Line(short_name(kernel), "", {}, NOT_YET)
 
 
 def _drafts(record: KernelRecord | CublasRecord | RivalsRecord) -> set[str]:
@@ -160,8 +164,24 @@ def _drafts(record: KernelRecord | CublasRecord | RivalsRecord) -> set[str]:
     return {name for name, chunk in record.chunks.items() if chunk.revision.endswith(DIRTY)}
 
 
-def _capped(row: Row | RivalRow | PeerRow) -> bool:
-    return bool(row.throttle)
+def held_down(row: Row | RivalRow | PeerRow, gpu: str) -> bool:
+    """Whether a row's launches ran below the clock that the data sheet's peak of the types is at.
+
+    The power limit was met then, or the chip too hot. By the clock of the launches themselves:
+    NVML's reasons are read at moments, and of an H100's rows at a low clock half have none. They
+    are asked where no clock is recorded.
+
+    Parameters
+    ----------
+    row : schema.Row, schema.RivalRow or schema.PeerRow
+    gpu : str
+        The GPU's key.
+    """
+    found, sheet = mhz(row.clock), GPUS.get(gpu)
+    if found is None or sheet is None:
+        return bool(row.throttle)
+    peak = sheet.clock_hz if row.dtype == "float32" else sheet.tensor_clock_hz
+    return found < HELD_DOWN * peak / 1e6
 
 
 def shapes(lines: Sequence[Line]) -> list[Shape]:
@@ -179,7 +199,8 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     for name, variant in record.variants.items():
         stale = records.changed(kernel, name, variant)
         cells = {
-            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale, _capped(row))
+            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale,
+                            held_down(row, record.gpu.key))
             for row in variant.bench if types.has(row) and row.chunk not in drafts
         }
         if cells:
@@ -189,9 +210,9 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     variants = {variant.name for variant in kernel.variants}
     first = next((line for line in lines if line.name in variants), None)
     if first is None:  # of what isolates a step something is recorded, of the version nothing
-        return Line(rung(kernel), "", {}, NOT_YET, variants=tuple(lines))
+        return Line(short_name(kernel), "", {}, NOT_YET, variants=tuple(lines))
     others = tuple(line for line in lines if line is not first)
-    return replace(first, name=rung(kernel), note=first.name, variants=others)
+    return replace(first, name=short_name(kernel), note=first.name, variants=others)
 
 
 def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
@@ -206,12 +227,12 @@ def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
         for row in rows:
             both = row.rival
             if not both.best:
-                default[row.shape] = Cell(row.tflops, None, DEFAULT, capped=_capped(row))
+                default[row.shape] = Cell(row.tflops, None, DEFAULT, capped=held_down(row, gpu))
                 continue
             fastest = both.fastest.tflops
-            best[row.shape] = Cell(fastest, None, capped=_capped(row))
+            best[row.shape] = Cell(fastest, None, capped=held_down(row, gpu))
             default[row.shape] = Cell(both.default.tflops, both.default.tflops / fastest,
-                                      capped=_capped(row))
+                                      capped=held_down(row, gpu))
         for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
             if cells:
                 yield Line(name, _file(record), cells, peer=True)
@@ -229,7 +250,7 @@ def peers(gpu: str, types: Types, drafts: bool = True) -> Iterator[tuple[str, Li
             continue
         of = HALF_SUMS if peer.half_sums else None
         cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row),
-                                 capped=_capped(row)) for row in rows}
+                                 capped=held_down(row, gpu)) for row in rows}
         note = "public" + (", sums in FP16: not ranked" if peer.half_sums else "")
         met = rows[0].ours.kernel if rows[0].ours else ""
         yield met, Line(name, _file(record), cells, note, peer=True)
@@ -273,7 +294,7 @@ class Steadiness:
     rows, steady : int
         Those that were looked at, and those whose spread between series is under the bound.
     capped, capped_steady : int
-        The same of rows in whose series the GPU held its power down.
+        The same of rows that are `held_down`.
     """
 
     rows: int
@@ -296,14 +317,14 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         Of the spread between series: half the distance between the quartiles of the series'
         medians, over their median.
     """
-    kept = [
-        (row.spread < bound, any("power" in reason for reason in row.throttle or ()))
+    rows_of = [
+        (row.spread < bound, held_down(row, gpu))
         for record in records.versions() if record.gpu.key == gpu
         for variant in record.variants.values()
         for row in variant.bench
         if min(row.shape) >= least and (types is None or types.has(row))
     ]
     return Steadiness(
-        len(kept), sum(steady for steady, _ in kept), sum(capped for _, capped in kept),
-        sum(steady for steady, capped in kept if capped),
+        len(rows_of), sum(steady for steady, _ in rows_of), sum(capped for _, capped in rows_of),
+        sum(steady for steady, capped in rows_of if capped),
     )

@@ -44,8 +44,8 @@ def source() -> None:
                     if not record.revision.endswith(DIRTY)})
     recorded = "; ".join(f"{gpu}, {records.span(day for key, day in dates if key == gpu)}"
                          for gpu in dict.fromkeys(key for key, _ in dates)) or model.NOT_YET
-    note(f"*▾: the power limit held the clock down while it ran. recorded: {recorded}; cuBLAS on "
-         "the same types in the same run, TF32 off.* "
+    note(f"*▾: the launches ran below the clock that the data sheet's peak is at. recorded: "
+         f"{recorded}; cuBLAS on the same types in the same run, TF32 off.* "
          f'<a href="{FOLDER}/{CSV}">All of it as CSV</a>, and from a terminal: '
          "`python -m lib results --csv`.")
 

@@ -57,9 +57,7 @@ def draw(
     left, full, each, head = ((0.0, _NARROW_BAR, _NARROW_ROW, _NARROW_HEAD) if narrow
                               else (_NAME, _BAR, _ROW, _HEAD))
     height = head + each * len(rows) + 2
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(rows), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(rows), height, narrow)
     scale = full / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
     one, top = left + scale, height - head
     shapes.strokes(ax, [((one, 0), (one, top))], edgecolor=style.INK, linewidth=0.8)

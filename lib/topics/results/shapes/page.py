@@ -18,7 +18,7 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord, Row
 from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.shapes import model
-from lib.topics.version import RECORDED_ON, Version, roof, rung
+from lib.topics.version import RECORDED_ON, Version, roof, short_name
 
 # From which side on a product has tiles enough for all SMs.
 LARGE_SIDE = 1024
@@ -37,13 +37,13 @@ def draw(version: Version, fixed: str) -> None:
         The variant to compare with: its tile, whatever the shape.
     """
     tuned = version.kernel.variants[0]
-    kept = version.record.variants
-    others = {row.shape: row.ratio for row in kept[fixed].bench}
+    stored = version.record.variants
+    others = {row.shape: row.ratio for row in stored[fixed].bench}
     rows = []
-    for row in kept[tuned.name].bench:
+    for row in stored[tuned.name].bench:
         if row.shape not in others:
             continue
-        launched = version.kept.launched(row.instantiation, row.shape) or tuned
+        launched = version.reader.launched(row.instantiation, row.shape) or tuned
         rows.append(
             by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
                            others[row.shape])
@@ -77,7 +77,7 @@ def others_table(*stems: str) -> None:
             f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
         )
     rows = [
-        (rung(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
+        (short_name(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
         for stem, at in found.items()
     ]
@@ -106,29 +106,29 @@ def trials(version: Version) -> None:
         If no row has trials.
     """
     recorded = version.record.variants
-    kept = {
+    stored = {
         variant.name: found for variant in version.kernel.variants
         if variant.by_rule and variant.name in recorded and (
             found := [(row, row.trials) for row in recorded[variant.name].bench if row.trials])
     }
-    if not kept:
+    if not stored:
         raise records.NotRecorded(f"the record of {version.kernel.stem} has no trials: "
                                   f"python -m lib record {version.kernel.stem}")
     first = version.kernel.variants[0].name
     rows: list[tuple[str, ...]] = []
-    for row, tried in kept.get(first, ()):
-        launched = [version.kept.launched(instantiation, row.shape)
+    for row, tried in stored.get(first, ()):
+        launched = [version.reader.launched(instantiation, row.shape)
                     for instantiation in (row.instantiation, tried.instantiation)]
         names = dict.fromkeys(one.name if one else "another" for one in launched)
         rows.append(("×".join(f"{side:,}" for side in row.shape),
                      f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
                      "<br>".join(names)))
-    for name, found in kept.items():
+    for name, found in stored.items():
         of_rule = [row.ratio for row, _ in found]
         fastest = [tried.ratio for _, tried in found]
         rows.append((f"`{name}`, {len(found)} shapes: geometric mean; least", _summary(of_rule),
                      f"**{_summary(fastest)}**", ""))
-    (count,) = {tried.of for found in kept.values() for _, tried in found}
+    (count,) = {tried.of for found in stored.values() for _, tried in found}
     table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
            "the first; the fastest, if another"), rows, records.label(version.record))
 
@@ -138,13 +138,13 @@ def _summary(ratios: Sequence[float]) -> str:
 
 
 @once_recorded()
-def layers(version: Version, beside: str | None = None) -> None:
+def layers(version: Version, other_gpu: str | None = None) -> None:
     """Display the cubes and the layers of public models: ratio, tile, mean and least.
 
     Parameters
     ----------
     version : Version
-    beside : str, optional
+    other_gpu : str, optional
         Key of another GPU, whose recorded ratios get a column of their own.
 
     Raises
@@ -152,22 +152,22 @@ def layers(version: Version, beside: str | None = None) -> None:
     records.NotRecorded
         If there is no record of that GPU.
     """
-    kept = [version.record]
-    if beside is not None:
-        other = records.load(KernelRecord, beside, version.kernel.stem)
+    stored = [version.record]
+    if other_gpu is not None:
+        other = records.load(KernelRecord, other_gpu, version.kernel.stem)
         if other is None:
             raise records.NotRecorded(
-                f"{version.kernel.stem} has no record of {style.article(beside)}: "
+                f"{version.kernel.stem} has no record of {style.article(other_gpu)}: "
                 f"python -m lib record {version.kernel.stem}, on such a machine"
             )
-        kept.append(other)
+        stored.append(other)
     ratios = [
         {row.shape: row.ratio for row in layer_rows(version, record)}
-        for record in kept
+        for record in stored
     ]
     rows: list[tuple[str, ...]] = []
     for row in layer_rows(version):
-        launched = version.kept.launched(row.instantiation, row.shape)
+        launched = version.reader.launched(row.instantiation, row.shape)
         rows.append((
             "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
             f"{row.cublas_tflops:.0f}",
@@ -177,9 +177,9 @@ def layers(version: Version, beside: str | None = None) -> None:
     rows.append(("geometric mean; least", "", "", *(
         f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
         f"{min(found.values()):.3f}" for found in ratios), ""))
-    names = [""] if len(kept) == 1 else [f", {record.gpu.key}" for record in kept]
+    names = [""] if len(stored) == 1 else [f", {record.gpu.key}" for record in stored]
     table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
-          "; ".join(map(records.label, kept)))
+          "; ".join(map(records.label, stored)))
 
 
 def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row]:
@@ -191,9 +191,9 @@ def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row
     record : KernelRecord, optional
         Another GPU's record; the book's if not given.
     """
-    kept = (record or version.record).variants[version.kernel.variants[0].name].bench
+    stored = (record or version.record).variants[version.kernel.variants[0].name].bench
     return [
-        row for row in kept
+        row for row in stored
         if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
     ]
 
@@ -202,7 +202,7 @@ NOT_YET = "not recorded yet"
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = ()) -> None:
+                 cubes: Sequence[int] = (), rule: str = "") -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -216,33 +216,74 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
         What predicts: the rule's costs, or the steps of K of the longest cluster.
     cubes : sequence of int
         Sides of cubes to show above them.
+    rule : str, optional
+        Whose choice for each shape stands behind, with the time that its costs expect; and the
+        best of cuBLAS in the run of the first variant.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
     rows, gains, labels = [], [], dict[str, None]()
-    for shape in (*((n, n, n) for n in cubes), *version.kernel.beside):
-        told: tuple[str, ...] = ("", "", "")
+    for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
+        columns: tuple[str, ...] = ("",) * (4 if rule else 3)
         found = [_row(version, name, shape) for name in (first, second)]
         if all(found):
             before, after = (row for row in found if row)
             gain = before.seconds / after.seconds
             gains.append((gain, before.spread + after.spread, shape))
             labels[records.label(version.record)] = None
-            told = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                    f"**{gain:.3f}**")
+            columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
+                    f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
         rows.append((_shape(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
-                     f"{predict(one, other, shape):.3f}", *told))
+                     f"{predict(one, other, shape):.3f}",
+                     *((_expected(rule, shape),) if rule else ()), *columns))
     how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
            "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
     heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
-             f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
-             "speed over speed")
+             f"`{second}` over `{first}`, predicted",
+             *(("`lib.gemm`'s tile, µs expected",) if rule else ()), f"`{first}`, µs",
+             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rule else ()))
     if not gains:  # predictions alone, no empty columns
-        heads, rows = heads[:-3], [row[:-3] for row in rows]
+        more = 4 if rule else 3
+        heads, rows = heads[:-more], [row[:-more] for row in rows]
     table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
     if gains:
         note(_counted(gains, first, second))
+
+
+def _expected(rule: str, shape: tuple[int, int, int]) -> str:
+    """The tile that a rule chooses for a shape, in its first variant's types, and its time."""
+    kernel = KERNELS[rule]
+    tuned = kernel.variants[0]
+    one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
+    return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
+
+
+def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
+    """Display what a change is worth where the last wave of tiles is from nearly empty to full.
+
+    Parameters
+    ----------
+    version : Version
+    *pairs : (str, str)
+        Variants of this version, without the change and with it; both with the same tile.
+    """
+    named = [[version.kernel.variant(name) for name in pair] for pair in pairs]
+    tiles = list({variant.tile: variant for _, variant in named}.values())
+    rows, labels = [], dict[str, None]()
+    for shape in version.kernel.own_shapes:
+        cells = []
+        for one, other in named:
+            before, after = (_row(version, variant.name, shape) for variant in (one, other))
+            if before and after:
+                labels[records.label(version.record)] = None
+            cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
+                         f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
+        rows.append((_shape(shape),
+                     *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
+    table(("M×N×K", *(f"last wave full, tiles of {one.tile[0]}×{one.tile[1]}" for one in tiles),
+           *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
+          "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
 
 
 def each(version: Version, *variants: str) -> None:
@@ -258,7 +299,7 @@ def each(version: Version, *variants: str) -> None:
     """
     names = variants or tuple(variant.name for variant in version.kernel.variants)
     rows, labels = [], dict[str, None]()
-    for shape in version.kernel.beside:
+    for shape in version.kernel.own_shapes:
         expected = model.fastest([version.kernel.variant(name) for name in names], shape)
         found = {name: row for name in names if (row := _row(version, name, shape))}
         least = min(found, key=lambda name: found[name].seconds, default="")
@@ -284,8 +325,8 @@ def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
         schedule, grid = one.schedule, one.grid
         rows.append((
             _shape(shape), one.version[:2], f"{one.tile[0]}×{one.tile[1]}",
-            "persistent" if grid.resident else "a tile per block",
-            f"{grid.cluster} × {grid.beside}", grid.split, "yes" if schedule.swapped else "no",
+            "persistent" if grid.blocks_per_sm else "a tile per block",
+            f"{grid.cluster} × {grid.cluster_n}", grid.split, "yes" if schedule.swapped else "no",
             "read by warps" if one.warps_read else
             "packed" if misfits(problem, TMA_STRIDE) else "by TMA"))
     table(("M×N×K", "version", "tile", "blocks", "cluster", "blocks that share K",
@@ -300,10 +341,10 @@ def _time(row: Row, least: bool) -> str:
 
 def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None:
     try:
-        kept = version.kept.variant(name).bench
+        stored = version.reader.variant(name).bench
     except records.NotRecorded:
         return None
-    return next((row for row in kept if row.shape == shape), None)
+    return next((row for row in stored if row.shape == shape), None)
 
 
 def _shape(shape: tuple[int, int, int]) -> str:
@@ -315,11 +356,11 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
     """On how many shapes the second is faster by more than both spreads, and where most."""
     won = [one for one in gains if one[0] - 1 > one[1]]
     lost = [one for one in gains if 1 - one[0] > one[1]]
-    most, least = max(gains), min(gains)
+    highest, least = max(gains), min(gains)
     return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
             f"slower on {len(lost)}, and within both spreads on the others. Its best is "
-            f"{most[0]:.3f} times the speed, at {_shape(most[2])}; its worst {least[0]:.3f}, at "
-            f"{_shape(least[2])}.")
+            f"{highest[0]:.3f} times the speed, at {_shape(highest[2])}; its worst {least[0]:.3f}, "
+            f"at {_shape(least[2])}.")
 
 
 @once_recorded()
@@ -351,19 +392,32 @@ def means(version: Version) -> None:
           records.label(version.record))
 
 
-def packing(version: Version) -> None:
-    """Display what packing moves on the shapes that a version is about, and its least time.
+def packing(version: Version, packed_by: str = "packed") -> None:
+    """Display what packing moves on the shapes that a version is about, and how long it takes.
 
     Read once and written once, at the DRAM rate that was measured; then read again by the product.
+    Beside it the recorded time of the copies alone, and its share of the whole product's.
+
+    Parameters
+    ----------
+    version : Version
+    packed_by : str
+        The variant that packs.
     """
-    first, rows = version.kernel.variants[0], []
-    for shape in version.kernel.beside:
-        problem = first.problem(*shape)
+    variant, rows, labels = version.kernel.variant(packed_by), [], dict[str, None]()
+    for shape in version.kernel.own_shapes:
+        problem = variant.problem(*shape)
         packed = misfits(problem, TMA_STRIDE)
-        moved = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
+        traffic = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
                     for one in map(problem.operand, packed))
-        share = problem.flops / (moved or 1)
-        rows.append((_shape(shape), " and ".join(packed) or "none", f"{moved / 1e6:.2f}",
-                     f"{1e6 * moved / roof('copy'):.1f}", f"{share:,.0f}"))
-    table(("M×N×K", "packed", "MB read and written", "least time, µs", "FLOP per byte of it"),
-          rows, "modelled: bytes at the measured rate of DRAM; small matrices stay in the L2")
+        share = problem.flops / (traffic or 1)
+        row, cells = _row(version, packed_by, shape), (NOT_YET, "")
+        if row and row.packing:
+            labels[records.label(version.record)] = None
+            cells = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
+        rows.append((_shape(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
+                     f"{share:,.0f}", f"{1e6 * traffic / roof('copy'):.1f}", *cells))
+    table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
+           "copies alone, µs", "of the whole product"), rows,
+          "; ".join(("modelled: bytes, at the measured rate of DRAM; small matrices stay in the L2",
+                     *labels)))

@@ -33,21 +33,21 @@ def provenance() -> None:
     Records of drafts, of files that no commit has, are counted and not shown.
     """
     every = list(records.every())
-    kept = [r for r in every if not r.revision.endswith(DIRTY)]
+    shown = [r for r in every if not r.revision.endswith(DIRTY)]
     head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
     rows = [(r.kernel, r.gpu.key, r.gpu.driver, r.software.cuda, r.software.cublas, r.date,
-             r.revision) for r in kept]
-    left_out = style.plural(len(every) - len(kept), "record")
-    also = f"; {left_out} of a draft not shown" if len(every) > len(kept) else ""
+             r.revision) for r in shown]
+    left_out = style.plural(len(every) - len(shown), "record")
+    also = f"; {left_out} of a draft not shown" if len(every) > len(shown) else ""
     machines = "; ".join(f"{key}: {name}" for key, name in sorted({
-        (r.gpu.key, r.gpu.name) for r in kept}))
-    methods = dict.fromkeys(r.method.bench for r in kept if r.method.bench)
-    clocks = dict.fromkeys(r.method.clocks for r in kept)
-    told = "\n\n".join([
+        (r.gpu.key, r.gpu.name) for r in shown}))
+    methods = dict.fromkeys(r.method.bench for r in shown if r.method.bench)
+    clocks = dict.fromkeys(r.method.clocks for r in shown)
+    words = "\n\n".join([
         f"{markdown(head, rows)}\n\n*recorded: the files in results/{also}; {machines}*",
         f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."])
     note("<details>\n<summary>Each record: GPU, driver, toolkit, day, revision, method"
-         f"</summary>\n\n{told}\n\n</details>")
+         f"</summary>\n\n{words}\n\n</details>")
 
 
 def speed(version: Version, *variants: str) -> None:
@@ -101,7 +101,7 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
 
 def _cubes_of_both(version: Version, variant: str | None, old: str) -> tuple[int, ...]:
     """Those of the table's sizes at which the GPU's own code and an older one's are recorded."""
-    both = [version.kept.code(variant, arch).bench for arch in (None, old)]
+    both = [version.reader.code(variant, arch).bench for arch in (None, old)]
     return tuple(size for size in SPEED_SIZES
                  if all(any(row.is_cube(size) for row in rows) for rows in both))
 
@@ -109,7 +109,7 @@ def _cubes_of_both(version: Version, variant: str | None, old: str) -> tuple[int
 def _benchmarks(version: Version, variant: Variant) -> Sequence[Benchmark]:
     if version.measures(variant):
         return [version.timed(variant, size) for size in SPEED_SIZES]
-    return [row for row in version.kept.variant(variant.name).bench
+    return [row for row in version.reader.variant(variant.name).bench
             if row.M == row.N == row.K and row.M in SPEED_SIZES]
 
 
@@ -278,10 +278,10 @@ def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int
         if held := row.sustained:
             rows.append((one.name, f"sustained, {held.seconds_each:.0f} s", f"{held.ratio:.3f}",
                          *_side(held.own)))
-    head, kept = without_unread((f"at {size:,}", "run", "ratio", "TFLOP/s", "SM clock, MHz",
+    head, shown = without_unread((f"at {size:,}", "run", "ratio", "TFLOP/s", "SM clock, MHz",
                                  "cycles", "W", "joules per product"), rows)
     own = "; clock, cycles and power are of the row's own launches" if "cycles" in head else ""
-    table(head, kept, records.label(version.record) + own)
+    table(head, shown, records.label(version.record) + own)
 
 
 def _side(side: Side | Benchmark) -> tuple[str, ...]:

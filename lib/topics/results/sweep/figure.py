@@ -63,9 +63,7 @@ def draw(
     head = _HEAD + _NARROW_KEY * (len(forms) - 1) if narrow else _HEAD
     gap = _GAP + _ROW if narrow else _GAP
     height = head + _ROW * len(settings) + gap * len(groups) + _AXIS
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title, height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title, height, narrow)
     values = [value for one in settings for value in one.tflops.values()]
     low, high = min(values) / 1.1, max(values) * 1.1
 

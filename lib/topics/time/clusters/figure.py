@@ -27,11 +27,9 @@ def draw(
     narrow : bool
         For a phone.
     """
-    width = style.NARROW if narrow else style.WIDTH
     height = sum(_HEAD + one.clusters * _ROW + _FOOT for one in (more, fitting))
-    fig = style.figure(_finding(more, fitting, what), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    scale = (72 * (width - 0.16) - _LEFT - 6) / max(more.time, fitting.time)
+    fig, ax = style.canvas(_finding(more, fitting, what), height, narrow)
+    scale = (style.room(narrow) - _LEFT - 6) / max(more.time, fitting.time)
     top = height
     for one in (more, fitting):
         _panel(ax, one, top, scale)

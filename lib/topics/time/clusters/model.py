@@ -80,7 +80,7 @@ def walk(variant: Variant, size: int, *, by_sms: bool = False, sms: Sms = h100_s
         If the variant isn't persistent.
     """
     grid, problem = variant.grid, variant.problem(size, size, size)
-    if not isinstance(grid, Line) or not grid.resident:
+    if not isinstance(grid, Line) or not grid.blocks_per_sm:
         raise ValueError(f"{variant.name} isn't persistent")
     launched = PERSISTENT_SMS if by_sms else sms
     clusters = grid.blocks(problem, variant.tile, variant.step, launched)[0] // grid.size

@@ -27,7 +27,7 @@ def waves(version: Version, *variants: str, sizes: tuple[int, ...] = SIZES) -> N
             filled, fitting = (model.walk(one.variant, size, by_sms=by_sms)
                                for by_sms in (True, False))
             rows.append((f"{down} × {across}", f"{size:,}", f"{filled.tiles:,}", fitting.at_once,
-                         *_told(filled), *_told(fitting)))
+                         *_in_words(filled), *_in_words(fitting)))
     table(("cluster", "M = N = K", "tiles of a whole cluster", "clusters at once",
            "launched, by SMs", "waves, time", "launched, by what fits", "waves, time"),
           rows, f"modelled: time in tiles, one after the other, until the last cluster ends; one "
@@ -53,6 +53,6 @@ def draw(version: Version, variant: str | None = None, size: int = 4096) -> None
     show(*(figure.draw(more, fitting, what=what, narrow=narrow) for narrow in (False, True)))
 
 
-def _told(walk: model.Walk) -> tuple[str, str]:
+def _in_words(walk: model.Walk) -> tuple[str, str]:
     waves = "1 wave" if walk.waves == 1 else f"{walk.waves} waves"
     return f"{walk.clusters}", f"{waves}, {walk.time} " + ("tile" if walk.time == 1 else "tiles")

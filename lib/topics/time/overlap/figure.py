@@ -38,9 +38,7 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
     """
     head, wide = (3 * _ROW, _NARROW_WIDTH) if narrow else (_HEAD, _WIDTH)
     height = head + _ROW * rows + _GAP + 2 * _ROW + _AXIS
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(found), height, narrow)
     _key(ax, height, _LEFT, narrow)
     top, scale = height - head, wide / cycles
     for row in range(found.rows):
@@ -77,15 +75,13 @@ def orders(
     narrow : bool
         For a phone: names stand above their bars.
     """
-    width = style.NARROW if narrow else style.WIDTH
     left = 0.0 if narrow else _LEFT
     head = 3 * _ROW if narrow else _HEAD
     heights = [_ROW * (found.rows + 1) + _GAP for _, _, found in shown]
     height = head + sum(heights) + _AXIS
-    fig = style.figure(title or _steps(shown), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _steps(shown), height, narrow)
     _key(ax, height, left, narrow)
-    wide = 72 * (width - 0.16) - left
+    wide = style.room(narrow) - left
     scale, top = wide / cycles, height - head
     for (name, formula, found), block in zip(shown, heights, strict=True):
         ax.text(0, top - _ROW / 2, name, size=style.NORMAL, weight="bold", va="center")

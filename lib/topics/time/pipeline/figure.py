@@ -12,7 +12,7 @@ from lib.topics.time.pipeline.model import Pipeline, pipeline
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 62.0, 442.0, 188.0
 _HEAD, _ROW, _GAP, _AXIS = 34.0, 20.0, 8.0, 26.0
-_MOST_BUFFERS = 4
+_MAX_BUFFERS = 4
 
 
 @style.styled
@@ -32,11 +32,10 @@ def draw(
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
-    rows = max(found.buffers, _MOST_BUFFERS)
+    rows = max(found.buffers, _MAX_BUFFERS)
     height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS + (10 if narrow else 0)
-    width, wide = (style.NARROW, _NARROW_WIDTH) if narrow else (style.WIDTH, _WIDTH)
-    fig = style.figure(_finding(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(found), height, narrow)
+    wide = _NARROW_WIDTH if narrow else _WIDTH
     scale = wide / single
     top = height - _HEAD
     _parts(ax, found, height, scale)
@@ -136,8 +135,7 @@ def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
     evidence, title : str
     """
     height = 18.0 + sum(_panel(one) for one in found) + 12.0
-    fig = style.figure(title, height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title, height)
     scale = _WIDTH / max(one.cycles for one in found)
     _phases(ax, height)
     top = height - 18.0

@@ -14,6 +14,7 @@ from lib.topics.time.ring.model import ring
 def rings(
     stages: Sequence[int] = (1, 2, 3, 4), copies: Sequence[int] = (300, 600, 1200, 2400),
     multiplies: Sequence[int] = (300, 600, 1200), default: tuple[int, int, int] = (3, 2, 1),
+    apart: bool = True,
 ) -> Explorer:
     """Stages, copy time and multiply time against who waits.
 
@@ -24,6 +25,8 @@ def rings(
         Cycles of one tile.
     default : (int, int, int)
         Positions shown first.
+    apart : bool
+        Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     controls = [
         Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)
@@ -34,6 +37,7 @@ def rings(
     ]
 
     def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:
-        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), narrow=narrow)
+        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), apart=apart,
+                                narrow=narrow)
 
     return Explorer(controls, frame, "A ring of stages, and who waits")

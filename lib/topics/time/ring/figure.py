@@ -18,7 +18,7 @@ def draw(
     ring: Ring, *,
     evidence: str = "modelled: S stages, a tile max(multiply, (copy + multiply) / S)",
     end: float | None = None, stages: int | None = None, landed: bool = True,
-    title: str | None = None, narrow: bool = False,
+    apart: bool = True, title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the first tiles of a ring.
 
@@ -34,20 +34,22 @@ def draw(
     landed : bool
         Whether the arrival of a copy is known. If not, a bar reaches from the asking to where
         consumers saw the tile.
+    apart : bool
+        Whether a producer and consumers share the ring, told apart by barriers whose parity is
+        written; otherwise the same threads copy and multiply.
     title : str, optional
         In place of the finding made from the numbers.
     narrow : bool
         For a phone: the key has lines, and what is too long for its bar is left out.
     """
-    full, width = (_NARROW_WIDTH, style.NARROW) if narrow else (_WIDTH, style.WIDTH)
+    full = _NARROW_WIDTH if narrow else _WIDTH
     head = _HEAD + 30 if narrow else _HEAD
     rows = max(stages or 0, ring.stages) + 2
     height = head + _ROW * rows + _GAP + _AXIS
-    fig = style.figure(title or _finding(ring), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(ring, apart), height, narrow)
     last = end or ring.end - ring.begin
     scale = full / last
-    _key(ax, height, landed, narrow)
+    _key(ax, height, landed, apart, narrow)
     top = height - head
     # One path for all bars of a colour: an explorer has a hundred of these figures in a page. The
     # marks of what the producer asked for lie on its waits.
@@ -72,20 +74,22 @@ def draw(
         for number, tile in enumerate(ring.tiles):
             if tile.stage == stage:
                 bar(tile.asked, tile.arrived, y, "load", f"{number}")
-                bar(tile.start, tile.end, y, "compute", f"{number}: {tile.parity}")
+                bar(tile.start, tile.end, y, "compute",
+                    f"{number}: {tile.parity}" if apart else f"{number}")
     y = top - _ROW * (rows - 1) - _GAP
-    ax.text(0, y + _ROW / 2, "producer", size=style.SMALL, weight="bold", va="center")
+    who = ("producer", "consumers") if apart else ("copies", "products")
+    ax.text(0, y + _ROW / 2, who[0], size=style.SMALL, weight="bold", va="center")
     for tile in ring.tiles:
         bar(tile.waited, tile.asked, y, "wait")
         middle, wide = (tile.waited + tile.asked) / 2 - ring.begin, tile.asked - tile.waited
-        if tile.round and wide * scale > 8 and middle < last:  # the empty barrier's parity
+        if apart and tile.round and wide * scale > 8 and middle < last:  # the empty one's parity
             ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
                     size=style.SMALL, ha="center", va="bottom")
         x = _LEFT + (tile.asked - ring.begin) * scale
         if x <= _LEFT + full:
             boxes["load"].append((x - 0.8, y + 2, 1.6, _ROW - 4))
     y -= _ROW
-    ax.text(0, y + _ROW / 2, "consumers", size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, who[1], size=style.SMALL, weight="bold", va="center")
     before = ring.begin
     for tile in ring.tiles:
         bar(before, tile.start, y, "wait")
@@ -97,14 +101,14 @@ def draw(
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
     ax.text(_LEFT + full, y - 6, f"{last:,.0f} cycles", size=style.SMALL, ha="right", va="top")
-    return style.finish(fig, alt=_alt(ring), evidence=evidence)
+    return style.finish(fig, alt=_alt(ring, apart), evidence=evidence)
 
 
-def _key(ax: Axes, top: float, landed: bool, narrow: bool) -> None:
+def _key(ax: Axes, top: float, landed: bool, apart: bool, narrow: bool) -> None:
     x = 0.0 if narrow else _LEFT
     copy = "a copy in flight" if landed else "asked for, not yet seen"
-    for phase, text in (("load", copy), ("compute", "tile: parity of full"),
-                        ("wait", "waits: parity of empty")):
+    for phase, text in (("load", copy), ("compute", "tile: parity of full" if apart else "a tile"),
+                        ("wait", "waits: parity of empty" if apart else "waits")):
         shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
         ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
         if narrow:
@@ -113,19 +117,21 @@ def _key(ax: Axes, top: float, landed: bool, narrow: bool) -> None:
             x += 12 + 5.1 * len(text) + 12
 
 
-def _finding(ring: Ring) -> str:
-    stages = style.plural(ring.stages, "stage")
+def _finding(ring: Ring, apart: bool) -> str:
+    stages, who = style.plural(ring.stages, "stage"), "consumers" if apart else "products"
     if ring.consumers_wait:
         share = ring.consumers_wait / (ring.end - ring.begin)
-        return f"{stages}: consumers wait for tiles for {style.percent(share)} of the time"
-    return f"{stages}: after the first tile, consumers never wait for one"
+        return f"{stages}: {who} wait for tiles for {style.percent(share)} of the time"
+    return f"{stages}: after the first tile, {who} never wait for one"
 
 
-def _alt(ring: Ring) -> str:
+def _alt(ring: Ring, apart: bool) -> str:
+    copies, products = ("the producer waits", "Consumers") if apart else ("copies wait", "Products")
     return (
         f"A ring of {style.plural(ring.stages, 'stage')} and {len(ring.tiles)} tiles over "
-        f"{ring.end - ring.begin:,.0f} cycles. Consumers multiply for {style.percent(ring.busy)} "
-        f"of them and wait for tiles for {ring.consumers_wait:,.0f} cycles after the first; the "
-        f"producer waits for stages for {ring.producer_waits:,.0f} cycles. Tile i lies in stage "
-        f"i mod {ring.stages}; the parity of its full barrier turns with every round."
+        f"{ring.end - ring.begin:,.0f} cycles. {products} run for {style.percent(ring.busy)} "
+        f"of them and wait for tiles for {ring.consumers_wait:,.0f} cycles after the first; "
+        f"{copies} for stages for {ring.producer_waits:,.0f} cycles. Tile i lies in stage "
+        f"i mod {ring.stages}"
+        + ("; the parity of its full barrier turns with every round." if apart else ".")
     )

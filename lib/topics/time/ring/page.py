@@ -37,7 +37,7 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
 
 
 def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
-            cycles: float | None = None) -> None:
+            cycles: float | None = None, apart: bool = True) -> None:
     """Draw the model of a ring of buffers (`lib.topics.time.ring.model`).
 
     Parameters
@@ -47,6 +47,9 @@ def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
     stages, tiles : int
     cycles : float, optional
         How far the axis reaches, so that two rings have one scale; to the ring's end if not given.
+    apart : bool
+        Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     found = ring.ring(copy, multiply, stages, tiles)
-    show(*(ring_figure.draw(found, end=cycles, narrow=narrow) for narrow in (False, True)))
+    show(*(ring_figure.draw(found, end=cycles, apart=apart, narrow=narrow)
+           for narrow in (False, True)))

@@ -29,10 +29,9 @@ def draw(
         For a phone.
     """
     panel = _HEAD + whole.clusters * _ROW + _FOOT
-    height, width = 2 * panel, style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(whole, cut, what), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    bar = 72 * (width - 0.16) - _LEFT - 6
+    height = 2 * panel
+    fig, ax = style.canvas(_finding(whole, cut, what), height, narrow)
+    bar = style.room(narrow) - _LEFT - 6
     scale = bar / max(whole.longest, cut.longest)
     for number, (name, shares) in enumerate((("whole tiles", whole), ("the last wave cut", cut))):
         _panel(ax, name, shares, height - number * panel, scale)

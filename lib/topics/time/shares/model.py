@@ -100,7 +100,7 @@ class Worth:
         That the longest cluster has fewer.
     saved : float
         Time of those steps at the tensor cores' peak, s.
-    moved : int
+    traffic : int
         Bytes of partial sums that are written and read again.
     sums : float
         Their time at the L2's rate, all SMs together, s.
@@ -108,7 +108,7 @@ class Worth:
 
     steps: int
     saved: float
-    moved: int
+    traffic: int
     sums: float
 
 
@@ -130,8 +130,8 @@ def worth(variant: Variant, problem: Problem, sms: int, flops_per_s: float, l2_b
     rows, columns = variant.tile
     steps = whole.longest - cut.longest
     each = FMA * rows * columns * variant.step / (flops_per_s / sms)
-    moved = 2 * cut.partial * variant.grid.size * rows * columns * FLOAT
-    return Worth(steps, steps * each, moved, moved / l2_bytes_per_s)
+    traffic = 2 * cut.partial * variant.grid.size * rows * columns * FLOAT
+    return Worth(steps, steps * each, traffic, traffic / l2_bytes_per_s)
 
 
 def shares(variant: Variant, problem: Problem, sms: int) -> Shares:

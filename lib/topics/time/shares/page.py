@@ -52,13 +52,13 @@ def worth(version: Version, variant: str | None = None) -> None:
     chosen, sheet = version.kernel.variant(variant), gpus.GPUS[RECORDED_ON]
     peak = sheet.flops_per_cycle(chosen.dtype) * sheet.sms * sheet.clock_hz
     rows = []
-    for shape in version.kernel.beside:
+    for shape in version.kernel.own_shapes:
         problem = chosen.problem(*shape)
         deal = model.shares(chosen, problem, sheet.sms)
         one = model.worth(chosen, problem, sheet.sms, peak, roof("l2"))
         rows.append((
             "×".join(f"{side:,}" for side in shape), f"{deal.full:.0%}", one.steps,
-            f"{1e6 * one.saved:.1f}", deal.partial * chosen.grid.size, f"{one.moved / 1e6:.1f}",
+            f"{1e6 * one.saved:.1f}", deal.partial * chosen.grid.size, f"{one.traffic / 1e6:.1f}",
             f"{1e6 * one.sums:.1f}"))
     table(("M×N×K", "last wave full", "steps saved", "that is, µs", "partial sums of a tile",
            "MB written and read", "that is, µs"), rows,

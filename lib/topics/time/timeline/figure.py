@@ -111,7 +111,6 @@ def draw(
         For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
-    across = style.NARROW if narrow else style.WIDTH
     spans = [_spans(one) for one in versions]
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
@@ -119,15 +118,14 @@ def draw(
     # A phone's figure has a line for each; else what marks cost has one of its own where it and
     # the evidence would overprint each other.
     cost = _cost(versions)
-    own_line = bool(cost) and not narrow and not style.beside(cost, evidence)
+    own_line = bool(cost) and not narrow and not style.fits_one_line(cost, evidence)
     tall = sum(heights) + _BETWEEN * (len(heights) - 1) + _LINE * own_line
     shares = [
         parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
               window)
         for one, mine in zip(versions, spans, strict=True)
     ]
-    fig = style.figure(title or _finding(versions, shares), tall / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, tall / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(versions, shares), tall, narrow)
     top = tall
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
         _version(ax, top, one, mine, mean, window, wide)
@@ -173,8 +171,8 @@ def _working(one: Version, rows: Sequence[Phase]) -> list[Phase]:
 
 def _workers(one: Version) -> int:
     """How many warps of all blocks compute."""
-    most = one.roles[0][1] if one.roles else None
-    return sum(len(warps[:most]) for _, warps in one.blocks)
+    largest = one.roles[0][1] if one.roles else None
+    return sum(len(warps[:largest]) for _, warps in one.blocks)
 
 
 def _doing(one: Version) -> str:
@@ -355,10 +353,10 @@ def _axis(
     ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
 
 
-def _ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between two bounds, about `most` at most."""
+def _ticks(low: float, high: float, limit: int = 8) -> list[float]:
+    """Round numbers between two bounds, about `limit` at most."""
     step = 10.0 ** np.floor(np.log10((high - low) / 5))
-    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= most)
+    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= limit)
     return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 

@@ -14,7 +14,7 @@ from lib.run import device
 from lib.topics.limits.occupancy.model import occupancy
 from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline import model as phases_of
-from lib.topics.version import RECORDED_ON, TIMED, Version, rung
+from lib.topics.version import RECORDED_ON, TIMED, Version, short_name
 
 # How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
 WINDOW = 6000.0
@@ -108,7 +108,7 @@ def marked(version: Version, variant: str | None = None) -> Marked:
         for marks in (False, True)
     ]
     fit = [occupancy(gpu, r.registers, r.shared_bytes, chosen.threads).blocks for r in used]
-    times = version.kept.timeline(chosen.name)
+    times = version.reader.timeline(chosen.name)
     return Marked(
         used[0].registers, used[1].registers, fit[0], fit[1],
         times.seconds_with / times.seconds_without - 1,
@@ -117,7 +117,7 @@ def marked(version: Version, variant: str | None = None) -> Marked:
 
 def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, float]:
     """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
-    return phases_of.recorded_step(version.kept.timeline(version.kernel.variant(variant).name))
+    return phases_of.recorded_step(version.reader.timeline(version.kernel.variant(variant).name))
 
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
@@ -126,20 +126,20 @@ def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
     if live is None:
         return as_recorded(version, variant)
     marks = live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
-    return _told(version, variant, marks, mhz(version.timed(variant, TIMED).clock))
+    return _named(version, variant, marks, mhz(version.timed(variant, TIMED).clock))
 
 
 def as_recorded(version: Version, variant: Variant) -> timeline_figure.Version:
     """The recorded timeline of a variant."""
     clock = mhz(version.recorded(TIMED, variant.name).clock)
-    return _told(version, variant, version.kept.timeline(variant.name), clock)
+    return _named(version, variant, version.reader.timeline(variant.name), clock)
 
 
-def _told(
+def _named(
     version: Version, variant: Variant, marks: Timeline, clock: float | None
 ) -> timeline_figure.Version:
     """A timeline by its marks and the SM clock, MHz."""
-    name = rung(version.kernel)
+    name = short_name(version.kernel)
     if len(version.kernel.variants) > 1 or variant is not version.kernel.variants[0]:
         name += f", {variant.name}"
     return of_marks(

@@ -34,12 +34,10 @@ def draw(
     """
     height = 2 * (_HEAD + _PANEL + 6) + 20 + _HEAD + _DETAIL * _DETAIL_ROW
     left, bar, words = _LEFT, _BAR, _LEFT
-    width = style.WIDTH
     if narrow:
         left, bar, words = _NARROW_LEFT, _NARROW_BAR, 0.0
-        width, height = style.NARROW, height + _LINE + 6
-    fig = style.figure(_finding(deal, what), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+        height += _LINE + 6
+    fig, ax = style.canvas(_finding(deal, what), height, narrow)
     end = deal.waves * deal.steps  # both panels have the uncut ones' scale
     top = height
     for name, draw_panel in (

@@ -26,7 +26,7 @@ class TooLong(ValueError):
     """A run that would take longer than anyone expects. The message says how long."""
 
 
-def foreseen(M: int, N: int, K: int, run: Callable[[int, int, int], object]) -> float:
+def run_seconds(M: int, N: int, K: int, run: Callable[[int, int, int], object]) -> float:
     """Seconds that a problem of a shape would take, from small ones; 0 if it is small itself.
 
     Parameters
@@ -63,7 +63,7 @@ def refuse_too_long(seconds: float, shape: str) -> None:
 
 
 @contextmanager
-def told(what: str, seconds: float = 0.0) -> Iterator[None]:
+def progress(what: str, seconds: float = 0.0) -> Iterator[None]:
     """Say on a terminal, after two seconds, how long something has been at work.
 
     Parameters
@@ -74,5 +74,5 @@ def told(what: str, seconds: float = 0.0) -> Iterator[None]:
         How long it is expected to take; 0 if nobody knows.
     """
     of = f" of about {lasting(seconds)}" if seconds else ""
-    with waiting.told(lambda spent: f"{what}: {lasting(spent)}{of}"):
+    with waiting.progress(lambda spent: f"{what}: {lasting(spent)}{of}"):
         yield

@@ -74,8 +74,8 @@ def _stale(record: AnyRecord) -> Iterator[str]:
     for stem, variants in versions.items():
         if stem not in KERNELS:
             continue
-        for name, kept in variants.items():
-            if store.changed(KERNELS[stem], name, kept):
+        for name, stored in variants.items():
+            if store.changed(KERNELS[stem], name, stored):
                 yield f"{stem} {name} is not today's source: measure again from main as it is now"
 
 

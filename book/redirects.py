@@ -13,7 +13,7 @@ import nbformat
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 # Names of notebooks in the folder `chapters`, without their ending.
-MOVED = {
+REDIRECTS = {
     "03_bank_conflicts": "05_bank_conflicts",
     "04_double_buffer": "07_double_buffer",
     "05_strip": "03_strip",
@@ -32,11 +32,11 @@ def stub(old: str, on_colab: str) -> str:
     Parameters
     ----------
     old : str
-        A key of `MOVED`.
+        A key of `REDIRECTS`.
     on_colab : str
         Address of the folder `chapters` on Colab, where links between notebooks lead nowhere.
     """
-    new = MOVED[old]
+    new = REDIRECTS[old]
     cell = new_markdown_cell(
         f"# Moved\n\n`{old}` is now [{new}]({new}.ipynb): "
         f"[open it on Colab]({on_colab}/{new}.ipynb).", id="moved")
@@ -49,4 +49,5 @@ def stub(old: str, on_colab: str) -> str:
 
 def notebooks(root: Path) -> list[Path]:
     """The notebooks of the book in the repository `root`, without stubs, in order."""
-    return [path for path in sorted((root / "chapters").glob("*.ipynb")) if path.stem not in MOVED]
+    return [path for path in sorted((root / "chapters").glob("*.ipynb"))
+            if path.stem not in REDIRECTS]

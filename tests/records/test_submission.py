@@ -12,7 +12,7 @@ import yaml
 
 from lib.__main__ import main
 from lib.paths import ROOT
-from lib.records import foreign, sanitizer, sent
+from lib.records import foreign, sanitizer, submission
 from tests import built
 
 TODAY = datetime.date(2026, 11, 23)
@@ -32,19 +32,19 @@ def made():
 
 
 def test_what_was_measured_from_a_commit_of_ours_is_taken(made, tmp_path):
-    assert sent.faults([built.write(made, tmp_path)], TODAY, known) == []
+    assert submission.faults([built.write(made, tmp_path)], TODAY, known) == []
 
 
 def test_a_draft_is_not_taken(made, tmp_path):
     for chunk in made["chunks"].values():
         chunk["revision"] = "abc123-dirty"
-    (line,) = sent.faults([built.write(made, tmp_path)], TODAY, known)
+    (line,) = submission.faults([built.write(made, tmp_path)], TODAY, known)
     assert "is a draft, measured with cuda/ or lib/ changed" in line
     # Before there were clocks, any file that differed was told in this way.
     for variant in made["variants"].values():
         for row in variant["bench"]:
             row.pop("clock")
-    assert sent.faults([built.write(made, tmp_path)], TODAY, known) == []
+    assert submission.faults([built.write(made, tmp_path)], TODAY, known) == []
 
 
 def test_each_reason_has_a_line_of_its_own(made, tmp_path):
@@ -54,7 +54,7 @@ def test_each_reason_has_a_line_of_its_own(made, tmp_path):
         chunk["revision"] = "fedcba"
     made["date"] = "2027-01-01"
     file = built.write(made, tmp_path)
-    found = sent.faults([file], TODAY, known)
+    found = submission.faults([file], TODAY, known)
     assert len(found) == 3 and all(line.startswith(str(file)) for line in found)
     assert "2027-01-01 is in the future" in found[0]
     assert f"{made['kernel']} {name} is not today's source" in found[1]
@@ -67,10 +67,10 @@ def test_an_edited_file_and_one_without_a_digest_are_refused(made, tmp_path):
     row = next(iter(document["variants"].values()))["bench"][0]
     row["tflops"], row["seconds"] = 2 * row["tflops"], row["seconds"] / 2
     file.write_text(json.dumps(document))
-    (line,) = sent.faults([file], TODAY, known)
+    (line,) = submission.faults([file], TODAY, known)
     assert "edited" in line
     file.write_text(json.dumps({key: value for key, value in made.items() if key != "digest"}))
-    assert any("digest" in line for line in sent.faults([file], TODAY, known))
+    assert any("digest" in line for line in submission.faults([file], TODAY, known))
 
 
 def test_a_torn_file_does_not_hide_the_next(made, tmp_path):
@@ -78,16 +78,17 @@ def test_a_torn_file_does_not_hide_the_next(made, tmp_path):
     torn = file.with_name("torn.json")
     torn.write_text(file.read_text()[:100])
     made["date"] = "2027-01-01"
-    found = sent.faults([torn, built.write(made, tmp_path)], TODAY, known)
+    found = submission.faults([torn, built.write(made, tmp_path)], TODAY, known)
     assert "torn" in found[0] and "2027-01-01" in found[1]
 
 
 def test_git_knows_which_commits_are_ours():
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True,
                           text=True, check=True).stdout.strip()
-    assert sent.is_in_history(head) and not sent.is_in_history("0" * 40)
-    assert sent.is_in_history(head[:12])
-    assert not any(map(sent.is_in_history, ("unknown", "HEAD", "main", "", "--help", "HEAD~1")))
+    assert submission.is_in_history(head) and not submission.is_in_history("0" * 40)
+    assert submission.is_in_history(head[:12])
+    no_hashes = ("unknown", "HEAD", "main", "", "--help", "HEAD~1")
+    assert not any(map(submission.is_in_history, no_hashes))
 
 
 def test_the_command_says_what_is_wrong(made, tmp_path, capsys):
@@ -147,7 +148,7 @@ def test_the_workflow_sees_every_file_that_is_changed_and_fails_where_git_does(t
 
 
 def test_a_record_that_is_taken_away_is_told(tmp_path):
-    (line,) = sent.faults([tmp_path / "h100" / "01_naive.json"], TODAY, known)
+    (line,) = submission.faults([tmp_path / "h100" / "01_naive.json"], TODAY, known)
     assert "01_naive.json is taken away" in line
 
 
@@ -156,17 +157,17 @@ def test_a_record_that_is_taken_away_is_told(tmp_path):
     (foreign.FILE, '"global_load_sectors": 7168', '"global_load_sectors": 7169'),
 ])
 def test_records_of_which_there_is_one_are_held_to_their_digest(record, figure, other, tmp_path):
-    kept = record.read_text()
+    text = record.read_text()
     file = tmp_path / "results" / record.name
     file.parent.mkdir()
-    file.write_text(kept)
-    assert sent.faults([file], TODAY, known) == []
+    file.write_text(text)
+    assert submission.faults([file], TODAY, known) == []
     for edited, said in (
-        (kept.replace(figure, other, 1), "was edited"),
-        (kept.replace('"digest"', '"digested"'), "does not fit its schema"),
-        (re.sub(r'\n "digest".*', "", kept), "has no digest"), (kept[:200], "is torn"),
+        (text.replace(figure, other, 1), "was edited"),
+        (text.replace('"digest"', '"digested"'), "does not fit its schema"),
+        (re.sub(r'\n "digest".*', "", text), "has no digest"), (text[:200], "is torn"),
     ):
-        assert edited != kept
+        assert edited != text
         file.write_text(edited)
-        (line,) = sent.faults([file], TODAY, known)
+        (line,) = submission.faults([file], TODAY, known)
         assert said in line and str(file) in line and "\n" not in line

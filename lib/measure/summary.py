@@ -9,7 +9,7 @@ from lib.measure.sensors import USUAL, WITHOUT_NVML
 from lib.records.schema import Benchmark, Clock
 
 
-def told(
+def summary(
     kernel: str, variant: str, row: Benchmark, cycles: Cycles | NotCounted | None = None
 ) -> Iterator[str]:
     """What a row says, its rival first named: the best of cuBLAS, or its default where that is all.

@@ -1,0 +1,1 @@
+"""A page's card: what is shown of it where somebody links to it."""
