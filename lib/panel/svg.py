@@ -113,10 +113,8 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
             for bank, many, meeting in _spans(of):
                 x, above = left + bank * cell, y + part * _ROW
                 boxes.append(_box(x + 1, above + 1, many * cell - 2, _ROW - 2))
-                # On a phone a cell has no room for two digits and a sign.
-                more = "+" if len(set(meeting)) > 1 and (
-                    cell == _CELL or many > 1 or meeting[0] < 10) else ""
-                said.append(_text(x + many * cell / 2, above + 13, f"{meeting[0]}{more}"))
+                said.append(_text(x + many * cell / 2, above + 13,
+                                  _name(meeting, many > 1 or parts_of == 1)))
         parts += [_path(boxes, colour), _texts(said, on(colour))]
     if parts_of > 1:
         scale.append(_text(0, bottom + 13, f"rows in twos: banks 0 to {across - 1}, then "
@@ -127,6 +125,12 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
         bottom += _ROW
     return (left + width + 4, bottom + 4, _texts(scale) + _path(grid, "none", _GRID)
             + "".join(parts))
+
+
+def _name(lanes: Sequence[int], room: bool) -> str:
+    """The first of some lanes; a sign for more, but in a phone's cell beside two digits."""
+    more = len(set(lanes)) > 1 and (room or lanes[0] < 10)
+    return f"{lanes[0]}{'+' if more else ''}"
 
 
 def _spans(lanes: dict[int, list[int]]) -> list[tuple[int, int, list[int]]]:
@@ -200,7 +204,7 @@ def _sectors(
                 place = x + at % (SECTOR // WORD) * word
                 boxes.append(_box(place + 0.5, y + 0.5, many * word - 1, _ROW - 1))
                 said.append(_text(place + many * word / 2, y + 13,
-                                  f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
+                                  _name(lanes, many > 1 or whole)))
     colour = ACCESS[kind]
     parts = [_path(passed, "none", _GRID), _path(fetched, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]

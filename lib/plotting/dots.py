@@ -70,7 +70,9 @@ def draw(
     if not values:
         raise ValueError("no row has a dot")
     width = style.room(narrow)
-    left = _NARROW_NAME if narrow else _NAME
+    left = _NAME
+    if narrow:  # a long name takes its room from the axis
+        left = max(_NARROW_NAME, *(style.text_width(row.name, style.SMALL) + 10 for row in rows))
     long = width - left - (10 if narrow or not any(row.text for row in rows) else _TEXT)
     lines = _key_lines(kinds, width)
     height = _AXIS + _ROW * len(rows) + _KEY * lines

@@ -171,7 +171,7 @@ def marked_ring():
     return ring.draw(found, evidence=RECORDED, landed=False)
 
 
-def both_addressings():
+def both_addressings(narrow=False):
     lanes = np.arange(32)
     right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
     wrong = 4096 + lanes // 16 * 8 * 272 + lanes % 16 * 2
@@ -181,7 +181,7 @@ def both_addressings():
              ("mirrored", "&Bs[k + down][n + across]", right),
              ("swapped", "&Bs[k + across][n + down]", wrong),
          )],
-        evidence=EMULATED,
+        evidence=EMULATED, narrow=narrow,
     )
 
 
@@ -527,7 +527,7 @@ FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
     "ldmatrix, transposed", "map, naive", "overlap, roles", "pipeline, one buffer",
     "pipeline, three buffers", "raster", "staging", "staging, impossible", "sweep", "swizzle",
     "swizzle of TMA", "swizzle of TMA, off", "thread tile, 8 × 8", "vectors", "warp tile",
-    "waves, one",
+    "waves, one", "windows",
 )}
 
 

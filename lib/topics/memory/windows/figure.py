@@ -15,6 +15,7 @@ from lib.topics.memory.windows.model import Window
 _ROW, _LEFT, _HEAD, _GAP = 14.0, 22.0, 60.0, 40.0
 _ROWS, _COLUMNS = 16, 24  # halves of the tile that are drawn
 _WIDTH = 206.0
+_BETWEEN = 22.0  # under each other
 _LANES = 8  # halves that an address names
 
 
@@ -38,7 +39,9 @@ class Panel:
 
 
 @style.styled
-def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) -> Figure:
+def draw(
+    panels: Sequence[Panel], *, evidence: str, title: str | None = None, narrow: bool = False
+) -> Figure:
     """Draw the maps beside each other: the right one, then the wrong one.
 
     Parameters
@@ -49,11 +52,15 @@ def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) ->
         ``"emulated: sm_75 PTX"``.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: under each other.
     """
-    height = _HEAD + _ROW * _ROWS + 18
-    fig, ax = style.canvas(title or _finding(panels), height)
+    tall = _HEAD + _ROW * _ROWS + 18
+    across, down = (0.0, tall + _BETWEEN) if narrow else (_WIDTH + _LEFT + _GAP - 12, 0.0)
+    height = tall + down * (len(panels) - 1)
+    fig, ax = style.canvas(title or _finding(panels), height, narrow)
     for number, panel in enumerate(panels):
-        _panel(ax, number * (_WIDTH + _LEFT + _GAP - 12), height, panel)
+        _panel(ax, number * across, height - number * down, panel)
     return style.finish(fig, alt=_alt(panels), evidence=evidence)
 
 

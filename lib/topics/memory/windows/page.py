@@ -58,4 +58,5 @@ def draw(
         panels.append(windows_figure.Panel(
             name, expression, windows.windows(addresses, base, row_bytes)
         ))
-    show(windows_figure.draw(panels, evidence=f"emulated: {version.kernel.min_arch} PTX"))
+    show(*(windows_figure.draw(panels, evidence=f"emulated: {version.kernel.min_arch} PTX",
+                               narrow=narrow) for narrow in (False, True)))

@@ -45,6 +45,7 @@ _STYLE = """
   position: sticky; text-align: left; z-index: 1; }
 .board tbody th { font-weight: normal; }
 .board thead th { vertical-align: bottom; white-space: normal; }
+.board-others th, .board-others td { font-size: .8125rem; padding: .2rem .25rem; }
 .board-peer th, .board-peer td { font-style: italic; }
 .board-variant th:first-child { padding-left: 2rem; }
 .board td.board-none { text-align: left; }
@@ -52,9 +53,15 @@ _STYLE = """
 .board-unseen { clip-path: inset(50%); height: 1px; overflow: hidden; position: absolute;
   white-space: nowrap; width: 1px; }
 @media (max-width: 600px) {
-  .board th:first-child { max-width: 6.5rem; white-space: normal; }
-  .board th, .board td { font-size: .8125rem; padding: .2rem; }
+  .board th:first-child { max-width: 6rem; white-space: normal; }
+  .board th, .board td { font-size: .8125rem; padding: .2rem .15rem; }
   .board-variant th:first-child { padding-left: .75rem; }
+  .board-others :is(table, tbody) { display: block; }
+  .board-others thead, .board-others td:has(> .board-unseen:last-child) { display: none; }
+  .board-others tr { display: flex; flex-wrap: wrap; padding-bottom: .5rem; }
+  .board-others tr > th { flex: 0 0 100%; font-weight: 600; max-width: none; }
+  .board-others tr > td { border: 0; flex: 0 0 33%; text-align: left; }
+  .board-others td::before { content: attr(data-label); display: block; font-size: .75rem; }
 }
 @media screen {
   @supports selector(:has(*)) {
@@ -106,7 +113,8 @@ def others(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
         there = [line for line in lines if any(shape in line.cells for shape in shapes)]
         body = "".join(
             f'<tr><th scope="row">{"×".join(f"{side:,}" for side in shape)}</th>'
-            + "".join(_cell(line.cells.get(shape), line.record, folder) for line in there)
+            + "".join(_cell(line.cells.get(shape), line.record, folder, line.name)
+                      for line in there)
             + "</tr>" for shape in shapes
         )
         return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below",
@@ -126,8 +134,8 @@ def _board(gpu: str, name: str, boards: Sequence[tuple[Types, Sequence[Line]]],
     )
     parts = "".join(f'<div class="board-part" data-types="{types.key}">{part(types, lines)}</div>'
                     for types, lines in boards)
-    return (f'<div class="board"><style>{_STYLE}</style><fieldset><legend>Types of A, B and C'
-            f"</legend>{buttons}</fieldset>{parts}</div>")
+    return (f'<div class="board board-{name}"><style>{_STYLE}</style><fieldset>'
+            f"<legend>Types of A, B and C</legend>{buttons}</fieldset>{parts}</div>")
 
 
 def _table(caption: str, head: Sequence[str], body: str) -> str:
@@ -167,17 +175,21 @@ def _cells(line: Line, shapes: Sequence[Shape], folder: str) -> str:
     return "".join(_cell(line.cells.get(shape), line.record, folder) for shape in shapes)
 
 
-def _cell(cell: Cell | None, record: str, folder: str) -> str:
-    """A share of the rival, which leads to its record, and the speed under it."""
+def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
+    """A share of the rival, which leads to its record, and the speed under it.
+
+    A phone shows the label beside it, where it shows no head.
+    """
+    head = f' data-label="{html.escape(label)}"' if label else ""
     if cell is None:
-        return f"<td>{NONE}</td>"
+        return f"<td{head}>{NONE}</td>"
     stale = " (stale)" if cell.stale else ""
     share = "100%" if cell.share is None and cell.of == BEST else (
         "" if cell.share is None else f"{cell.share:.1%}")
     of = f"<small>{_OF[cell.of].strip()}</small>" if share and _OF[cell.of] else ""
     address = f"{html.escape(folder)}/{html.escape(record)}"
     mark = CAPPED if cell.capped else ""
-    return (f'<td><a href="{address}">{share or speed(cell.tflops)}</a>{mark}{stale}{of}'
+    return (f'<td{head}><a href="{address}">{share or speed(cell.tflops)}</a>{mark}{stale}{of}'
             f"<small>{speed(cell.tflops) if share else ''}</small></td>")
 
 
