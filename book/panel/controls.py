@@ -16,7 +16,7 @@ from lib.panel.session import Session
 from lib.panel.tasks import TASKS
 from lib.ptx.launch import LANDINGS, SCHEDULES
 
-LIMIT = 60  # s that a run may take, as `panel.js` has it
+LIMIT = 60  # s that a run may take, as `engine.js` has it
 _ORDERS = {
     "lowest": "together, the lowest program counter first",
     "highest": "the highest warp first, until it must wait", "random": "at random",

@@ -124,7 +124,7 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
-    for name in ("panel.js", "panel.css"):
+    for name in ("panel.js", "engine.js", "panel.css"):
         text = (HERE / name).read_text(encoding="utf-8")
         (target / name).write_text(slim(text), encoding="utf-8")
     shutil.copy(HERE / "worker.js", target)

@@ -606,3 +606,17 @@ def test_a_file_that_is_missing_is_said(browser, spoilt, name, change, said):
     panel.click("run")
     assert f"{said}: the server answers 404; reload the page" in panel.wait()
     assert "right" in panel.part("answer").text
+
+
+def test_the_script_of_a_click_that_is_missing_is_said_and_another_click_tries_again(
+        browser, spoilt, tmp_path):
+    emulate(browser, **READING)
+    browser.get(f"{spoilt('engine.js', None)}chapters/02_shared_tile.html")
+    panel = Panel(browser)
+    panel.click("run")
+    assert panel.wait() == (
+        "engine.js can't be loaded: look at the connection, or reload the page.")
+    assert "right" in panel.part("answer").text
+    (tmp_path / "site" / "_static" / "live" / "engine.js").write_text(
+        (ROOT / "book" / "panel" / "engine.js").read_text(encoding="utf-8"), encoding="utf-8")
+    assert "right" in panel.run(M="32")
