@@ -9,6 +9,7 @@
   // What a tick of that clock may count, s. A page that sleeps, a tab that the browser has frozen or
   // a machine that was shut, wakes to one long tick, in which nothing ran.
   const TICK = 2;
+  const NEAR = 4; // lines of PTX between which only line information stands, as of one place
   const VISIT = "gemm-live-used"; // this visit has started the emulator: the next chapter begins early
   /** What `panel.js` lends. */
   const shared = /** @type {any} */ (window).gemmLive;
@@ -141,6 +142,7 @@
     const part = (name) => box.querySelector(`[data-part="${name}"]`);
     const form = part("form"), run = part("run"), stop = part("stop"), status = part("status");
     const bar = part("bar"), shown = part("answer"), pictures = part("pictures");
+    const fields = form.elements;
     let busy = false;
     let /** @type {number | undefined} */ clock;
 
@@ -207,12 +209,23 @@
           run.textContent = "Run";
           keep(base);
         }
-        status.textContent = `${answer.said} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
+        tell(answer, (performance.now() - began) / 1000);
         show(answer);
       } catch (error) {
         status.textContent = /** @type {Error} */ (error).message;
       }
       working(false);
+    }
+
+    /**
+     * Say what came. A verdict stands below for who sees it, and so is only heard here.
+     * @param {Answer} answer @param {number} seconds
+     */
+    function tell(answer, seconds) {
+      const said = document.createElement("span");
+      said.textContent = answer.said;
+      said.classList.toggle("live-heard", answer.html.includes("live-verdict"));
+      status.replaceChildren(said, ` (${seconds.toFixed(1)} s)`);
     }
 
     /** What the controls say. */
@@ -225,8 +238,7 @@
       });
       found.races = "races" in found;
       found.mistake = found.mistake === "" ? null : Number(found.mistake);
-      const text = part("ptx");
-      found.ptx = edited && text.value !== original ? text.value : null;
+      found.ptx = edited && written() !== original ? written() : null;
       return found;
     }
 
@@ -234,6 +246,7 @@
     function show(answer) {
       shown.innerHTML = answer.html;
       box.dataset.verdict = answer.verdict;
+      if (answer.mistake !== undefined) { seed(fields.mistake.value, answer.mistake); }
       if (answer.accesses) { choose(answer.accesses, answer.first); }
     }
 
@@ -265,13 +278,12 @@
       button.addEventListener("click", () => {
         if (busy) { return; }
         const { variant, ...others } = JSON.parse(button.dataset.set || "{}");
-        const fields = form.elements;
         const kept = edited && fields.variant.value === variant; // the reader's own PTX of it
         form.reset();
         fields.variant.value = variant;
         if (!kept) { fields.variant.dispatchEvent(new Event("change")); }
         for (const name of Object.keys(others)) { fields[name].value = String(others[name]); }
-        if (kept) { fields.mistake.value = ""; }
+        if (kept) { seed("", ""); }
         ask({ do: "task", task: Number(button.dataset.task), ...wanted() }, (answer) => {
           show(answer);
           if (answer.numbers && guess.value.trim() !== "") {
@@ -288,61 +300,176 @@
       engine.end("Stopped. The next run starts the emulator again, from the copies kept here.");
     });
 
-    form.elements.variant.addEventListener("change", () => {
-      edited = false;
-      part("editor").hidden = true;
-      part("edit").setAttribute("aria-expanded", "false");
-    });
-
-    // The PTX, with the CUDA line of the one that the caret is in.
-    let edited = false, original = "";
-    let /** @type {Record<string, number>} */ lines = {};
-    part("edit").addEventListener("click", () => {
-      const editor = part("editor");
-      if (!editor.hidden) {
-        editor.hidden = true;
-        edited = false;
-        part("edit").setAttribute("aria-expanded", "false");
-        return;
-      }
-      form.elements.mistake.value = "";
-      ask({ do: "ptx", ...wanted(), ptx: null }, (answer) => {
-        if (answer.verdict !== "listed") { return show(answer); }
-        original = answer.ptx;
-        lines = answer.lines;
-        edited = true;
-        const text = part("ptx");
-        text.value = original;
-        part("cuda").replaceChildren(...answer.cuda.split("\n").map((/** @type {string} */ row) => {
-          const line = document.createElement("li");
-          line.textContent = row || " ";
-          return line;
-        }));
-        part("file").textContent = answer.file;
-        editor.hidden = false;
-        part("edit").setAttribute("aria-expanded", "true");
-        const before = original.split("\n").slice(0, answer.entry - 1).join("\n").length;
-        text.setSelectionRange(before, before);
-        text.scrollTop = text.scrollHeight * (answer.entry - 1) / original.split("\n").length;
-        text.focus();
-        caret();
+    // A mistake is chosen at the line of the source that it changes.
+    const seeds = part("seeds");
+    /** @param {string} number which of the variant's @param {string} said it in a line */
+    function seed(number, said) {
+      fields.mistake.value = number;
+      part("mistake").textContent = said || "none";
+      part("cure").hidden = number === "";
+      seeds.querySelectorAll("[data-mistake]").forEach((/** @type {HTMLElement} */ one) => {
+        one.setAttribute("aria-pressed", String(one.dataset.mistake === number));
+      });
+    }
+    /** Open or close a part. @param {string} name @param {string} button @param {boolean} now */
+    function open(name, button, now) {
+      part(name).hidden = !now;
+      part(button).setAttribute("aria-expanded", String(now));
+    }
+    part("choose").addEventListener("click", () => {
+      if (!seeds.hidden) { return open("seeds", "choose", false); }
+      ask({ do: "source", ...wanted(), ptx: null }, (answer) => {
+        if (answer.verdict !== "source") { return show(answer); }
+        seeds.innerHTML = answer.html;
+        open("seeds", "choose", true);
+        const lines = seeds.querySelector("ol"), first = lines.children[answer.first - 1];
+        lines.scrollTop = first.offsetTop - lines.clientHeight / 3;
+        first.querySelector("button").focus({ preventScroll: true });
       });
     });
+    seeds.addEventListener("click", (/** @type {Event} */ event) => {
+      const chosen = /** @type {Element} */ (event.target).closest("[data-mistake]");
+      if (!(chosen instanceof HTMLElement)) { return; }
+      if (chosen.getAttribute("aria-pressed") === "true") { return seed("", ""); }
+      close();
+      const row = Array.from(seeds.querySelectorAll("li")).indexOf(chosen.closest("li")) + 1;
+      seed(chosen.dataset.mistake || "", `${chosen.lastElementChild?.textContent}, line ${row}`);
+    });
+    part("cure").addEventListener("click", () => {
+      seed("", "");
+      part("choose").focus();
+    });
+    fields.variant.addEventListener("change", () => {
+      close();
+      open("seeds", "choose", false);
+      seed("", "");
+    });
+
+    // The PTX beside the CUDA. The editor has some of its lines: at first the inner loop.
+    let edited = false, original = "";
+    let /** @type {string[]} */ above = [], /** @type {string[]} */ below = [];
+    let /** @type {Record<string, number>} */ lines = {}; // the CUDA line, by line of the original
+    const text = part("ptx"), cuda = part("cuda");
+    /** The whole text as the reader has it. */
+    function written() {
+      return [...above, text.value, ...below].join("\n");
+    }
+    /** Close the editor, which brings the compiler's text back. */
+    function close() {
+      edited = false;
+      open("editor", "edit", false);
+    }
+    /** @param {number} first @param {number} last line that the editor has, of the whole text */
+    function view(first, last) {
+      const every = written().split("\n");
+      above = every.slice(0, first - 1);
+      below = every.slice(last);
+      text.value = every.slice(first - 1, last).join("\n");
+      part("all").hidden = !above.length && !below.length;
+      part("all").textContent = `Show all ${every.length.toLocaleString("en")} lines`;
+      text.setSelectionRange(0, 0);
+      text.scrollTop = 0;
+      caret();
+    }
+    part("edit").addEventListener("click", () => {
+      if (!part("editor").hidden) { return close(); }
+      seed("", "");
+      ask({ do: "ptx", ...wanted(), ptx: null }, (answer) => {
+        if (answer.verdict !== "listed") { return show(answer); }
+        original = text.value = answer.ptx;
+        above = below = [];
+        lines = answer.lines;
+        const compiled = new Set(Object.values(lines));
+        cuda.replaceChildren(...answer.cuda.split("\n").map(
+          (/** @type {string} */ row, /** @type {number} */ i) => {
+            const line = document.createElement("li");
+            const code = document.createElement(compiled.has(i + 1) ? "button" : "code");
+            if (code instanceof HTMLButtonElement) {
+              code.type = "button";
+              code.tabIndex = -1;
+            }
+            code.textContent = row || " ";
+            line.append(code);
+            return line;
+          }));
+        part("file").textContent = `${answer.file}: choose a line, and its PTX is shown`;
+        edited = true;
+        open("editor", "edit", true);
+        view(answer.first, answer.last);
+        text.focus();
+      });
+    });
+    part("all").addEventListener("click", () => {
+      const row = above.length;
+      view(1, written().split("\n").length);
+      text.scrollTop = text.scrollHeight * row / text.value.split("\n").length;
+      text.focus();
+    });
+    /** How far an edit has moved the lines behind it, and the first line that it moved. */
+    function moved() {
+      const old = original.split("\n"), now = written().split("\n");
+      const first = old.findIndex((line, i) => line !== now[i]);
+      return { by: now.length - old.length, from: first < 0 ? old.length : first };
+    }
     function caret() {
-      const text = part("ptx");
-      const row = text.value.slice(0, text.selectionStart).split("\n").length;
-      // An edit moves what stands behind it.
-      const moved = text.value.split("\n").length - original.split("\n").length;
-      const line = lines[row] || lines[row - moved];
-      part("place").textContent = `PTX line ${row}` + (line ? `, CUDA line ${line}` : "");
-      const rows = part("cuda").children;
-      for (const one of part("cuda").querySelectorAll(".live-now")) { one.classList.remove("live-now"); }
-      if (line && rows[line - 1]) {
-        rows[line - 1].classList.add("live-now");
-        part("cuda").scrollTop = rows[line - 1].offsetTop - part("cuda").clientHeight / 2;
+      const row = above.length + text.value.slice(0, text.selectionStart).split("\n").length;
+      const { by, from } = moved();
+      const line = lines[row > from + 1 ? row - by : row];
+      const every = above.length + text.value.split("\n").length + below.length;
+      part("place").textContent = `PTX, lines ${(above.length + 1).toLocaleString("en")} to ` +
+        `${(every - below.length).toLocaleString("en")} of ${every.toLocaleString("en")}; line ` +
+        row.toLocaleString("en") + (line ? `, of CUDA line ${line}` : "");
+      cuda.querySelectorAll(".live-now").forEach((/** @type {Element} */ one) => {
+        one.classList.remove("live-now");
+      });
+      const now = line ? cuda.children[line - 1] : cuda.querySelector("button")?.parentElement;
+      if (line) { now.classList.add("live-now"); }
+      reach(now?.querySelector("button"));
+      if (now && document.activeElement !== now.firstElementChild) {
+        cuda.scrollTop = now.offsetTop - cuda.clientHeight / 2;
       }
     }
-    ["keyup", "click", "input"].forEach((kind) => part("ptx").addEventListener(kind, caret));
+    ["keyup", "click", "input"].forEach((kind) => text.addEventListener(kind, caret));
+    // One line of the CUDA is in the order of the Tab key; the arrows lead to the others.
+    /** @param {HTMLElement | null | undefined} button */
+    function reach(button) {
+      if (!button) { return; }
+      cuda.querySelectorAll("[tabindex='0']").forEach((/** @type {HTMLElement} */ one) => {
+        one.tabIndex = -1;
+      });
+      button.tabIndex = 0;
+    }
+    cuda.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) { return; }
+      event.preventDefault();
+      const buttons = Array.from(cuda.querySelectorAll("button"));
+      const next = buttons[buttons.indexOf(document.activeElement) + step];
+      reach(next);
+      next?.focus();
+    });
+    // A line of the CUDA: the PTX that the compiler made of it, one place after another.
+    cuda.addEventListener("click", (/** @type {Event} */ event) => {
+      const row = /** @type {Element} */ (event.target).closest("li");
+      const number = Array.from(cuda.children).indexOf(row) + 1;
+      /** @type {number[][]} */
+      const places = [];
+      for (const [at, line] of Object.entries(lines)) {
+        if (line !== number) { continue; }
+        const last = places[places.length - 1];
+        if (last && Number(at) - last[1] <= NEAR) { last[1] = Number(at); } else {
+          places.push([Number(at), Number(at)]);
+        }
+      }
+      if (!places.length) { return; }
+      const { by, from } = moved();
+      const now = places.map((place) => place.map((at) => at > from ? at + by : at));
+      const next = now.find(([first]) => first > above.length + 1) || now[0];
+      const here = row?.classList.contains("live-now") ? next : now[0];
+      view(here[0], here[1]);
+      status.textContent = `PTX of CUDA line ${number}: place ${now.indexOf(here) + 1} of ` +
+        `${now.length}` + (now.length > 1 ? "; choose the line again for the next" : "");
+    });
 
     // A warp, step by step.
     let at = 0, count = 0, /** @type {number[]} */ memory = [], /** @type {number[]} */ starts = [];

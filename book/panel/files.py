@@ -72,8 +72,8 @@ def digest(stem: str, files: list[Path]) -> str:
     """What a chapter's bundle and recorded run depend on."""
     made = hashlib.sha256()
     compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
-    panel = [*sorted((ROOT / "lib" / "panel").glob("*.py")), HERE / "bundler.py",
-             HERE / "controls.py"]
+    panel = [*sorted((ROOT / "lib" / "panel").glob("*.py")),
+             *(HERE / name for name in ("bundler.py", "controls.py", "mistakes.py"))]
     sources = [CUDA / f"{stem}.cu", *sorted(CUDA.glob(f"steps/{stem}*.cu")),
                *sorted((CUDA / "include").glob("*"))]
     for path in (*files, *compiler, *panel, *sources):

@@ -62,19 +62,6 @@
       }
     }, true);
 
-    // Mistakes are those of the variant that is chosen.
-    const mistakes = JSON.parse(box.dataset.mistakes || "{}");
-    const variant = /** @type {HTMLSelectElement} */ (box.querySelector("[name=variant]"));
-    const list = /** @type {HTMLSelectElement} */ (box.querySelector("[name=mistake]"));
-    function offer() {
-      list.length = 1;
-      mistakes.of[variant.value].forEach((/** @type {number} */ text, /** @type {number} */ i) => {
-        list.add(new Option(mistakes.texts[text], String(i)));
-      });
-    }
-    variant.addEventListener("change", offer);
-    offer();
-
     // Who has used it in this visit will do so again: start when the panel comes into sight.
     let used = false;
     try { used = sessionStorage.getItem(VISIT) === "1"; } catch { /* not kept */ }
