@@ -7,7 +7,6 @@ import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.measure import timeline
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
