@@ -324,9 +324,9 @@ _SWAPPED_TILES = (
     *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
-# What the rule may launch besides: each came within 5 % of the fastest on a product of the first of
-# two searches (`lib.measure.rule_search`), and was timed in FP16 and in BF16. Tile, stages, clusters'
-# tiles down and across C, blocks that share K.
+# What the rule may launch besides, since searches timed it (`lib.measure.rule_search`): in FP16 and
+# in BF16, and on a product of the one that the rule is fitted to within 5 % of the fastest. Tile,
+# stages, clusters' tiles down and across C, blocks that share K.
 _SEARCHED_TILES = (
     ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
     ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
@@ -357,8 +357,8 @@ _SEARCHED_WIDTHS_OF_21 = (
     (128, 176, 5, 1, 2), (128, 320, 3, 2, 1), (256, 160, 4, 2, 1), (256, 160, 4, 1, 2),
 )
 
-# What the next search times: none has, or in one type only; and clusters that share more of B, or
-# eight tiles.
+# What the next search times. No search has, or in one of the two types only, or they disagree; with
+# clusters of eight tiles, or of four that share B.
 _UNTIMED_TILES = (
     ((64, 64), 14, 2, 4, 1), ((64, 128), 9, 2, 4, 1), ((64, 256), 5, 1, 2, 1),
     ((128, 64), 9, 1, 1, 2), ((128, 64), 9, 2, 1, 2), ((128, 128), 6, 1, 2, 1),

@@ -27,6 +27,7 @@ from lib.dispatch import cost
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import refusal
 from lib.dispatch.plan import plan
+from lib.kernels import shapes
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import RULES
 from lib.kernels.layers import Asked
@@ -59,6 +60,12 @@ def types_of(problem: Problem) -> Variant:
         if not refusal(variant, problem):
             return variant
     return RULE.variant("any_layout")
+
+
+def recorded() -> list[Asked]:
+    """The products of the rule's own record: cubes, odd and large shapes, a model's layers."""
+    return [Asked(variant.problem(*shape), "recorded")
+            for variant in RULE.variants for shape in shapes.timed(RULE, variant)]
 
 
 def entrants(problem: Problem, known: int, further: int) -> list[str]:
