@@ -342,12 +342,12 @@ def _search(options: argparse.Namespace) -> int:
 
 def _judged(options: argparse.Namespace) -> int:
     """How the rule chooses on a search, by kinds of products."""
-    from lib.measure import rule_choices
+    from lib.records import rule_searches
 
     with common.of("--judge"):
-        found = rule_choices.choices(rule_choices.read(options.judge))
-        rows = {kind: rule_choices.summary(those) for kind, those in
-                (rule_choices.grouped(found) if found else {"all": found}).items()}
+        found = rule_searches.choices(rule_searches.read(options.judge))
+        rows = {kind: rule_searches.summary(those) for kind, those in
+                (rule_searches.grouped(found) if found else {"all": found}).items()}
     lines = [f"{'':<12} {'products':>8} {'first timed':>11} {'of the fastest candidate':>25} "
              f"{'of cublasLt':>15}"]
     for kind, one in rows.items():

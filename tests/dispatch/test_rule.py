@@ -6,21 +6,17 @@ first. Of the rule's own record two candidates of each shape were timed.
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from lib.dispatch import cost, nearest
+from lib.dispatch.rule import RULE, types_of
 from lib.kernels import layers
-from lib.kernels.catalogue import RULES
 from lib.kernels.hopper import every_type, searched_of_21, searched_of_22
-from lib.measure import rule_choices
-from lib.measure.rule_choices import choices, grouped, summary
-from lib.measure.rule_search import types_of
+from lib.records import rule_searches
+from lib.records.rule_searches import choices, grouped, summary
 
-RULE = RULES["hopper"]
-SEARCHED = Path(__file__).parent / "searched"
 H100 = cost.H100
 # What the rule has since it was searched.
 ADDED = {f"{stem}/{one.name}" for stem, added in (
@@ -40,7 +36,13 @@ REACHED = {
 
 @cache
 def searched(which):
-    return rule_choices.read(SEARCHED / f"{which}.jsonl")
+    return rule_searches.recorded(which)[1]
+
+
+@cache
+def chosen(which):
+    """The rule's choices, grouped."""
+    return grouped(choices(searched(which)))
 
 
 def share(which, costs=H100):
@@ -56,7 +58,7 @@ def test_what_was_timed_is_what_was_asked(which, held_out):
 
 @pytest.mark.parametrize("which", SHARE)
 def test_the_choice_is_near_the_fastest_and_reaches_what_it_reached_of_cublaslt(which):
-    groups = grouped(choices(searched(which)))
+    groups = chosen(which)
     whole = summary(groups["all"])
     assert whole.share > SHARE[which]
     assert whole.first_timed > 0.8 * whole.products  # else it says little of the rule's first
@@ -66,7 +68,7 @@ def test_the_choice_is_near_the_fastest_and_reaches_what_it_reached_of_cublaslt(
 
 
 def test_cubes_get_what_was_recorded_as_the_fastest():
-    cubes = grouped(choices(searched("recorded_shapes")))["cubes"]
+    cubes = chosen("recorded_shapes")["cubes"]
     assert {one.timed.problem.M for one in cubes} >= {2048, 8192}
     assert all(one.first in one.timed.seconds and one.share > 0.99 for one in cubes)
 
@@ -98,13 +100,12 @@ def test_what_was_fastest_on_the_nearest_product_is_a_worse_choice(searched_on, 
                 for other in searched(searched_on) if types_of(other.problem) == variant]
         chosen = nearest.choose(variant, problem, rows).name
         shares.append(min(one.seconds.values()) / one.seconds[chosen])
-    assert rule_choices.mean(shares) < share(asked_on) - 0.02
+    assert rule_searches.mean(shares) < summary(chosen(asked_on)["all"]).share - 0.02
 
 
-@pytest.mark.parametrize("which", SHARE)
-def test_a_rule_that_takes_the_largest_tile_chooses_worse(which, monkeypatch):
+def test_a_rule_that_takes_the_largest_tile_chooses_worse(monkeypatch):
     monkeypatch.setattr(cost, "cycles", lambda one, *_: -one.tile[0] * one.tile[1])
-    assert share(which) < SHARE[which] - 0.05
+    assert share("held_out") < SHARE["held_out"] - 0.05
 
 
 def test_only_what_a_search_has_timed_is_a_candidate_of_a_b_by_columns():

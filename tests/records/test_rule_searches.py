@@ -7,9 +7,11 @@ import pytest
 
 from lib.__main__ import main
 from lib.dispatch import cost
-from lib.measure import rule_choices, rule_search
-from lib.measure.rule_choices import Timed, choices, grouped, summary
+from lib.dispatch.rule import RULE, types_of
+from lib.measure import rule_search
 from lib.problem import Problem
+from lib.records import rule_searches
+from lib.records.rule_searches import Timed, choices, grouped, summary
 
 CUBE = Problem(2048, 2048, 2048, dtype="float16")
 GONE = "22_few_tiles/gone"
@@ -17,8 +19,8 @@ ODD = Problem(40, 61, 77, dtype="float16")
 
 
 def names(problem, count):
-    variant = rule_search.types_of(problem)
-    return [one.name for one in cost.ranked(rule_search.RULE, variant, problem)][:count]
+    variant = types_of(problem)
+    return [one.name for one in cost.ranked(RULE, variant, problem)][:count]
 
 
 def line(problem, of, seconds, rival=None, **more):
@@ -45,7 +47,7 @@ def file(tmp_path):
 
 
 def test_the_rule_s_first_of_what_was_timed_counts(file):
-    cube, odd = choices(rule_choices.read(file))
+    cube, odd = choices(rule_searches.read(file))
     assert cube.first == cube.chosen == names(CUBE, 1)[0]
     assert cube.share == 0.25 and cube.of_rival == 0.75  # one that is gone was the fastest
     assert [odd.first, odd.chosen] == names(ODD, 2) and odd.share == 1 and odd.of_rival is None
@@ -60,7 +62,7 @@ def test_of_two_that_the_costs_cannot_tell_apart_the_first_candidate_counts(monk
 
 
 def test_a_summary_has_means_and_leasts_by_kind(file):
-    groups = grouped(choices(rule_choices.read(file)))
+    groups = grouped(choices(rule_searches.read(file)))
     assert set(groups) == {"random", "cubes", "odd rows", "all"}
     whole = summary(groups["all"])
     assert (whole.products, whole.first_timed) == (2, 1)

@@ -1,8 +1,8 @@
-"""How the rule of Hopper's kernels chooses on what a search of them has timed: no GPU needed.
+"""Searches of what the rule of Hopper's kernels may launch, and how the rule chooses on them.
 
-A search (`lib.measure.rule_search`) times some candidates of each product. Where the rule's first
-is none of them, the first in its order that is counts, and the summary says of how many it was
-timed.
+They stand in ``results/<gpu>/searches`` as `python -m lib search` writes them. A search times some
+candidates of each product. Where the rule's first is none of them, the first in its order that is
+counts, and the summary says of how many it was timed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ from pathlib import Path
 from lib.dispatch import cost
 from lib.dispatch.cost import Costs
 from lib.dispatch.fit import misfits
+from lib.dispatch.rule import RULE, types_of
 from lib.kernels.spec import TMA_STRIDE
-from lib.measure.rule_search import RULE, types_of
+from lib.paths import RESULTS
 from lib.problem import Problem
+
+# Those that the rule is held to, on one H100.
+FOLDER = RESULTS / "h100" / "searches"
+# Each by its file's name, and what it is.
+SEARCHES = {
+    "fitted": "layers and random shapes that candidates and `aspect` were chosen on",
+    "held_out": "other models, numbers of tokens and random shapes",
+    "recorded_shapes": "shapes of the rule's record, two candidates each",
+}
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,22 @@ def read(file: Path) -> list[Timed]:
             raise ValueError(f"{file}, line {number}: no product of a search "
                              f"({type(error).__name__}: {error})") from error
     return found
+
+
+def recorded(which: str) -> tuple[str, list[Timed]]:
+    """One of `SEARCHES`, and the GPU that it was made on.
+
+    Raises
+    ------
+    ValueError
+        If it is not what a search writes.
+    OSError
+        If it can't be read.
+    """
+    file = FOLDER / f"{which}.jsonl"
+    with file.open(encoding="utf-8") as lines:
+        gpu: str = json.loads(lines.readline())["gpu"]
+    return gpu, read(file)
 
 
 def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
