@@ -21,23 +21,40 @@ struct ScaleMap {
     }
 };
 
-// Of the 16 rows that a warp has sums of, a lane has row lane / 4 and the one 8 below: the scales of
+// What a lane reads of a step's scales: those of a row of A, and of B. Of the rows that a warp has
+// sums of, 16 of each 64, lane l reads row l % 16 of the l / 16-th 64.
+struct Share {
+    float row, common;
+};
+
+// The share of the sums of FRAGMENTS * 64 rows from `row` on and a tile's columns from `col` on, of
+// a block of 128 of K.
+template <Scales SCALES, int FRAGMENTS>
+__device__ inline Share share(const ScaleMap& of_a, const ScaleMap& of_b, int M, int N, int row,
+                              int col, int block)
+{
+    static_assert(FRAGMENTS <= 2);
+    if constexpr (SCALES != BLOCKS) return {1.0f, 1.0f};
+    // A row past A's end takes the last one's, and a column past B's; their sums are never stored.
+    const int lane = threadIdx.x % 32, fragment = FRAGMENTS > 1 ? lane / 16 : 0;
+    const int y = row + fragment * 64 + threadIdx.x / 32 % 4 * 16 + lane % 16;
+    return {of_a.at(min(y, M - 1), block), of_b.at(min(col, N - 1) / SCALED, block)};
+}
+
+// Of 16 rows that a warp has sums of, a lane has row lane / 4 and the one 8 below: the scales of
 // both, and B's. They are multiplied when they are needed: what asks for them doesn't wait.
 struct Factors {
     float upper, lower, common;
 };
 
-// The factors of the sums of 64 rows from `row` on and a tile's columns from `col` on, for a block
-// of 128 of K.
+// The factors of a fragment's sums. All lanes of the warp come here.
 template <Scales SCALES>
-__device__ inline Factors factors(const ScaleMap& of_a, const ScaleMap& of_b, int M, int row,
-                                  int col, int block)
+__device__ inline Factors exchanged(Share mine, int fragment)
 {
     if constexpr (SCALES != BLOCKS) return {1.0f, 1.0f, 1.0f};
-    // A row past A's end takes the last one's; its sums are never stored.
-    const int y = row + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
-    return {of_a.at(min(y, M - 1), block), of_a.at(min(y + 8, M - 1), block),
-            of_b.at(col / SCALED, block)};
+    const int from = fragment * 16 + threadIdx.x % 32 / 4;
+    return {__shfl_sync(0xffffffff, mine.row, from), __shfl_sync(0xffffffff, mine.row, from + 8),
+            mine.common};
 }
 
 // Add partial sums, which have few bits, to sums in FP32.

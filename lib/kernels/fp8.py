@@ -13,13 +13,14 @@ from lib.problem import ITEM_BYTES
 
 # Bytes in a row of a tile of A and B, and elements; also what shares a scale along K.
 ROW = 128
-_TEMPLATE = ("TC", "BM", "BN", "STAGES", "GROUP", "SCALES", "PARTS", "AHEAD", "STAGED",
-             "PING_PONG")
+_TEMPLATE = ("TC", "BM", "BN", "STAGES", "GROUP", "CLUSTER_M", "CLUSTER_N", "SCALES", "PARTS",
+             "AHEAD", "STAGED", "PING_PONG", "STAGGERED")
+_FEW = ("TC", "BM", "BN", "STAGES", "CLUSTER_M", "CLUSTER_N", "CLUSTER_K", "SCALES")
 
 
 def fp8(
-    name: str, meaning: str, schedule: Schedule, scaling: str, parts: int, *, ahead: bool = True,
-    out: str = "bfloat16",
+    name: str, meaning: str, schedule: Schedule, scaling: str, parts: int, *, ahead: int = 1,
+    staggered: bool = False, out: str = "bfloat16",
 ) -> Variant:
     """An instantiation of 26.
 
@@ -31,18 +32,21 @@ def fp8(
         One of `lib.kernels.scaled.SCALES`.
     parts : int
         Sets of partial sums: 0 without promotion, 2 with promotion behind the next products.
-    ahead : bool
-        Whether scales are read a step ahead.
+    ahead : int
+        Steps before the one whose sums they scale that scales are read; 0, when its sums are there.
+    staggered : bool
+        Whether the second warpgroup begins a tile a step behind the first.
     out : str
         Type of C.
     """
-    BM, BN = schedule.tile
-    own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead)
+    (BM, BN), (down, across) = schedule.tile, schedule.cluster
+    own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead,
+                            STAGGERED=staggered)
     return Variant(
         name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out,
-        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(blocks_per_sm=1),
+        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(down, blocks_per_sm=1, cluster_n=across),
         programmatic_launch=True,
-        maps=TensorMaps({"A": (BM, ROW), "B": (BN, ROW),
+        maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW),
                          "C": (64, 128 // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("consumers", 8), ("producer", 4)),
                     0 if schedule.ping_pong else schedule.stages),
@@ -51,10 +55,46 @@ def fp8(
     )
 
 
+def few(
+    name: str, meaning: str, schedule: Schedule, scaling: str, *, out: str = "bfloat16"
+) -> Variant:
+    """A tile for a block, of few rows or columns: each 128 of K waited for and promoted.
+
+    Parameters
+    ----------
+    name, meaning : str
+    schedule : Schedule
+        Its `cluster` are blocks that share tiles of A or B, its `split` those that share K.
+    scaling : str
+        One of `lib.kernels.scaled.SCALES`.
+    out : str
+        Type of C.
+    """
+    (BM, BN), (down, across) = schedule.tile, schedule.cluster
+    warps = BM // 16
+    return Variant(
+        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (32 * (warps + 1), 1), "block",
+        meaning, dtype=DTYPE, out=out, scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
+        grid=Line(down, split=schedule.split, cluster_n=across), programmatic_launch=True,
+        maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW)}, lanes_store=True),
+        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
+        shared_bytes=schedule.stages * (BM + BN) * ROW + ATOM_SLACK,
+        file="26_fp8_few", function="few",
+    )
+
+
 # Tiles as large as two sorts of sums of a warpgroup's rows allow; without partial sums, as 20's.
 SQUARE = Schedule((128, 128), ROW, stages=5, group=8, staged=1)
 WIDE = replace(SQUARE, tile=(128, 256), stages=4)
 IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
+TALL = replace(SQUARE, tile=(256, 128), stages=4, staged=2)
+TALL_PAIRS = replace(TALL, cluster=(1, 2))
+# Few rows: rings as deep as shared memory allows; blocks enough for the SMs by narrow tiles, or by
+# blocks that share K.
+FEW_64 = Schedule((64, 128), ROW, stages=8, split=4)
+FEW_64_NARROW = Schedule((64, 64), ROW, stages=12, cluster=(1, 2), split=2)
+FEW_128 = Schedule((128, 128), ROW, stages=6, split=2)
+FEW_128_NARROW = Schedule((128, 64), ROW, stages=8, cluster=(1, 2))
 
 
 FP8 = Kernel(
@@ -69,6 +109,20 @@ FP8 = Kernel(
     variants=(
         fp8("two_parts", "blocks, promoted behind the next products", SQUARE, "blocks", 2),
         fp8("ping_pong", "the same, warpgroups in turn", IN_TURN, "blocks", 2),
+        fp8("early", "two_parts, scales read two steps ahead", SQUARE, "blocks", 2, ahead=2),
+        fp8("early_pairs", "the same, pairs of blocks share A's tiles",
+            replace(SQUARE, cluster=(1, 2)), "blocks", 2, ahead=2),
+        fp8("tall", "blocks, 256×128, one promoted while the other warpgroup multiplies", TALL,
+            "blocks", 1),
+        fp8("tall_early", "the same, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
+        fp8("tall_pairs", "the same, pairs of blocks share A's tiles",
+            TALL_PAIRS, "blocks", 1, ahead=2),
+        fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
+            ahead=2, staggered=True),
+        few("few_64", "64×128, four blocks share K", FEW_64, "blocks"),
+        few("few_64_narrow", "64×64, two tiles share A, two blocks K", FEW_64_NARROW, "blocks"),
+        few("few_128", "128×128, two blocks share K", FEW_128, "blocks"),
+        few("few_128_narrow", "128×64, two tiles share A", FEW_128_NARROW, "blocks"),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
         fp8("vector_float", "the same, C in FP32", SQUARE, "vector", 2, out="float32"),
@@ -83,7 +137,7 @@ FP8 = Kernel(
         fp8("after_each", "a scale per matrix, each 128 of K waited for and promoted", SQUARE,
             "tensor", 1),
         fp8("blocks_late", "blocks, waited for, their scales read when sums are there", SQUARE,
-            "blocks", 1, ahead=False),
+            "blocks", 1, ahead=0),
         fp8("blocks_ahead", "blocks, waited for, scales read a step ahead", SQUARE, "blocks", 1),
         fp8("ping_pong_waiting", "warpgroups in turn, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
