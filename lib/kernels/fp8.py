@@ -89,12 +89,21 @@ WIDE = replace(SQUARE, tile=(128, 256), stages=4)
 IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
 TALL = replace(SQUARE, tile=(256, 128), stages=4, staged=2)
 TALL_PAIRS = replace(TALL, cluster=(1, 2))
-# Few rows: rings as deep as shared memory allows; blocks enough for the SMs by narrow tiles, or by
-# blocks that share K.
-FEW_64 = Schedule((64, 128), ROW, stages=8, split=4)
-FEW_64_NARROW = Schedule((64, 64), ROW, stages=12, cluster=(1, 2), split=2)
-FEW_128 = Schedule((128, 128), ROW, stages=6, split=2)
-FEW_128_NARROW = Schedule((128, 64), ROW, stages=8, cluster=(1, 2))
+# Few rows: rings as deep as shared memory allows, and enough blocks for the SMs, by narrow tiles or
+# by blocks that share K. No cluster has more than two blocks: of larger ones fewer than the SMs run
+# at once.
+FEW_64 = Schedule((64, 64), ROW, stages=12)
+FEW_128 = Schedule((128, 64), ROW, stages=8, cluster=(1, 2))
+FEW = {
+    "few_64": (FEW_64, "64×64, a tile for a block"),
+    "few_64_thin": (replace(FEW_64, tile=(64, 32), stages=16, cluster=(1, 2)),
+                    "64×32, two tiles share A's"),
+    "few_64_split": (replace(FEW_64, split=2), "64×64, two blocks share K"),
+    "few_128_narrow": (FEW_128, "128×64, two tiles share A's"),
+    "few_128_thin": (replace(FEW_128, tile=(128, 32), stages=10), "128×32, two tiles share A's"),
+    "few_128_split": (replace(FEW_128, tile=(128, 128), stages=6, cluster=(1, 1), split=2),
+                      "128×128, two blocks share K"),
+}
 
 
 FP8 = Kernel(
@@ -119,10 +128,7 @@ FP8 = Kernel(
             TALL_PAIRS, "blocks", 1, ahead=2),
         fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
             ahead=2, staggered=True),
-        few("few_64", "64×128, four blocks share K", FEW_64, "blocks"),
-        few("few_64_narrow", "64×64, two tiles share A, two blocks K", FEW_64_NARROW, "blocks"),
-        few("few_128", "128×128, two blocks share K", FEW_128, "blocks"),
-        few("few_128_narrow", "128×64, two tiles share A", FEW_128_NARROW, "blocks"),
+        *(few(name, meaning, one, "blocks") for name, (one, meaning) in FEW.items()),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
         fp8("vector_float", "the same, C in FP32", SQUARE, "vector", 2, out="float32"),
