@@ -69,17 +69,26 @@ __device__ inline void promote(float (&sum)[SUMS], const float (&part)[SUMS], Fa
     }
 }
 
-// Multiply the sums of 64 rows from `row` on, and the columns from `col` on, by the scales of their
-// rows and columns.
+// Multiply the sums of 64 rows from `row` on, and 2 * SUMS columns from `col` on, by the scales of
+// their rows and columns. A lane reads one row's, and of each 32 columns one's; they are exchanged.
 template <int SUMS>
 __device__ inline void scale_vectors(float (&sum)[SUMS], const ScaleMap& of_a,
                                      const ScaleMap& of_b, int M, int N, int row, int col)
 {
-    const int lane = threadIdx.x % 32, y = row + threadIdx.x / 32 % 4 * 16 + lane / 4;
-    const float upper = of_a.at(min(y, M - 1), 0), lower = of_a.at(min(y + 8, M - 1), 0);
+    const int lane = threadIdx.x % 32, y = row + threadIdx.x / 32 % 4 * 16 + lane % 16;
+    const float mine = of_a.at(min(y, M - 1), 0);
+    float columns[SUMS / 16];
 #pragma unroll
-    for (int i = 0; i < SUMS; ++i) {
-        const int x = col + i / 4 * 8 + lane % 4 * 2 + i % 2;
-        sum[i] *= (i / 2 % 2 ? lower : upper) * of_b.at(min(x, N - 1), 0);
+    for (int i = 0; i < SUMS / 16; ++i)
+        columns[i] = of_b.at(min(col + i * 32 + lane, N - 1), 0);
+    const float upper = __shfl_sync(0xffffffff, mine, lane / 4);
+    const float lower = __shfl_sync(0xffffffff, mine, lane / 4 + 8);
+#pragma unroll
+    for (int i = 0; i < SUMS; i += 4) {  // of 8 columns two, in the upper row and in the lower one
+        const int x = i / 4 * 8 % 32 + lane % 4 * 2;
+        const float left = __shfl_sync(0xffffffff, columns[i / 16], x);
+        const float right = __shfl_sync(0xffffffff, columns[i / 16], x + 1);
+        sum[i] *= upper * left, sum[i + 1] *= upper * right;
+        sum[i + 2] *= lower * left, sum[i + 3] *= lower * right;
     }
 }

@@ -212,8 +212,8 @@ class NamedBarriers:
         first = next(p.instruction for p in self.parties[number] if (p.arrived & again).any())
         f.hazard(
             "barrier reached twice",
-            f"{f.place(instruction)}: threads come to barrier {number} again before it is complete; "
-            f"they have come to it at {f.place(first)}: {f.lane_names(again)}",
+            f"{f.place(instruction)}: threads come to barrier {number} again before it is "
+            f"complete; they have come to it at {f.place(first)}: {f.lane_names(again)}",
             instruction, again, first,
         )
 
