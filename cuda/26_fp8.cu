@@ -110,9 +110,7 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
         const int steps = (K + BK - 1) / BK, turn = PING_PONG ? warpgroup : 0;
         const int shift = PING_PONG ? 0 : warpgroup * ROWS;  // first row of the tile
         if constexpr (SCALES == TENSOR) alpha *= of_a.at(0, 0) * of_b.at(0, 0);
-        auto release = [&](int stage) {
-            neighbours.release(freed + 8 * stage);
-        };
+        auto release = [&](int stage) { neighbours.release(freed + 8 * stage); };
         // As in 20: who waited for a stage two rounds ahead would mistake its parity.
         auto pass = [&](int next, int to) {
             if (PING_PONG && next < tiles_m * tiles_n) barrier_arrive(3 + to, 256);
@@ -128,22 +126,29 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
         // The first warpgroup can't come here twice before the second has been: STAGES steps ahead
         // there is no room.
         const bool staggers = STAGGERED && steps >= STAGES;
+        // First row and column of this warpgroup's part of a tile.
+        auto place = [&](int t) {
+            const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
+            return make_int2((tile.x * CLUSTER_M + neighbours.m) * BM + shift,
+                             (tile.y * CLUSTER_N + neighbours.n) * BN);
+        };
+        auto scales = [&](int2 at, int step) {
+            return share<SCALES, FRAGMENTS>(of_a, of_b, M, N, at.x, at.y, min(step, steps - 1));
+        };
+        // Of the steps ahead; a place for each, so that none is copied while it is on its way.
+        constexpr int PLACES = AHEAD > 0 ? AHEAD : 1;
+        Share mine[PLACES];
+        auto begin = [&](int t) {
+            if (PARTS > 0 && AHEAD > 0 && steps > 0 && t < tiles_m * tiles_n)
+                for (int i = 0; i < PLACES; ++i) mine[i] = scales(place(t), i);
+        };
+        begin(first + turn * clusters);
         if (warpgroup == 1) pass(first, 0);
         ring.skip(turn * steps);
         for (int t = first + turn * clusters; t < tiles_m * tiles_n; t += TURNS * clusters) {
-            const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
-            const int row = (tile.x * CLUSTER_M + neighbours.m) * BM + shift;
-            const int col = (tile.y * CLUSTER_N + neighbours.n) * BN;
+            const int2 at = place(t);
             float sum[FRAGMENTS][BN / 2] = {};
             float part[PARTS > 0 ? PARTS : 1][BN / 2];
-            auto scales = [&](int step) {
-                return share<SCALES, FRAGMENTS>(of_a, of_b, M, N, row, col, min(step, steps - 1));
-            };
-            // Of the steps ahead; a place for each, so that none is copied while it is on its way.
-            constexpr int PLACES = AHEAD > 0 ? AHEAD : 1;
-            Share mine[PLACES];
-            if (PARTS > 0 && AHEAD > 0 && steps > 0)
-                for (int i = 0; i < PLACES; ++i) mine[i] = scales(i);
             if (PING_PONG) barrier_sync(3 + turn, 256);
             int before = -1;  // the stage that the products in flight read
             if constexpr (PARTS == 0) {
@@ -165,9 +170,9 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                         ask(part[0], i, false);
                         Factors scale;
                         if constexpr (AHEAD > 0) scale = exchanged<SCALES>(mine, i);
-                        if (AHEAD > 0 && i == FRAGMENTS - 1) mine = scales(step + AHEAD);
+                        if (AHEAD > 0 && i == FRAGMENTS - 1) mine = scales(at, step + AHEAD);
                         wgmma_wait<0>();
-                        if constexpr (AHEAD == 0) scale = exchanged<SCALES>(scales(step), i);
+                        if constexpr (AHEAD == 0) scale = exchanged<SCALES>(scales(at, step), i);
                         if (i == FRAGMENTS - 1) release(ring.stage);
                         promote<SCALES>(sum[i], part[0], scale);
                     }
@@ -190,7 +195,7 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                                   int step) {
                     ask(to, 0, false);
                     const Factors scale = exchanged<SCALES>(mine, 0);
-                    mine = scales(step - 1 + AHEAD);
+                    mine = scales(at, step - 1 + AHEAD);
                     wgmma_wait<1>();
                     release(before);
                     promote<SCALES>(sum[0], from, scale);
@@ -220,12 +225,12 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                     else finish(part[0], even);
                 }
             }
+            begin(t + TURNS * clusters);  // they come while this one is stored
             MARK(STORE);
 #pragma unroll
             for (int i = 0; i < FRAGMENTS; ++i) {
-                const int y = row + i * 64;
-                if constexpr (SCALES == VECTOR)
-                    scale_vectors(sum[i], of_a, of_b, M, N, y, col);
+                const int y = at.x + i * 64, col = at.y;
+                if constexpr (SCALES == VECTOR) scale_vectors(sum[i], of_a, of_b, M, N, y, col);
                 if constexpr (STAGED == 0)
                     update_fragment(C, M, N, y + threadIdx.x / 32 % 4 * 16, col, alpha, sum[i],
                                     beta);

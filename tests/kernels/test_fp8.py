@@ -243,15 +243,15 @@ MISTAKES = {
         "                };\n                Share", "release(before);\n                };\n"
         "                Share"),
     "partial sums not begun anew": ("ask(to, 0, false);", "ask(to, 0, true);"),
-    "the neighbouring row's scale": ("M, N, row, col, min(step", "M, N, row + 1, col, min(step"),
+    "the neighbouring row's scale": ("N, at.x, at.y, min(step", "N, at.x + 1, at.y, min(step"),
     "the neighbouring columns' scale": (
-        "M, N, row, col, min(step", "M, N, row, max(0, col - 128), min(step"),
-    "a stage's scales late": ("scales(step - 1 + AHEAD)", "scales(step - 2 + AHEAD)"),
-    "the stage after's scales": ("scales(step - 1 + AHEAD)", "scales(step + AHEAD)"),
+        "M, N, at.x, at.y, min(step", "M, N, at.x, max(0, at.y - 128), min(step"),
+    "a stage's scales late": ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)"),
+    "the stage after's scales": ("scales(at, step - 1 + AHEAD)", "scales(at, step + AHEAD)"),
     "scales read anew before they are exchanged": (
         "const Factors scale = exchanged<SCALES>(mine, 0);\n"
-        "                    mine = scales(step - 1 + AHEAD);",
-        "mine = scales(step - 1 + AHEAD);\n"
+        "                    mine = scales(at, step - 1 + AHEAD);",
+        "mine = scales(at, step - 1 + AHEAD);\n"
         "                    const Factors scale = exchanged<SCALES>(mine, 0);"),
     "the wait for products left out": ("wgmma_wait<1>();\n                    release(before)",
                                        "release(before)"),
@@ -280,7 +280,8 @@ TALL_MISTAKES = {
         "scale = exchanged<SCALES>(mine, i);", "scale = exchanged<SCALES>(mine, 0);"),
     "the fragments' scales from one place": (
         None, "lane / 16 : 0;", "0 : 0;"),
-    "a stage's scales late": ("mine = scales(step + AHEAD);", "mine = scales(step + AHEAD - 1);"),
+    "a stage's scales late": ("scales(at, step + AHEAD);", "scales(at, step + AHEAD - 1);"),
+    "the tile's scales for the next one's": ("begin(t + TURNS * clusters);", "begin(t);"),
     "scales read anew before both fragments have them": (
         "i == FRAGMENTS - 1) mine =", "i == 0) mine ="),
     "a stage let go when half is read": (

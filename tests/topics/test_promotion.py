@@ -121,9 +121,9 @@ def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
     version = Version("26_fp8")
     text = version.kernel.source.read_text()
     for old, new, wrong in (
-        ("scales(step - 1 + AHEAD)", "scales(step - 1 + AHEAD)", ""),
-        ("scales(step - 1 + AHEAD)", "scales(step - 2 + AHEAD)", "along K, by both"),
-        ("M, N, row, col, min(step", "M, N, row + 1, col, min(step", "by rows of A, by both"),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 1 + AHEAD)", ""),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)", "along K, by both"),
+        ("M, N, at.x, at.y, min(step", "M, N, at.x + 1, at.y, min(step", "by rows of A, by both"),
     ):
         verdicts(version, edited(text, old, new) if new != old else text)
         found = re.findall(r"([\w ]+): wrong", capsys.readouterr().out)
