@@ -124,6 +124,13 @@ _TALL_SCHEDULES = {
 }
 
 
+def _few_of(name: str, scaling: str = "blocks") -> Variant:
+    """One of `FEW`; what scales, unless blocks do, stands before its name."""
+    schedule, meaning = FEW[name]
+    prefix = "" if scaling == "blocks" else f"{scaling}_"
+    return few(prefix + name, meaning, schedule, scaling)
+
+
 FP8 = Kernel(
     stem="26_fp8",
     function="fp8",
@@ -142,21 +149,15 @@ FP8 = Kernel(
             TALL_PAIRS, "blocks", 1, ahead=2),
         fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
             ahead=2, staggered=True),
-        *(few(name, meaning, one, "blocks") for name, (one, meaning) in FEW.items()),
+        _few_of("few_64"), _few_of("few_128"),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
-        fp8("tall_pairs_float", "tall_pairs, C in FP32", TALL_PAIRS, "blocks", 1, ahead=2,
-            out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
         fp8("vector_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,
             "vector", 1),
-        few("vector_few_64", "the same, 64×64, a tile for a block", FEW_64, "vector"),
-        few("vector_few_128", "the same, 128×64, two tiles share A's", FEW_128, "vector"),
         fp8("vector_float", "vector, C in FP32", SQUARE, "vector", 2, out="float32"),
         fp8("tensor", "a scale per matrix, promoted", SQUARE, "tensor", 2),
         fp8("tensor_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,
             "tensor", 1),
-        few("tensor_few_64", "the same, 64×64, a tile for a block", FEW_64, "tensor"),
-        few("tensor_few_128", "the same, 128×64, two tiles share A's", FEW_128, "tensor"),
         fp8("tensor_float", "tensor, C in FP32", SQUARE, "tensor", 2, out="float32"),
     ),
     steps=(
@@ -174,8 +175,16 @@ FP8 = Kernel(
         fp8("tall_early", "tall, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
         fp8("ping_pong_waiting", "warpgroups in turn, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
+        _few_of("few_64_split"),
+    ),
+    laid=(
+        fp8("tall_pairs_float", "tall_pairs, C in FP32", TALL_PAIRS, "blocks", 1, ahead=2,
+            out="float32"),
+        *(_few_of(name, scaling) for scaling in ("vector", "tensor")
+          for name in ("few_64", "few_128")),
     ),
     menu=(
+        *(_few_of(name) for name in ("few_64_thin", "few_128_thin", "few_128_split")),
         *(fp8(name, "tall_pairs with another schedule", one, "blocks", 1, ahead=2)
           for name, one in _TALL_SCHEDULES.items()),
         *(few(f"few_{rows}x{columns}x{stages}_{down}x{across}x{split}",

@@ -105,7 +105,7 @@ def of_ours(problem: ScaledProblem, steps: bool = False, menu: bool = False) -> 
     steps, menu : bool
         Also those that isolate a change, and those that only a search times.
     """
-    every = (*FP8.variants, *(FP8.steps if steps else ()), *(FP8.menu if menu else ()))
+    every = (*FP8.variants, *FP8.laid, *(FP8.steps if steps else ()), *(FP8.menu if menu else ()))
     return [one for one in every if (one.scaling, one.out) == (problem.scaling, problem.out)]
 
 
