@@ -23,7 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from lib.dispatch.scaled import suited
+from lib.dispatch import cost
+from lib.dispatch.scaled import H100, suited
 from lib.kernels.build import compile_kernel
 from lib.kernels.fp8 import FP8
 from lib.kernels.scaled import OUTS, SCALES, ScaledProblem
@@ -37,7 +38,9 @@ from lib.run import device
 RIVAL = "cublasLt"
 # Samples of each in each series.
 SAMPLES = 4
-# Of which a call that names no shapes should have time for all, s.
+# How much longer than another's a schedule's predicted time may be, for a search to time it.
+WORTH = 2.0
+# In which a call that names no shapes should have timed all, s.
 BUDGET = 220.0
 
 
@@ -97,16 +100,25 @@ class Side:
 
 
 def of_ours(problem: ScaledProblem, steps: bool = False, menu: bool = False) -> list[Variant]:
-    """The instantiations that take a problem.
+    """The instantiations that take a problem, the one that the rule would launch among them.
 
     Parameters
     ----------
     problem : ScaledProblem
     steps, menu : bool
-        Also those that isolate a change, and those that only a search times.
+        Also those that isolate a change, and those that only a search times: of these, what isn't
+        predicted to take more than `WORTH` times as long as another.
     """
-    every = (*FP8.variants, *FP8.laid, *(FP8.steps if steps else ()), *(FP8.menu if menu else ()))
-    return [one for one in every if (one.scaling, one.out) == (problem.scaling, problem.out)]
+    def takes(one: Variant) -> bool:
+        return (one.scaling, one.out) == (problem.scaling, problem.out)
+
+    def predicted(one: Variant) -> float:
+        return cost.cycles(one, problem, H100)
+
+    found = [one for one in (*FP8.variants, *FP8.laid, *(FP8.steps if steps else ())) if takes(one)]
+    most = WORTH * min(map(predicted, found), default=0.0)
+    searched = [one for one in (FP8.menu if menu else ()) if takes(one) and predicted(one) <= most]
+    return list({one.name: one for one in (*found, suited(problem), *searched)}.values())
 
 
 def contest(
