@@ -216,8 +216,8 @@ def test_what_is_offered_is_the_catalogues():
         assert {v.name for v in kernel.exhibits} <= set(names)
 
 
-@pytest.mark.parametrize("stem", ["02_shared_tile", "04_register_tile", "12_wmma_pipeline",
-                                  "16_cp_async", "18_tma"])
+@pytest.mark.parametrize("stem", ["01_naive", "02_shared_tile", "04_register_tile", "10_wmma",
+                                  "12_wmma_pipeline", "16_cp_async", "18_tma"])
 def test_every_seeded_mistake_can_be_found(sessions, stem):
     session = sessions(stem)
     first = session.bundle.variants[0]
