@@ -59,7 +59,7 @@ _STYLE = """
   .board-others :is(table, caption, tbody) { display: block; }
   .board-others thead, .board-others td:has(> .board-unseen:last-child) { display: none; }
   .board-others tr { display: flex; flex-wrap: wrap; padding-bottom: .5rem; }
-  .board-others tr > th { flex: 0 0 100%; font-weight: 600; max-width: none; }
+  .board-others tr > th:first-child { flex: 0 0 100%; font-weight: 600; max-width: none; }
   .board-others tr > td { border: 0; flex: 0 0 33%; text-align: left; }
   .board-others td::before { content: attr(data-label); display: block; font-size: .75rem; }
 }
