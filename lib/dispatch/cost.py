@@ -18,9 +18,9 @@ times as long in some turns as in others, while a cooperative one's turns differ
 
 `aspect` was fitted last and alone, with the others as they were, to the first of two searches of
 candidates on layers of public models and on random shapes (``results/h100/searches``,
-`lib.records.rule_searches`). To fit all costs to that search gained on it and lost on the other, and
-changed the choice of cubes. Nor did costs for a wave's empty part or for the flight of a ring's
-tiles gain on both.
+`lib.records.rule_searches`). A fit of all costs to that search did little for the other one, and
+changed the choice of cubes unless they were held. Costs for the empty part of a wave, or for the
+flight of a ring's tiles, brought nothing on either.
 
 On 30 random shapes that no fit had seen the choice reached 1.22 of cublasLt's best in the geometric
 mean, and the fastest of the first eight 1.29. Three choices lay below 0.9, the least at 0.80: their
