@@ -134,7 +134,7 @@ def _words(
 ) -> None:
     """Write a row's name, and what it is worth behind its bar, or above it on a phone."""
     if scale.narrow:
-        above: dict[str, Any] = {"y": y + _ROW - 3, "va": "bottom"}
+        above: dict[str, Any] = {"y": y + _ROW, "va": "bottom"}  # clear of an outline
         ax.text(0, s=name, size=style.NORMAL, weight="bold", **above)
         ax.text(_NARROW_BAR, s=text, size=style.SMALL, ha="right", **above)
         return
