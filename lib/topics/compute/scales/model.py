@@ -8,8 +8,8 @@ import numpy as np
 
 from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
 
-# Of the 16 rows of a warp a lane has sums in two, 8 apart (PTX ISA, wgmma's accumulator).
-ROWS_OF_A_LANE = 2
+# Rows whose scales a lane loads: it gets those of the rows that it has sums in from other lanes.
+ROWS_OF_A_LANE = 1
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def step(problem: ScaledProblem, tile: tuple[int, int], at: tuple[int, int], k: 
 
 
 def loaded_by_a_lane(found: Step) -> int:
-    """Scales that a lane loads in a step: of its rows of A, and of B."""
+    """Scales that a lane loads in a step: of a row of A, and of B."""
     return ROWS_OF_A_LANE + found.of_b
 
 

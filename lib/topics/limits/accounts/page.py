@@ -24,7 +24,7 @@ SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 NOT_YET = "not recorded yet"
-TWO_RUNS = "; *: the two sides were timed in different runs of `python -m lib record`"
+TWO_RUNS = "; †: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
@@ -297,7 +297,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         first, second = version.rows((), (pair.first, pair.second))[:2]
         marked.append(_of_two_runs(first, second, size))
         guess = predictions.foreseen(pair.first, pair.second)
-        mark = "\\*" if marked[-1] else ""
+        mark = "†" if marked[-1] else ""
         rows.append((
             f"**{pair.change}**{mark}: {_side(first, version)} → {_side(second, version)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),

@@ -101,6 +101,13 @@ class Numbers:
             raise records.NotRecorded(f"no clock is recorded of {name or self._stem} at {n:,}")
         return clock
 
+    def watts(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded power of the board while the kernel runs alone for seconds, W."""
+        sustained = self._row(name, n).sustained
+        if sustained is None:
+            raise records.NotRecorded(f"no power is recorded of {name or self._stem} at {n:,}")
+        return sustained.own.watts
+
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n).ratio
