@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from msgspec import structs
 
+from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline.model import (
     Phase,
+    at_work,
     parts,
     per_step,
     phases,
@@ -35,6 +38,25 @@ def test_share_is_weighted_by_time():
     spans = [Phase(0, "load", 0, 10), Phase(1, "load", 5, 10), Phase(1, "compute", 10, 20)]
     found = share(spans, EVENTS, np.array([0, 10, 20]), warps=2)
     np.testing.assert_allclose(found, [[0.75, 0.0], [0.0, 0.5]])
+
+
+def test_some_warp_is_at_work_where_the_inner_loops_of_all_cover_the_time():
+    spans = [Phase(0, "compute", 0, 10), Phase(1, "compute", 5, 20), Phase(1, "wait", 20, 30),
+             Phase(0, "compute", 40, 90)]
+    assert at_work(spans, (0, 50)) == pytest.approx(0.6)
+    assert at_work(spans, (20, 40)) == 0
+
+
+def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
+    version = Version("20_persistent")
+    turns, together = (as_recorded(version, version.kernel.variant(name))
+                       for name in ("ping_pong", "cooperative"))
+    said = [" ".join(text.get_text() for text in timeline_figure.draw(
+        [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
+        for one in (turns, together)]
+    assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
+    assert "the whole kernel" in said[1]
+    assert all("of the time" in one for one in said)
 
 
 def test_residency_counts_blocks_running():

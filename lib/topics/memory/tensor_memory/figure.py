@@ -22,6 +22,8 @@ _NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds
 _LEFT, _ROW, _KEY = 62.0, 26.0, 15.0
 _NARROW_LEFT = 56.0
 
+_LABEL = 48.0  # points that a step's number has to itself
+
 # Heights of a phase's bar, so that grey print tells them apart too.
 _APART = 14.0  # points between bursts of MMAs that have a number each
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -91,7 +93,7 @@ def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
 def _finding(moment: Moment) -> str:
     columns = int((moment.states[:, 0] != model.FREE).sum())
     said = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
-    return f"Step {moment.step:,}: {said}"
+    return f"{said[0].upper()}{said[1:]} (step {moment.step:,})"
 
 
 def _alt(moment: Moment) -> str:
@@ -138,7 +140,7 @@ def timeline(
             _warp(ax, found, warp, left, y, room / last, bar - 3)
             _tiles(ax, found, warp, left, y, room / last, bar - 3)
         top -= each
-    for step in range(0, last, 4000):
+    for step in range(0, last, 4000 * (1 if 4000 * room / last > _LABEL else 2)):
         ax.text(left + step * room / last, top - 2, f"{step:,}", size=style.SMALL, va="top",
                 ha="center")
     ax.text(left + room, top - 14, "steps of the emulator, no time", size=style.SMALL, va="top",

@@ -86,27 +86,29 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
     *blocks : str
         What the blocks are called, in order of their ranks.
     """
-    rows = [(name, model.followed(version.kernel.stem, variant, block=rank))
+    rows = [(name, model.followed(version.kernel.stem, variant, block=rank, landing="early"))
             for rank, name in enumerate(blocks)]
     issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
     title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
     show(*(figure.timeline(
         rows, version.kernel.variant(variant).roles.warps, title=title, narrow=narrow, evidence=(
             f"emulated: sm_100a PTX, {variant}, one cluster, {model.WALK} tiles of 3 steps of K, "
-            "warps in random order")) for narrow in (False, True)))
+            "warps in random order; copies and MMAs complete at once"))
+        for narrow in (False, True)))
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
     """Draw what each warp of a block does, by the emulator's steps, variants on one scale."""
-    rows = [(name, model.followed(version.kernel.stem, name)) for name in variants]
+    rows = [(name, model.followed(version.kernel.stem, name, landing="early"))
+            for name in variants]
     early = {name: model.begun_early(found) for name, found in rows}
     first, last = variants[0], variants[-1]
-    title = (f"{early[first][0]} of {early[first][1]} tiles are begun before the one before is "
-             f"loaded, and {early[last][0]} of {early[last][1]} with two accumulators")
+    title = (f"With one accumulator {early[first][0]} of {early[first][1]} tiles begin while the "
+             f"one before leaves, with two {early[last][0]} of {early[last][1]}")
     roles = version.kernel.variant(last).roles.warps
     show(*(figure.timeline(rows, roles, title=title, narrow=narrow, evidence=(
         f"emulated: sm_100a PTX, one block, {model.WALK} tiles of 3 steps of K, warps in random "
-        "order"))
+        "order; copies and MMAs complete at once"))
         for narrow in (False, True)))
 
 

@@ -13,6 +13,7 @@ from lib.plotting import shapes, style
 from lib.topics.time.ring import model as ring
 from lib.topics.time.timeline.model import (
     Phase,
+    at_work,
     parts,
     phases,
     recorded_until,
@@ -29,6 +30,7 @@ _FLIGHT = 34.0  # tiles in flight, where there is a ring
 # What a phase is called where not as its mark: "compute" would hide that a warp also
 # waits there, for shared memory.
 _NAMES = {"compute": "inner loop"}
+_LONGER = 1.1  # more than the clock of marks and the GPU's timer differ by
 
 # A phase is told apart by its height as well as by its colour, so that grey print works too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -186,7 +188,7 @@ def _row(one: Version) -> float:
 
 def _height(one: Version, narrow: bool = False) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    said = _LINE * len(_remarks(one)) + _KEY if narrow else 0.0
+    said = _LINE * (len(_remarks(one)) + bool(one.roles)) + _KEY if narrow else 0.0
     return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
             + _OVERVIEW * bool(one.overview) + _FLIGHT * bool(one.stages))
 
@@ -216,6 +218,10 @@ def _version(
     fits = max(style.SMALL, style.LARGE * min(1.0, 32 / len(one.name))) if narrow else style.LARGE
     ax.text(0, top - 13, one.name, size=fits, weight="bold", va="bottom")
     remarks = _remarks(one)
+    if one.roles:
+        busy = at_work([span for _, rows in mine for span in _working(one, rows)], window)
+        remarks.append(f"some {_doing(one).removesuffix('s')} multiplies {style.percent(busy)} "
+                       "of the time")
     if narrow:
         for remark in remarks:
             ax.text(0, top - 13 - _LINE, remark, size=style.SMALL, va="bottom")
@@ -397,6 +403,11 @@ def _overview(
     then that is said in words.
     """
     end = recorded_until(one.overview, one.total_blocks)
+    if _outlasted(one):
+        text = "blocks running: not drawn.\nThread 0 notes a block's end, and other warps go on."
+        ax.text(_LEFT, bottom + 13, text if wide < _WIDTH else text.replace("\n", " "),
+                size=style.SMALL, va="center")
+        return
     if end < (window[1] - window[0]) / one.clock_hz:
         text = (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
                 f"within {style.duration(end)}.")
@@ -446,6 +457,15 @@ def _overview(
     else:  # most of the kernel: there is room within
         ax.text(x + width / 2, bottom + (tall + 5) / 2, text, size=style.SMALL, ha="center",
                 va="center", color=style.on(style.FOCUS))
+
+
+def _outlasted(one: Version) -> bool:
+    """Whether warps of a drawn block go on after its thread 0, which notes the end, is done."""
+    if one.shown >= len(one.overview):
+        return False
+    _, first, last = one.overview[one.shown]
+    begin, end = _extent(one.blocks[0][1])
+    return (end - begin) / one.clock_hz > _LONGER * (last - first) * 1e-9
 
 
 def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:

@@ -164,6 +164,23 @@ def recorded_step(timeline: Timeline) -> dict[str, float]:
     return per_step(phases(events, without_other_lanes(events, timeline.blocks[0].warps)))
 
 
+def at_work(spans: Sequence[Phase], window: tuple[float, float]) -> float:
+    """Return the share of a stretch of time in which at least one warp is in the inner loop.
+
+    Parameters
+    ----------
+    spans : sequence of Phase
+    window : (first, last)
+        In the spans' unit.
+    """
+    total, until = 0.0, window[0]
+    for start, end in sorted((span.start, span.end) for span in spans if span.event == "compute"):
+        end = min(end, window[1])
+        if end > until:
+            total, until = total + end - max(start, until), end
+    return total / (window[1] - window[0])
+
+
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
     """Return up to when an overview tells all that ran, in seconds from the first block's start.
 
