@@ -415,10 +415,6 @@ FIGURES = {
     "pipeline, one buffer": lambda narrow=False: pipeline.draw(loop(300, 400, 1), narrow=narrow),
     "pipeline, three buffers": lambda narrow=False: pipeline.draw(
         loop(1200, 300, 3), narrow=narrow),
-    "pipeline, one and two buffers": lambda: pipeline.compare(
-        [loop(300, 900, 1, 6), loop(300, 900, 2, 6)], evidence="modelled: assumed times",
-        title="Two buffers are 1.33 times as fast",
-    ),
     "sweep": lambda narrow=False: sweep.draw(
         [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
          sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),

@@ -24,6 +24,7 @@ SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 NOT_YET = "not recorded yet"
+TWO_RUNS = "; †: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
@@ -291,12 +292,14 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     chosen = _pairs(version, changes)
     cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
-    rows, label = [], _Labels()
+    rows, marked, label = [], [], _Labels()
     for pair in chosen:
         first, second = version.rows((), (pair.first, pair.second))[:2]
+        marked.append(_of_two_runs(first, second, size))
         guess = predictions.foreseen(pair.first, pair.second)
+        mark = "†" if marked[-1] else ""
         rows.append((
-            f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
+            f"**{pair.change}**{mark}: {_side(first, version)} → {_side(second, version)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((_foreseen(first, second, sheet, size),) if emulated else ()),
             *_changed(first, second, account, cause, sheet, size, label, timed)))
@@ -309,6 +312,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.name,
          "tensor cores busy" if account == "tensor" else "stage busy"),
         rows, f"{of_launches}: one launch at {size:,}³; {label}"
+        + (TWO_RUNS if any(marked) else "")
         + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
 
@@ -429,6 +433,18 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
     return (*speeds, cycles,
             f"{before[1]:{cause.digits}} → {after[1]:{cause.digits}}",
             f"{before[2]:.1%} → {after[2]:.1%}")
+
+
+def _of_two_runs(first: Row, second: Row, size: int) -> bool:
+    """Tell whether the sides of a pair were timed in different recording runs, at either size."""
+    for n in (SMALL, size):
+        try:
+            chunks = {one.page.recorded(n, one.variant.name).chunk for one in (first, second)}
+        except records.NotRecorded:
+            continue
+        if len(chunks) > 1:
+            return True
+    return False
 
 
 def _tflops_at(size: int, one: Row) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lib import gpus
@@ -113,11 +113,6 @@ def marked(version: Version, variant: str | None = None) -> Marked:
         used[0].registers, used[1].registers, fit[0], fit[1],
         times.seconds_with / times.seconds_without - 1,
     )
-
-
-def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, float]:
-    """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
-    return phases_of.recorded_step(version.reader.timeline(version.kernel.variant(variant).name))
 
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
