@@ -17,6 +17,7 @@ from . import cpu_seconds
 
 # Hooks: pytest takes them from here.
 from .cpu_seconds import pytest_runtest_protocol  # noqa: F401
+from .garbage import pytest_collection  # noqa: F401
 from .memory_limit import (  # noqa: F401
     pytest_configure,
     pytest_runtest_call,
