@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.code.mapping import figure as map_figure
 from lib.topics.code.mapping import model as mapping
 from lib.topics.version import Version
@@ -14,5 +14,4 @@ def draw(version: Version, variant: str | None = None) -> None:
     Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
     """
     work = mapping.work(version.stored_by_lanes(variant))
-    show(*(map_figure.draw(work, evidence=version.emulated_label(), narrow=narrow)
-           for narrow in (False, True)))
+    both(map_figure.draw, work, evidence=version.emulated_label())

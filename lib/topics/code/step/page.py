@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.kernels.spec import Variant, parted
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Benchmark
@@ -36,8 +36,7 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
         shown.insert(0, (_rows(version, chosen, before, size, True),
                          f"{version.timed_on([chosen.name])}, {size:,}³"))
     for rows, evidence in shown:
-        wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
-        show(wide, narrow)
+        both(figure.draw, rows, evidence=evidence)
 
 
 def recorded(version: Version, variant: str | None = None, before: str | None = None,

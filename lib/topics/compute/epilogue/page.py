@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from lib.kernels.fused import EPILOGUE
 from lib.plotting import dots
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import both, once_recorded, table
 from lib.records import store as records
 from lib.records.schema import FusedRow, FusedSide
 from lib.topics.compute.epilogue import figure, model
@@ -46,8 +46,7 @@ def fits() -> None:
                                "special functions" if by_special else "issue slots"))
     loops = [(K, model.loop_cycles(tile, K)) for K in _DEPTHS]
     evidence = f"modelled: {tile[0]}×{tile[1]}, sm_90a PTX emulated"
-    show(*(figure.draw(bars, loops, evidence=evidence, narrow=narrow)
-           for narrow in (False, True)))
+    both(figure.draw, bars, loops, evidence=evidence)
 
 
 def contests() -> None:
@@ -151,9 +150,8 @@ def drawn() -> None:
                 for kind, (variant, base) in variants.items()]))
     worst = max((value for row in rows for _, value in row.dots))
     title = f"An epilogue takes up to {worst - 1:.1%} of its product's time"
-    show(*(dots.draw(rows, kinds, title=title, evidence=_label(), narrow=narrow,
-                     same="time of the product alone, stored alike or in the same tiles")
-           for narrow in (False, True)))
+    both(dots.draw, rows, kinds, title=title, evidence=_label(),
+         same="time of the product alone, stored alike or in the same tiles")
 
 
 @once_recorded()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lib import gpus
 from lib.kernels.spec import parted
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import both, once_recorded, table
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.topics.limits.issue_slots import figure as slots_figure
@@ -52,8 +52,7 @@ def draw(
         label = f"{version.kernel.stem[:2]} {variant}" if variant else short_name(version.kernel)
         bars[label] = account(version, variant, size)
     evidence = f"{records.label(version.record)}, ncu, {size:,}³"
-    wide, narrow = (slots_figure.draw(bars, evidence=evidence, narrow=n) for n in (False, True))
-    show(wide, narrow)
+    both(slots_figure.draw, bars, evidence=evidence)
 
 
 def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:

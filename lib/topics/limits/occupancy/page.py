@@ -8,7 +8,7 @@ from lib import gpus
 from lib.compiler.arch import legal
 from lib.gpus import GPUS
 from lib.kernels.spec import Variant
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.plotting.markdown import markdown
 from lib.topics.limits.occupancy import figure as occupancy_figure
 from lib.topics.limits.occupancy.model import occupancy
@@ -25,7 +25,7 @@ def draw(version: Version) -> None:
             found[key] = occupancy(
                 gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
             )
-    show(*(occupancy_figure.draw(found, narrow=narrow) for narrow in (False, True)))
+    both(occupancy_figure.draw, found)
 
 
 def resources(version: Version, *variants: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.memory.accesses.model import named
 from lib.topics.memory.banks import figure as banks_figure
 from lib.topics.version import Version
@@ -29,5 +29,4 @@ def draw(version: Version, variant: str | None = None, kind: str | None = None) 
     ]
     if not panels:
         raise ValueError(f"{version.kernel.stem} has no shared memory to draw")
-    show(*(banks_figure.draw(panels, evidence=version.emulated_label(), narrow=narrow)
-           for narrow in (False, True)))
+    both(banks_figure.draw, panels, evidence=version.emulated_label())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.memory.accesses.model import ARGUMENTS, named
 from lib.topics.memory.coalescing import figure as coalescing_figure
 from lib.topics.version import Version
@@ -59,5 +59,4 @@ def draw(
     if shape:
         evidence = (f"emulated: {version.kernel.min_arch} PTX, {'×'.join(map(str, shape))}"
                     + f" on {sms} SMs" * (sms is not None))
-    show(*(coalescing_figure.draw(groups, evidence=evidence, narrow=narrow)
-           for narrow in (False, True)))
+    both(coalescing_figure.draw, groups, evidence=evidence)

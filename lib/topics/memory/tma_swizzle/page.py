@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.topics.memory.tma_swizzle import figure as swizzle_figure
 from lib.topics.memory.tma_swizzle.model import Box, Descriptor, descriptor
 
@@ -16,8 +16,8 @@ def draw(major: str = "K", chunk: int = 1) -> None:
         Which way the rows run.
     chunk : int
     """
-    show(*(swizzle_figure.draw(Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
-                               major=major, narrow=narrow) for narrow in (False, True)))
+    both(swizzle_figure.draw, Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
+         major=major)
 
 
 def descriptors(step: int = 64, start: int = 1024) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.memory.transpose import figure
 
 
 def transpose() -> None:
     """Draw how a vector of A is stored in pieces, so that rows can be loaded as vectors."""
-    show(*(figure.draw(narrow=narrow) for narrow in (False, True)))
+    both(figure.draw)

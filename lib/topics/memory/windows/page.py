@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lib import ptx
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.problem import Problem
 from lib.topics.memory.accesses.model import name_of
 from lib.topics.memory.windows import figure as windows_figure
@@ -58,5 +58,4 @@ def draw(
         panels.append(windows_figure.Panel(
             name, expression, windows.windows(addresses, base, row_bytes)
         ))
-    show(*(windows_figure.draw(panels, evidence=f"emulated: {version.kernel.min_arch} PTX",
-                               narrow=narrow) for narrow in (False, True)))
+    both(windows_figure.draw, panels, evidence=f"emulated: {version.kernel.min_arch} PTX")

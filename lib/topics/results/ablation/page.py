@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from lib.kernels.spec import parted
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import both, once_recorded, table
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import Row
@@ -52,12 +52,9 @@ def draw(
             name, speed(row), before * (1 + guess.gain) if guess else None, row.spread
         ))
         before = speed(row)
-    show(*(ablation_figure.draw(
-        first, rows, evidence=f"{records.label(version.record)}, {size:,}³", least=least,
-        limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),
-        note=f"outlines {predictions.label()}",
-        unit="% of cuBLAS" if of_rival else "TFLOP/s", narrow=narrow,
-    ) for narrow in (False, True)))
+    both(ablation_figure.draw, first, rows, evidence=f"{records.label(version.record)}, {size:,}³",
+         least=least, limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),
+         note=f"outlines {predictions.label()}", unit="% of cuBLAS" if of_rival else "TFLOP/s")
 
 
 @once_recorded()
@@ -90,10 +87,9 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
         label = f"{one.kernel.stem[:2]} {name}" if name else short_name(one.kernel)
         rows.append(ablation_figure.Step(
             label, row.tflops, rows[-1].tflops * together if follows else None, row.spread))
-    show(*(ablation_figure.draw(
-        rows[0], rows[1:], evidence=f"{records.label(version.record)}, {size:,}³",
-        limit=("cuBLAS", row.cublas_tflops), note=f"outline {predictions.label()}",
-        narrow=narrow) for narrow in (False, True)))
+    both(ablation_figure.draw, rows[0], rows[1:],
+         evidence=f"{records.label(version.record)}, {size:,}³",
+         limit=("cuBLAS", row.cublas_tflops), note=f"outline {predictions.label()}")
 
 
 @once_recorded()

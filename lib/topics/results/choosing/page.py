@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting import dots
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import store as records
 from lib.records.schema import KernelRecord, SearchRecord
@@ -49,9 +49,8 @@ def predictions() -> None:
     title = (f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}; the rule's "
              "first lies closer" if _closer(rows) else
              f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}")
-    show(*(dots.draw(rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title,
-                     evidence=_label(), same="as recorded", narrow=narrow)
-           for narrow in (False, True)))
+    both(dots.draw, rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title, evidence=_label(),
+         same="as recorded")
 
 
 def _closer(rows: Sequence[dots.Row]) -> bool:

@@ -6,7 +6,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import in_book
 from lib.kernels.epilogues import FusedProblem
 from lib.kernels.spec import Kernel
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.records import scoreboard
 from lib.records import store as records
 from lib.topics.results.ladder import figure as ladder_figure
@@ -42,13 +42,8 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
     best = kinds == {model.BEST}
     when = records.span(dates) if dates else "not yet"
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
-    wide, narrow = (
-        ladder_figure.draw(
-            bars, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
-            defaults=defaults if best else None, narrow=one)
-        for one in (False, True)
-    )
-    show(wide, narrow)
+    both(ladder_figure.draw, bars, evidence=evidence,
+         rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None)
 
 
 def _versions() -> dict[str, Kernel]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.plotting import dots, style
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
 from lib.records import store as records
@@ -207,8 +207,7 @@ def energies() -> None:
 
 
 def _draw(rows: Sequence[dots.Row], kinds: Mapping[str, str], title: str, evidence: str) -> None:
-    show(*(dots.draw(rows, kinds, title=title, evidence=evidence, same=_BEST, narrow=narrow)
-           for narrow in (False, True)))
+    both(dots.draw, rows, kinds, title=title, evidence=evidence, same=_BEST)
 
 
 def _counted() -> list[tuple[str, Mapping[str, float], Mapping[str, float]]]:

@@ -12,7 +12,7 @@ from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.display import both, note, once_recorded, table
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, Row
@@ -48,8 +48,7 @@ def draw(version: Version, fixed: str) -> None:
             by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
                            others[row.shape])
         )
-    show(*(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record), narrow=narrow)
-           for narrow in (False, True)))
+    both(by_shape.draw, rows, fixed=fixed, evidence=records.label(version.record))
 
 
 def others_table(*stems: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.time.ring import figure as ring_figure
 from lib.topics.time.ring import model as ring
 from lib.topics.time.timeline import page as timeline_page
@@ -31,9 +31,8 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
     one = timeline_page.of_variant(version, chosen)
     warps, workers = one.blocks[0][1], chosen.roles.warps[0][1]
     found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.roles.stages)
-    show(*(ring_figure.draw(found, end=cycles, landed=False, narrow=narrow,
-                            evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³")
-           for narrow in (False, True)))
+    both(ring_figure.draw, found, end=cycles, landed=False,
+         evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³")
 
 
 def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
@@ -51,5 +50,4 @@ def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
         Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     found = ring.ring(copy, multiply, stages, tiles)
-    show(*(ring_figure.draw(found, end=cycles, apart=apart, narrow=narrow)
-           for narrow in (False, True)))
+    both(ring_figure.draw, found, end=cycles, apart=apart)

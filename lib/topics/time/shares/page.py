@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lib import gpus
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.problem import Problem
 from lib.topics.memory.coalescing import page as touched
 from lib.topics.time.shares import figure, model
@@ -37,7 +37,7 @@ def draw(version: Version, variant: str | None = None,
     cut = model.shares(chosen, chosen.problem(*shape), sms)
     whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
-    show(*(figure.draw(whole, cut, what=what, narrow=narrow) for narrow in (False, True)))
+    both(figure.draw, whole, cut, what=what)
 
 
 def worth(version: Version, variant: str | None = None) -> None:

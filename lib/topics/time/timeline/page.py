@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lib import gpus
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Variant
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import both, once_recorded, table
 from lib.records.schema import Timeline, mhz
 from lib.run import device
 from lib.topics.limits.occupancy.model import occupancy
@@ -67,9 +67,7 @@ def draw(
         above = (*above, version.before.kernel.stem)
     rows = [of_variant(*row) for row in version.rows(variants, above)]
     evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
-    show(*(timeline_figure.draw(rows, evidence=evidence, window=(since, since + cycles),
-                                title=title,
-                                narrow=narrow) for narrow in (False, True)))
+    both(timeline_figure.draw, rows, evidence=evidence, window=(since, since + cycles), title=title)
 
 
 @once_recorded()
