@@ -122,8 +122,8 @@ def label(ax: Axes, box: Box, text: str, colour: str = style.INK, lower: float =
           weight: str = "normal") -> None:
     """Write in the middle of a box, so many pt lower: digits have no descenders."""
     x, y, width, height = box
-    ax.text(x + width / 2, y + height / 2 - lower, text, size=style.SMALL, ha="center",
-            va="center", color=colour, weight=weight)
+    ax.text(x + width / 2, y + height / 2 - lower, text, ha="center", va="center", color=colour,
+            weight=weight)
 
 
 def _add(ax: Axes, patch: PathPatch) -> None:

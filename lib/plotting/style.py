@@ -52,7 +52,7 @@ SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
 
 RC: dict[RcKeyType, Any] = {
     "font.family": ["DejaVu Sans"],
-    "font.size": NORMAL,
+    "font.size": SMALL,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.labelsize": NORMAL,

@@ -29,5 +29,5 @@ def axis(ax: Axes, left: float, bottom: float, long: float, end: str) -> None:
 
 def ends(ax: Axes, left: float, y: float, long: float, end: str, zero: str = "center") -> None:
     """Write where time begins and ends under bars that need no line."""
-    ax.text(left, y, "0", size=style.SMALL, va="top", ha=zero)
-    ax.text(left + long, y, end, size=style.SMALL, va="top", ha="right")
+    ax.text(left, y, "0", va="top", ha=zero)
+    ax.text(left + long, y, end, va="top", ha="right")

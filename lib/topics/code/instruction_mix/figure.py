@@ -49,7 +49,7 @@ def draw(
     for index, name in enumerate(classes):
         top = height - head - row * index
         if narrow:
-            ax.text(0, top - 2, name, size=style.SMALL, va="top")
+            ax.text(0, top - 2, name, va="top")
         else:
             ax.text(left - 6, top - row / 2, name, size=style.NORMAL, ha="right", va="center")
         for order, (version, mix) in enumerate(versions):
@@ -61,9 +61,9 @@ def draw(
                 facecolor=style.FOCUS if is_this else style.OTHER,
                 alpha=1.0 if is_this else 0.55,
             )
-            ax.text(left + value * scale + 5, y + bar / 2, style.number(value),
-                    size=style.SMALL, va="center", weight="bold" if is_this else "normal")
-    ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", size=style.SMALL, va="top")
+            ax.text(left + value * scale + 5, y + bar / 2, style.number(value), va="center",
+                    weight="bold" if is_this else "normal")
+    ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", va="top")
     # The names begin behind the unit, however long that is; on a phone under it.
     x = 0.0 if narrow else max(_NAME, 18 + 4.9 * len(f"for every 1,000 {unit or _unit(this[1])}"))
     y = height - (_LINE if narrow else 0.0)
@@ -74,8 +74,7 @@ def draw(
             facecolor=style.FOCUS if is_this else style.OTHER,
             alpha=1.0 if is_this else 0.55,
         )
-        ax.text(x + 12, y - 2, version, size=style.SMALL, va="top",
-                weight="bold" if is_this else "normal")
+        ax.text(x + 12, y - 2, version, va="top", weight="bold" if is_this else "normal")
         if narrow:
             y -= _LINE
         else:

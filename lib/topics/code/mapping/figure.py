@@ -92,14 +92,12 @@ def _operands(
         shapes.frames(ax, [_box(origin, Region(0, 0, rows, columns), scale)], 0.9)
     bold: dict[str, Any] = {"size": style.LARGE, "weight": "bold"}
     ax.text(a[0], a[1] + 4, "A", va="bottom", **bold)
-    ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom", size=style.SMALL)
+    ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom")
     ax.text(b[0] - 6, b[1], "B", ha="right", va="top", **bold)
-    ax.text(b[0] - 6, b[1] - work.K * scale, "K ↓", ha="right", va="bottom", size=style.SMALL)
+    ax.text(b[0] - 6, b[1] - work.K * scale, "K ↓", ha="right", va="bottom")
     ax.text(c[0], c[1] - work.M * scale - 3, "C", va="top", **bold)
-    ax.text(c[0] + work.N * scale, c[1] - work.M * scale - 4, "N →", ha="right", va="top",
-            size=style.SMALL)
-    ax.text(a[0] - 4, a[1] - work.M * scale, "M ↓", ha="right", va="bottom", size=style.SMALL,
-            rotation=90)
+    ax.text(c[0] + work.N * scale, c[1] - work.M * scale - 4, "N →", ha="right", va="top")
+    ax.text(a[0] - 4, a[1] - work.M * scale, "M ↓", ha="right", va="bottom", rotation=90)
 
 
 def _zoom_left(work: Work) -> float:
@@ -146,12 +144,12 @@ def _zoom(
         (compute, f"one warp: {style.plural(warp, 'element')}"),
     ):
         shapes.rectangles(ax, [(left, y, 7, 7)], facecolor=colour)
-        ax.text(left + 10, y - 1, text, size=style.SMALL, va="bottom")
+        ax.text(left + 10, y - 1, text, va="bottom")
         y += 12
     y = top - block.rows * larger - 6
     shapes.rectangles(ax, [(left, y - 10, 7, 7)], facecolor=style.PHASE["load"])
     ax.text(left + 10, y, f"{work.step}: a {work.reader} reads\n{work.a_step.text()} of A and "
-            f"{work.b_step.text()} of B", size=style.SMALL, va="top", linespacing=1.2)
+                          f"{work.b_step.text()} of B", va="top", linespacing=1.2)
 
 
 def _finding(work: Work) -> str:

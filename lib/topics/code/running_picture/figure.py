@@ -48,12 +48,12 @@ def draw(
     heads = ((_NARROW_LOOP, "each level, its loop, bytes per FMA"),) if narrow else (
         (0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA"))
     for x, text in heads:
-        ax.text(x, height, text, size=style.SMALL, va="top", alpha=0.8)
+        ax.text(x, height, text, va="top", alpha=0.8)
     if not narrow and any(level.changed for level in levels):
         # The key stands over the marks, between the heads of level and loop.
         left = _PICTURE + 8
         shapes.rectangles(ax, [(left, height - 10, 3, 9)], facecolor=style.FOCUS)
-        ax.text(left + 7, height, "changed here", size=style.SMALL, va="top", alpha=0.8)
+        ax.text(left + 7, height, "changed here", va="top", alpha=0.8)
     top = height - _HEAD
     before = None
     for level, extent in zip(levels, extents, strict=True):
@@ -81,7 +81,7 @@ def _level(
         if level.changed:
             shapes.rectangles(ax, [(_LOOP - 9, middle - _ROW / 2 + 7, 3, _ROW - 14)],
                               facecolor=style.FOCUS)
-        ax.text(0, middle - 8, size, size=style.SMALL, va="center")
+        ax.text(0, middle - 8, size, va="center")
     box = _tile(ax, level, extent, left + _STRIP + _GAP, middle - (_STRIP + _GAP) / 2, colour)
     _operands(ax, level, extent, box)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
@@ -100,15 +100,14 @@ def _level(
     }
     if narrow:
         ax.text(_NARROW_LOOP, middle + 14, loop, **code)
-        ax.text(_NARROW_LOOP, middle - 16, level.boundary, size=style.SMALL, va="center",
-                weight="bold")
+        ax.text(_NARROW_LOOP, middle - 16, level.boundary, va="center", weight="bold")
         for i, text in enumerate(bytes_of):
-            ax.text(_NARROW_LOOP, middle - 29 - 12 * i, text, size=style.SMALL, va="center")
+            ax.text(_NARROW_LOOP, middle - 29 - 12 * i, text, va="center")
         return box
     ax.text(_LOOP, middle, loop, **code)
-    ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
+    ax.text(_BYTES, middle + 15, level.boundary, va="center", weight="bold")
     for i, text in enumerate(bytes_of):
-        ax.text(_BYTES, middle + 1 - 14 * i, text, size=style.SMALL, va="center")
+        ax.text(_BYTES, middle + 1 - 14 * i, text, va="center")
     return box
 
 
@@ -133,8 +132,8 @@ def _operands(
              for j in range(1, columns)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
     shapes.frames(ax, strips, 0.5)
     if level.name == "grid":
-        ax.text(strips[0][0] - 2, y + height / 2, "A", size=style.SMALL, ha="right", va="center")
-        ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", size=style.SMALL, va="center")
+        ax.text(strips[0][0] - 2, y + height / 2, "A", ha="right", va="center")
+        ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", va="center")
 
 
 def _tile(

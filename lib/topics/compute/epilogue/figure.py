@@ -50,13 +50,12 @@ def draw(
         for place, bar in enumerate(bars)], facecolor=style.FOCUS, linewidth=0)
     for place, bar in enumerate(bars):
         middle = top - _ROW * (place + 0.5)
-        ax.text(left - 6, middle, f"{bar.name}: {bar.cycles:,.0f}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 6, middle, f"{bar.name}: {bar.cycles:,.0f}", ha="right", va="center")
     for K, cycles in loops:
         x = left + cycles * scale
         shapes.strokes(ax, [((x, _AXIS - 4), (x, top + 2))], edgecolor=style.INK, linewidth=0.9,
                        linestyle="--")
-        ax.text(x, _AXIS - 7, f"K = {K:,}\n{cycles:,.0f}", size=style.SMALL, ha="center", va="top")
+        ax.text(x, _AXIS - 7, f"K = {K:,}\n{cycles:,.0f}", ha="center", va="top")
     return style.finish(
         fig, alt=_alt(bars, loops), evidence=evidence,
         note="cycles per tile; dashed: its products")

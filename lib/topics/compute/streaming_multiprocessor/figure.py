@@ -44,8 +44,7 @@ def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figu
     _sub_partitions(ax, gpu, height, right)
     levels = _levels(gpu, narrow)
     _memory(ax, levels, height, right)
-    ax.text(right + 12, height, "why a warp isn’t issued", size=style.SMALL, va="top",
-            weight="bold")
+    ax.text(right + 12, height, "why a warp isn’t issued", va="top", weight="bold")
     for stall in _stalls(height, levels):
         _arrow(ax, stall, right)
     return style.finish(fig, alt=_alt(gpu),
@@ -64,7 +63,7 @@ def _sub_partitions(ax: Axes, gpu: Gpu, height: float, right: float) -> None:
     for i in range(shown):
         x = 4 + i * (width + gap)
         _box(ax, x, top - 152, width, 148, "", style.INK)
-        ax.text(x + 5, top - 8, name, size=style.SMALL, va="top")
+        ax.text(x + 5, top - 8, name, va="top")
         for y, tall, text, colour in (
             (top - 52, 30, f"{warps} warps", None),
             (top - 80, 26, "1 issue slot", style.FOCUS),
@@ -112,8 +111,7 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, c
         shapes.rectangles(ax, [(x, y, width, height)], facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, [(x, y, width, height)], facecolor="none", edgecolor=colour,
                       linewidth=0.8)
-    ax.text(x + width / 2, y + height / 2, text, size=style.SMALL, ha="center", va="center",
-            linespacing=1.2)
+    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", linespacing=1.2)
 
 
 def _stalls(height: float, levels: Sequence[tuple[float, float, str]]) -> list[_Stall]:
@@ -141,7 +139,7 @@ def _arrow(ax: Axes, stall: _Stall, right: float) -> None:
         lines += [((right - 2, y), (right + 4, y)) for y in stall.between]
     shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.7)
     ax.text(right + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
-    ax.text(right + 12, stall.y - 7, stall.what, size=style.SMALL, va="center")
+    ax.text(right + 12, stall.y - 7, stall.what, va="center")
 
 
 def _finding(gpu: Gpu) -> str:

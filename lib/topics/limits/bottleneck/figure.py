@@ -74,14 +74,14 @@ def draw(
         text = style.duration(value) if value else "none"
         text += f" ({notes[unit]})" if unit in notes else ""
         if narrow:
-            ax.text(left, y + row - 2, f"{unit}: {text}", size=style.SMALL, va="top", weight=weight)
+            ax.text(left, y + row - 2, f"{unit}: {text}", va="top", weight=weight)
             continue
         ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
                 weight=weight)
         end = left + value * scale + 5
         if limit is not None and end < limit < end + 5.8 * len(text):
             end = limit + 5
-        ax.text(end, y + row / 2, text, size=style.SMALL, va="center", weight=weight)
+        ax.text(end, y + row / 2, text, va="center", weight=weight)
     return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
                         evidence=evidence, note=note)
 

@@ -135,7 +135,7 @@ def _width(part: _Part) -> float:
 def _legend(ax: Axes, left: float, y: float, row: list[_Part]) -> None:
     for part in row:
         _fill(ax, (left, y, 10, 10), part)
-        ax.text(left + 14, y + 5, part.label, size=style.SMALL, va="center")
+        ax.text(left + 14, y + 5, part.label, va="center")
         left += _width(part)
 
 
@@ -160,9 +160,8 @@ def _bar(
         if width > 0:
             _fill(ax, (x, y + 4, width, _ROW - 8), part)
         if width >= _LEAST * _BAR:
-            ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}",
-                    size=style.SMALL, ha="center", va="center",
-                    color=style.INK if part.hatched else style.on(part.colour))
+            ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}", ha="center",
+                    va="center", color=style.INK if part.hatched else style.on(part.colour))
         x += width
     shapes.rectangles(ax, [(left, y + 4, full, _ROW - 8)], facecolor="none",
                       edgecolor=style.INK, linewidth=0.5, alpha=0.7)

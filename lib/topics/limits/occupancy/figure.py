@@ -55,7 +55,7 @@ def draw(
             limits, bar = name in limiting, 13 if narrow else 1
             colour = style.FOCUS if limits else style.OTHER
             share = used / one.blocks * full
-            ax.text(left - 6, y + bar + 4, name, size=style.SMALL, ha="right", va="center",
+            ax.text(left - 6, y + bar + 4, name, ha="right", va="center",
                     weight="bold" if limits else "normal")
             cut = 1.0 if share > 3 else 0.0
             shapes.rectangles(
@@ -65,8 +65,8 @@ def draw(
             shapes.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
             fits += ": the limit" if limits else ""
-            ax.text(left if narrow else left + full + 6, y + 5, fits, size=style.SMALL,
-                    va="center", weight="bold" if limits else "normal")
+            ax.text(left if narrow else left + full + 6, y + 5, fits, va="center",
+                    weight="bold" if limits else "normal")
         y -= 12
     return style.finish(fig, alt=_alt(found), evidence=evidence,
                         note="bar = what one SM has; segment = one block's share")

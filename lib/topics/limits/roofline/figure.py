@@ -94,7 +94,7 @@ def _scales(ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]
     ax.minorticks_off()
     ax.grid(True)
     ax.set_xlabel("arithmetic intensity at each level, FLOP/B", labelpad=2)
-    ax.text(0, 1.0, "FLOP/s", transform=ax.transAxes, ha="right", va="bottom", size=style.SMALL)
+    ax.text(0, 1.0, "FLOP/s", transform=ax.transAxes, ha="right", va="bottom")
 
 
 def _roofs(
@@ -112,10 +112,8 @@ def _roofs(
         label = f"{level} {style.quantity(bandwidth, 'B/s')}"
         # From its lower end, where no version is; 5 pt off the line.
         x = start * 1.15
-        ax.text(
-            x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope, size=style.SMALL,
-            rotation_mode="anchor", ha="left", va="bottom",
-        )
+        ax.text(x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope,
+                rotation_mode="anchor", ha="left", va="bottom")
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
     labels: list[tuple[float, str]] = []  # from the highest; of two close ones, both on the upper
     for name, peak in sorted(drawn.items(), key=lambda one: -one[1]):
@@ -127,7 +125,7 @@ def _roofs(
             labels.append((peak, text))
     for peak, text in labels:
         ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
-                    va="bottom", size=style.SMALL)
+                    va="bottom")
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
@@ -148,12 +146,10 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> 
             # The first one's name may need the room before this dot.
             room = _points_of(ax, point)[0] - _points_of(ax, first)[0]
             below = not is_first and room < 6 * len(first.level + point.level)
-            ax.annotate(
-                point.level, (point.intensity, point.flops_per_s),
-                (5 if is_first else -5, -5 if below else _above(ax, point.flops_per_s, roof)),
-                textcoords="offset points", ha="left" if is_first else "right",
-                va="top" if below else "bottom", size=style.SMALL,
-            )
+            up = -5 if below else _above(ax, point.flops_per_s, roof)
+            ax.annotate(point.level, (point.intensity, point.flops_per_s),
+                        (5 if is_first else -5, up), textcoords="offset points",
+                        ha="left" if is_first else "right", va="top" if below else "bottom")
 
 
 def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
@@ -186,12 +182,10 @@ def _names(
             (there for there, height in (_points_of(ax, other) for other in last.values())
              if x <= there < x + 14 and abs(height - placed[name]) < 9), default=x,
         )
-        ax.annotate(
-            f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
-            (point.intensity, point.flops_per_s), (right - x + 8, placed[name] - wanted[name]),
-            textcoords="offset points", ha="left", va="center", size=style.SMALL,
-            weight="bold" if name == current else "normal",
-        )
+        ax.annotate(f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
+                    (point.intensity, point.flops_per_s),
+                    (right - x + 8, placed[name] - wanted[name]), textcoords="offset points",
+                    ha="left", va="center", weight="bold" if name == current else "normal")
 
 
 def _listed(
@@ -205,8 +199,8 @@ def _listed(
         y = under * 72 - (row + 1) * _NARROW_LINE + 3
         ax.plot([4], [y + 3.5], "o", color=style.FOCUS if name == current else style.OTHER,
                 markersize=6, markeredgewidth=0, clip_on=False)
-        ax.text(12, y, f"{name}, {style.quantity(speeds[name], 'FLOP/s')}", size=style.SMALL,
-                va="bottom", weight="bold" if name == current else "normal")
+        ax.text(12, y, f"{name}, {style.quantity(speeds[name], 'FLOP/s')}", va="bottom",
+                weight="bold" if name == current else "normal")
 
 
 def _points_of(ax: Axes, point: Point) -> tuple[float, float]:

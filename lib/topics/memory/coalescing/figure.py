@@ -151,8 +151,7 @@ def draw(
     y = height
     heads = () if narrow else zip(_COLUMNS, ("lines", "sectors", "useful"), strict=True)
     for right, text in heads:
-        ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, size=style.SMALL,
-                ha="right", va="bottom")
+        ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, ha="right", va="bottom")
     for group, has_name, row in zip(groups, named, axes_of, strict=True):
         y -= _GROUP if has_name else _HEAD
         if has_name:
@@ -202,13 +201,13 @@ def _panel(
     where = "" if narrow else panel.where
     text = style.code(panel.label, picture - 36, where)
     ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
-    ax.text(picture, s=where, size=style.SMALL, ha="right", **label)
+    ax.text(picture, s=where, ha="right", **label)
 
     if lane_numbers:
         for lane in (0, 8, 16, 24, 31) if narrow else (0, 4, 8, 12, 16, 20, 24, 28, 31):
             text = f"lane {lane}" if lane == 0 else f"{lane}"
             ax.text(0 if lane == 0 else (lane + 0.5) * pitch, lanes_y + 11, text,
-                    size=style.SMALL, ha="left" if lane == 0 else "center", va="bottom")
+                    ha="left" if lane == 0 else "center", va="bottom")
     squares = [(lane * pitch + 1, lanes_y, pitch - 2, 8) for lane in range(WARP)]
     shapes.rectangles(ax, [squares[i] for i in range(WARP) if active[i]], facecolor=colour)
     shapes.rectangles(ax, [squares[i] for i in range(WARP) if not active[i]], facecolor="none",
@@ -242,10 +241,10 @@ def _panel(
     costly = len(found.sectors) > found.least_sectors
     price = style.WARNING if costly else style.INK
     if narrow:
-        ax.text(0, y - 1, f"{style.plural(len(found.lines), 'line')}, "
+        text = (f"{style.plural(len(found.lines), 'line')}, "
                 f"{style.plural(len(found.sectors), 'sector')}, {style.percent(found.efficiency)} "
-                f"of {found.sector_bytes:,} B useful", size=style.SMALL, weight="bold",
-                va="center", color=price)
+                f"of {found.sector_bytes:,} B useful")
+        ax.text(0, y - 1, text, weight="bold", va="center", color=price)
         return
     for right, text, ink in (
         (_COLUMNS[0], f"{len(found.lines)}", style.INK),
@@ -255,7 +254,7 @@ def _panel(
         ax.text(right, lanes_y - 3, text, size=14, weight="bold", ha="right", va="center",
                 color=ink)
     ax.text(_COLUMNS[2], lanes_y - 17, f"{found.useful_bytes:,} of {found.sector_bytes:,} B",
-            size=style.SMALL, ha="right", va="center")
+            ha="right", va="center")
 
 
 def _runs(
@@ -277,7 +276,7 @@ def _lines_and_labels(
 ) -> None:
     """Mark 128-byte lines under the strip, what is left out between cells, and addresses."""
     if not place:
-        ax.text(picture / 2, bottom, "no lane takes part", size=style.SMALL, ha="center")
+        ax.text(picture / 2, bottom, "no lane takes part", ha="center")
         return
     addresses = sorted(place)
     found = panel.found
@@ -295,10 +294,9 @@ def _lines_and_labels(
     jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
     narrow = picture < _PICTURE
     if right - left > 0.72 * picture:
-        ax.text(left, label_y, first, size=style.SMALL, va="top")
+        ax.text(left, label_y, first, va="top")
         if not narrow:
-            ax.text(right, label_y, f"+ {addresses[-1]:,} B", size=style.SMALL, va="top",
-                    ha="right")
+            ax.text(right, label_y, f"+ {addresses[-1]:,} B", va="top", ha="right")
         middle = f"{len(found.lines)} lines of four 32-byte sectors"
         if len(jumps) == 1:
             middle = f"{jumps.pop():,} B left out at each gap"
@@ -306,16 +304,15 @@ def _lines_and_labels(
             middle = "gaps left out"
         elif len(found.lines) == 1:
             middle = "one 128-byte line, four 32-byte sectors"
-        ax.text(right if narrow else (left + right) / 2, label_y, middle, size=style.SMALL,
-                va="top", ha="right" if narrow else "center")
+        ax.text(right if narrow else (left + right) / 2, label_y, middle, va="top",
+                ha="right" if narrow else "center")
     else:
         lines = style.plural(len(found.lines), "line")
         if _is_broadcast(found):
             lines = f"one {found.useful_bytes}-byte element for all lanes"
             element = int(panel.access.addresses[np.argmax(panel.access.active)]) - found.base
             first = f"{panel.array} + {element:,} B"
-        ax.text((left + right) / 2, label_y, f"{first}: {lines}", size=style.SMALL, va="top",
-                ha="center")
+        ax.text((left + right) / 2, label_y, f"{first}: {lines}", va="top", ha="center")
 
 
 def _finding(groups: Sequence[Group]) -> str:

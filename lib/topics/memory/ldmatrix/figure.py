@@ -50,9 +50,8 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
             if wide < _CHUNK_WIDTH else "shared memory: rows, by the lane that names them",
             size=style.NORMAL, weight="bold", va="top", linespacing=1.1)
     for group in range(8):
-        ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}",
-                size=style.SMALL, ha="center", va="bottom")
-    ax.text(_LEFT - 4, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
+        ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}", ha="center", va="bottom")
+    ax.text(_LEFT - 4, top + 2, "bank", ha="right", va="bottom")
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     shapes.strokes(
         ax,
@@ -70,8 +69,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
     for giver in range(SIDE * load.number):
         x, y = _place(int(access.addresses[giver]), top, wide)
         (first if giver < SIDE else others).append((x, y, wide, _LINE))
-        ax.text(x + wide / 2, y + _LINE / 2 + 0.7, f"{giver}", size=style.SMALL,
-                ha="center", va="center", zorder=3,
+        ax.text(x + wide / 2, y + _LINE / 2 + 0.7, f"{giver}", ha="center", va="center", zorder=3,
                 color=style.on(colour) if giver < SIDE else style.INK,
                 weight="bold" if giver == lane else "normal")
     shapes.rectangles(ax, others, facecolor=colour, alpha=style.PALE)
@@ -83,8 +81,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
     ]
     shapes.rectangles(ax, gets, facecolor=style.INK)
     for line in (0, lines - 1):
-        ax.text(_LEFT - 5, top - (line + 0.5) * _LINE, f"{line}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 5, top - (line + 0.5) * _LINE, f"{line}", ha="right", va="center")
 
 
 def _place(address: int, top: float, wide: float) -> tuple[float, float]:
@@ -98,16 +95,15 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
     ax.text(at, top - 2, f"lane {lane}", size=style.NORMAL, weight="bold", va="top")
     matrix, row = divmod(lane, SIDE)
     text = f"names row {row} of matrix {matrix}" if matrix < load.number else "names no row"
-    ax.text(at, top - 16, text, size=style.SMALL, va="top")
+    ax.text(at, top - 16, text, va="top")
     places: dict[int, list[str]] = {}
     for register, r, c in load.received(lane):
         places.setdefault(register, []).append(f"({r}, {c})")
     y = top - 31
     for register in range(4):
         if register in places:
-            ax.text(at, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
-            ax.text(at + 20, y, f"gets {' '.join(places[register])}", size=style.SMALL,
-                    va="top")
+            ax.text(at, y, f"r{register}", weight="bold", va="top")
+            ax.text(at + 20, y, f"gets {' '.join(places[register])}", va="top")
         y -= 12.5
     y -= 6
     name = "matrix 0: the lanes that get it"
@@ -128,7 +124,7 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
     x = at + SIDE * wide + 8
     where = "marked at left:" if at else "marked above:"
     for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets")):
-        ax.text(x, y - 2 - 12.5 * i, line, size=style.SMALL, va="top")
+        ax.text(x, y - 2 - 12.5 * i, line, va="top")
 
 
 def _finding(load: MatrixLoad, layout: str) -> str:

@@ -64,7 +64,7 @@ def draw(
             need = style.quantity(roofs.peaks[peak] / intensity, "B/s")
             below = ("its bandwidth is not given:", f"the peak would need {need}")
         ax.text(left, y - 4 if level in fed else y + 12, ("\n" if narrow else " ").join(below),
-                size=style.SMALL, va="top", linespacing=1.2)
+                va="top", linespacing=1.2)
         top -= row
     return style.finish(fig, alt=_alt(staging, fed, gpu, n), evidence=roofs.evidence,
                         note="DRAM: each element once" if narrow else "")
@@ -84,7 +84,7 @@ def _tile(ax: Axes, staging: Staging, under: float) -> None:
     warps = style.plural(staging.warps, "warp")
     each = f"{staging.warp[0]} × {staging.warp[1]}"
     ax.text(0, under - 17, f"{warps} of {each}, {style.plural(staging.sums, 'sum')} a lane",
-            size=style.SMALL, va="top")
+            va="top")
     height, width = rows * scale, columns * scale
     left, top = 30.0, under - 60.0
     strips = [

@@ -64,9 +64,9 @@ def _step(
     head = top - (_LINE if one_line else _LINE + 2)
     if not one_line:
         ax.text(left - _LETTER, top, name, **bold)
-    ax.text(left, head + 1, f"{across} →", size=style.SMALL, va="top")
+    ax.text(left, head + 1, f"{across} →", va="top")
     under = head - _LINE
-    ax.text(left - 4, under, f"{down} ↓", size=style.SMALL, ha="right", va="top", rotation=90)
+    ax.text(left - 4, under, f"{down} ↓", ha="right", va="top", rotation=90)
     shapes.rectangles(ax, [(left, under - _SIDE, _SIDE, _SIDE)], facecolor=style.PHASE["load"],
                       alpha=style.PALE)
     shapes.rectangles(ax, [(left + c * _CELL, under - (r + 1) * _CELL, _CELL, _CELL)
@@ -75,15 +75,14 @@ def _step(
     if named:
         for i, (r, c) in enumerate(filled):
             ax.text(left + (c + 0.5) * _CELL, under - (r + 0.5) * _CELL, f"{i}", ha="center",
-                    va="center_baseline", size=style.SMALL, color=style.on(style.PHASE["load"]))
+                    va="center_baseline", color=style.on(style.PHASE["load"]))
     what, _, how = words.partition(": ")
     if one_line:
         x = left + _SIDE + _WORDS
         ax.text(x, under, name, **bold)
-        ax.text(x, under - 18, f"{what}:\n{how}", size=style.SMALL, va="top", linespacing=1.35)
+        ax.text(x, under - 18, f"{what}:\n{how}", va="top", linespacing=1.35)
     else:
-        ax.text(left - _LETTER, under - _SIDE - 5, f"{what}:\n{how}", size=style.SMALL, va="top",
-                linespacing=1.35)
+        ax.text(left - _LETTER, under - _SIDE - 5, f"{what}:\n{how}", va="top", linespacing=1.35)
 
 
 def _alt(steps: Sequence[tuple]) -> str:

@@ -100,7 +100,7 @@ def draw(
     said = [f"scale from {_of(least, unit)}"] if least else []
     if start.spread is not None:
         said.append("±: spread between series")
-    ax.text(0, top + (15 if narrow else 2), "; ".join(said), size=style.SMALL, va="bottom")
+    ax.text(0, top + (15 if narrow else 2), "; ".join(said), va="bottom")
     if limit:
         x = scale.x(limit[1])
         lines = [((x, 0.0), (x, top))]
@@ -108,8 +108,7 @@ def draw(
             bottoms = [top - number * row for number in range(1, len(steps) + 2)]
             lines = [((x, y + 1), (x, y + _ROW - 4)) for y in bottoms]
         shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.8)
-        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
-                va="bottom")
+        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", ha="right", va="bottom")
     _base(ax, top - row, start, scale, limit, unit)
     before = start
     for number, step in enumerate(steps, 2):
@@ -136,10 +135,10 @@ def _words(
     if scale.narrow:
         above: dict[str, Any] = {"y": y + _ROW - 3, "va": "bottom"}
         ax.text(0, s=name, size=style.NORMAL, weight="bold", **above)
-        ax.text(_NARROW_BAR, s=text, size=style.SMALL, ha="right", **above)
+        ax.text(_NARROW_BAR, s=text, ha="right", **above)
         return
     ax.text(_NAME - 6, y + _ROW / 2, name, size=style.NORMAL, ha="right", va="center")
-    ax.text(_clear(end + 5, text, scale, limit), y + _ROW / 2, text, size=style.SMALL, va="center")
+    ax.text(_clear(end + 5, text, scale, limit), y + _ROW / 2, text, va="center")
 
 
 def _of(value: float, unit: str) -> str:

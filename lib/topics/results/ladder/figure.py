@@ -143,7 +143,7 @@ def _group(
                           if bar.recorded and bar.recorded[0] * unit > unit - _LINE), len(bars))
     label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
                   if _WIDER * style.text_width(text, style.SMALL) <= free), "")
-    ax.text(left, top + 2, label, size=style.SMALL, va="bottom")
+    ax.text(left, top + 2, label, va="bottom")
     shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
     for place, bar in enumerate(bars):
         _column(ax, left + place * column, ground, column, unit, bar, bar is best)
@@ -153,8 +153,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
             best: bool) -> None:
     """One column: its share above it, its name in it or above, its number under it."""
     middle, weight = left + width / 2, "bold" if best else "normal"
-    ax.text(middle, ground - 3, bar.number, size=style.SMALL, ha="center", va="top",
-            weight=weight)
+    ax.text(middle, ground - 3, bar.number, ha="center", va="top", weight=weight)
     if bar.recorded is None:
         _upright(ax, middle, ground + 4, "not recorded yet", style.INK, "normal")
         return
@@ -172,7 +171,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
         foot = ground + unit + 2
         if best:  # its decimal would touch its neighbour's number
             foot += _LINE - 2
-    ax.text(middle, foot, share, size=style.SMALL, ha="center", va="bottom", weight=weight)
+    ax.text(middle, foot, share, ha="center", va="bottom", weight=weight)
     long = _WIDER * style.text_width(bar.name, style.SMALL, weight)
     if long + 8 <= tall:
         ink = style.on(style.FOCUS) if best and not bar.peer else style.INK
@@ -182,8 +181,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
 
 
 def _upright(ax: Axes, x: float, y: float, text: str, colour: str, weight: str) -> None:
-    ax.text(x, y, text, size=style.SMALL, rotation=90, ha="center", va="bottom", color=colour,
-            weight=weight)
+    ax.text(x, y, text, rotation=90, ha="center", va="bottom", color=colour, weight=weight)
 
 
 def _share(ratio: float) -> str:

@@ -69,7 +69,7 @@ def draw(
 
     for stage in range(ring.stages):
         y = top - _ROW * (stage + 1)
-        ax.text(0, y + _ROW / 2, f"stage {stage}", size=style.SMALL, va="center")
+        ax.text(0, y + _ROW / 2, f"stage {stage}", va="center")
         for number, tile in enumerate(ring.tiles):
             if tile.stage == stage:
                 bar(tile.asked, tile.arrived, y, "load", f"{number}")
@@ -77,18 +77,18 @@ def draw(
                     f"{number}: {tile.parity}" if apart else f"{number}")
     y = top - _ROW * (rows - 1) - _GAP
     who = ("producer", "consumers") if apart else ("copies", "products")
-    ax.text(0, y + _ROW / 2, who[0], size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, who[0], weight="bold", va="center")
     for tile in ring.tiles:
         bar(tile.waited, tile.asked, y, "wait")
         middle, wide = (tile.waited + tile.asked) / 2 - ring.begin, tile.asked - tile.waited
         if apart and tile.round and wide * scale > 8 and middle < last:  # the empty one's parity
             ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
-                    size=style.SMALL, ha="center", va="bottom")
+                    ha="center", va="bottom")
         x = _LEFT + (tile.asked - ring.begin) * scale
         if x <= _LEFT + full:
             boxes["load"].append((x - 0.8, y + 2, 1.6, _ROW - 4))
     y -= _ROW
-    ax.text(0, y + _ROW / 2, who[1], size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, who[1], weight="bold", va="center")
     before = ring.begin
     for tile in ring.tiles:
         bar(before, tile.start, y, "wait")
@@ -106,7 +106,7 @@ def _key(ax: Axes, top: float, landed: bool, apart: bool, narrow: bool) -> None:
     for phase, text in (("load", copy), ("compute", "tile: parity of full" if apart else "a tile"),
                         ("wait", "waits: parity of empty" if apart else "waits")):
         shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
-        ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
+        ax.text(x + 12, top - 11, text, va="bottom")
         if narrow:
             top -= 15
         else:
