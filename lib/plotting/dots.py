@@ -55,7 +55,6 @@ def draw(
         At least one, with a dot at least.
     kinds : mapping of str to str
         What the key says, and how its dots are drawn: `FULL`, `RING`, `GREY` or `HOLLOW`.
-    title, evidence : str
     same : str
         What stands at 100 %.
     narrow : bool

@@ -30,12 +30,8 @@ def draw(
         A version's name and its `lib.topics.code.instruction_mix.model.per_thousand_fma`.
     evidence : str
         ``"modelled: SASS of the inner loop, sm_90a"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     unit : str, optional
         What there are a thousand of, if it is no instruction.
-    narrow : bool
-        For a phone.
     """
     left, full, above = (0.0, _NARROW_BAR, _LINE) if narrow else (_NAME, _BAR, 0.0)
     versions = [this] if previous is None else [previous, this]

@@ -39,9 +39,6 @@ def fragment_loads(version: Version, above: Sequence[str] = (), *archs: str) -> 
 
     Parameters
     ----------
-    version : Version
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     *archs : str
         The oldest and the newest that the kernel is compiled for, if none is named.
     """

@@ -25,9 +25,6 @@ def draw(
     Parameters
     ----------
     work : Work
-    title : str, optional
-        In place of the finding made from the numbers.
-    evidence : str
     narrow : bool
         For a phone: the block stands under the matrices.
     """

@@ -35,10 +35,6 @@ def draw(
     extents : sequence of (int, int)
         Rows and columns of the rectangle that each level's picture is of: of the traced problem,
         the block, the warp and the thread.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    note : str
     narrow : bool
         For a phone: the name stands above its picture, the bytes under the loop.
     """

@@ -57,7 +57,6 @@ def plain(version: Version, arguments: Mapping[str, str]) -> None:
 
     Parameters
     ----------
-    version : Version
     arguments : mapping of str to str
         Text of the kernel, and what an instantiation makes of it.
 
@@ -78,7 +77,6 @@ def excerpt(version: Version, first: str, last: str, variant: str | None = None,
 
     Parameters
     ----------
-    version : Version
     first, last : str
         Parts of those two lines.
     variant : str, optional
@@ -128,7 +126,6 @@ def step_changes(version: Version, variant: str, since: str) -> None:
 
     Parameters
     ----------
-    version : Version
     variant : str
         A variant or step of this version.
     since : str

@@ -51,11 +51,6 @@ def draw(
     ----------
     rows : sequence of Reached
         Before (if there is one), this version, the rival.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     row_height = _NARROW_ROW if narrow else _ROW
     height = row_height * len(rows) + 4

@@ -21,13 +21,8 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     before : str, optional
         What it is held against, as ``stem`` or ``stem/variant``; the version before if not given.
-    size : int
-        M = N = K.
     """
     chosen = version.kernel.variant(variant)
     rows, evidence = recorded(version, variant, before, size)

@@ -24,8 +24,6 @@ def thread_tiles(
     ----------
     rows, columns : sequence of int
         TM and TN to choose from; a single one gets no control.
-    gpus : sequence of str
-        Keys of data sheets.
     default : int
         The TM and TN shown first, where they can be chosen.
     """

@@ -35,7 +35,6 @@ def draw(
         Threads of a block.
     largest : int
         Elements on the longest side of any tile of the explorer: one scale for all frames.
-    evidence : str
     narrow : bool
         For a phone: the numbers stand under the picture.
     """

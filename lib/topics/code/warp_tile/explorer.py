@@ -27,8 +27,6 @@ def warp_tiles(
         Rows and columns of the warp's tile, and lanes along its rows.
     default : int
         The tile shown first.
-    gpus : sequence of str
-        Keys of data sheets.
     """
     size = Control("Elements per warp", [(f"{m}×{n}", (m, n, lanes)) for m, n, lanes in tiles],
                    default=default)

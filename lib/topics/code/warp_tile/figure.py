@@ -31,7 +31,6 @@ def draw(
     tile : WarpTile
     gpus : sequence of Gpu
         Data sheets, a row each.
-    evidence : str
     narrow : bool
         For a phone: the numbers stand under the lanes.
     """

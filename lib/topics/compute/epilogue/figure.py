@@ -34,9 +34,6 @@ def draw(
     bars : sequence of Bar
     loops : sequence of (int, float)
         K and the tensor cores' cycles for it; at least one.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     width = style.room(narrow)
     left = _NARROW_NAME if narrow else _NAME

@@ -121,13 +121,7 @@ def choices() -> None:
 
 @once_recorded()
 def drawn() -> None:
-    """Draw each part's time over that of the product alone, staged and from registers.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no part was timed.
-    """
+    """Draw each part's time over that of the product alone, staged and from registers."""
     kinds = {"through shared memory": dots.FULL, "from registers": dots.RING,
              "both warpgroups on one tile": dots.GREY}
     rows = []
@@ -156,13 +150,7 @@ def drawn() -> None:
 
 @once_recorded()
 def every(shape: Shape = model.LARGE) -> None:
-    """Display all that was timed on a layer.
-
-    Raises
-    ------
-    records.NotRecorded
-        If nothing was.
-    """
+    """Display all that was timed on a layer."""
     row = model.contest(shape)
     table(("who", "TFLOP/s", "µs", "spread", "MHz", "mJ", "DRAM, MB", "error"),
           [(side.name, f"{side.tflops:,.1f}", f"{side.seconds * 1e6:,.1f}", f"{side.spread:.1%}",

@@ -24,8 +24,6 @@ def fragments(
     instructions : sequence of str
         Keys of `lib.topics.compute.fragments.model.SHAPES`.
     lanes : sequence of int
-    default : (int, int, int)
-        Positions shown first.
     """
     controls = [
         Control("Instruction", [(name, name) for name in instructions], default=default[0]),

@@ -32,7 +32,6 @@ def draw(
     lane : int
         The lane whose elements are filled, with its registers in their cells; those of the other
         lanes of its group of four are pale.
-    evidence : str
     rows : int
         Room for that many rows: the frames of an explorer have one height.
     narrow : bool
@@ -60,7 +59,6 @@ def product(
         As in `draw`.
     narrow : bool
         Below each other, for phones.
-    evidence : str
     """
     a, b, c = maps
     tall = {held.operand: _HEAD + _ROW * held.shape[0] for held in maps}

@@ -21,9 +21,6 @@ def draw(curves: Sequence[Curve], *, evidence: str, narrow: bool = False) -> Fig
     ----------
     curves : sequence of Curve
         All of the same K; with promotion and without it, of one sign among them.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     across, height, room = ((style.NARROW, 3.2, _NARROW_LABEL) if narrow
                             else (style.WIDTH, 3.2, _LABEL))

@@ -16,7 +16,6 @@ def errors(version: Version, plain: str, promoted: str) -> None:
 
     Parameters
     ----------
-    version : Version
     plain, promoted : str
         Without promotion and with it.
     """

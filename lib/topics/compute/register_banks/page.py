@@ -17,9 +17,6 @@ def operands(
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str
         Stems of other versions to show above.
     arch : str

@@ -21,9 +21,6 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
     ----------
     found : Step
         In colour: what its products take.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     unit = _NARROW_UNIT if narrow else _UNIT
     high = (found.K + found.M) * unit + 1.7 * _GAP

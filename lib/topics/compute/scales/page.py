@@ -38,7 +38,6 @@ def verdicts(version: Version, text: str) -> None:
 
     Parameters
     ----------
-    version : Version
     text : str
         The whole .cu file, changed; the first variant, scaled by blocks, is run.
     """

@@ -35,7 +35,6 @@ def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figu
     ----------
     gpu : Gpu
         Gives the numbers.
-    evidence : str, optional
     narrow : bool
         For a phone: one sub-partition is drawn.
     """

@@ -18,18 +18,7 @@ from lib.topics.version import RECORDED_ON, Version
 def account(
     version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096
 ) -> None:
-    """Display where the distance to the tensor cores' peak went, factor by factor.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
-    size : int
-        M = N = K.
-    """
+    """Display where the distance to the tensor cores' peak went, factor by factor."""
     rows = []
     for one in version.rows(variants, above):
         row = one.page.recorded(size, one.variant.name)

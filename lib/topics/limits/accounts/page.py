@@ -37,14 +37,9 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str, optional
         Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
         group, if not given.
-    size : int
-        M = N = K.
     """
     sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
@@ -75,14 +70,9 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str, optional
         Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
         group, if not given.
-    size : int
-        M = N = K.
     """
     sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
@@ -144,14 +134,9 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str, optional
         Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
         group, if not given.
-    size : int
-        M = N = K.
     """
     sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
@@ -176,11 +161,6 @@ def every(size: int = SIZE) -> None:
 
     Of each version its first variant. Where the version has shapes of its own, and another of its
     variants is more than `AHEAD` times as fast at this one, the caption names it.
-
-    Parameters
-    ----------
-    size : int
-        M = N = K.
     """
     sheet = gpus.GPUS[RECORDED_ON]
     by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
@@ -265,7 +245,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
 
     Parameters
     ----------
-    version : Version
     *changes : str
         What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
         version's pairs if none is named.
@@ -276,8 +255,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         ``"empty"`` (`lib.topics.limits.issue_slots.model.Account.share`).
     emulated : bool
         Whether w stands beside the one that is predicted from emulated counters.
-    size : int
-        M = N = K.
     timed : bool
         Whether cycles are those of the launches that were timed, at both sizes: many launches in a
         row scatter less than the one that a profiler counts.
@@ -350,15 +327,12 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
 
     Parameters
     ----------
-    version : Version
     columns : sequence of str
         The states of what changes across.
     rows : mapping of str to sequence of str
         By the state of what changes down: the kernel of each column, as ``stem/variant``.
     what : str
         What changes down, for the table's head.
-    size : int
-        M = N = K.
     """
     sheet = gpus.GPUS[RECORDED_ON]
     label, lines = _Labels(), []

@@ -32,10 +32,6 @@ def saturated(
         blocks that an SM holds.
     gpu : Gpu
         Data sheet of the GPU in question.
-    sizes : sequence of int
-        M = N = K.
-    default : (int, int)
-        Positions shown first.
     """
     controls = [
         Control("Variant", [(name, name) for name in tiles], default=default[0]),

@@ -39,12 +39,6 @@ def draw(
         What that time is: ``"measured"`` or ``"recorded"``.
     notes : mapping of str to str, optional
         A remark after a unit's time, such as ``"compulsory bytes"`` for DRAM.
-    title : str, optional
-        In place of the finding made from the numbers.
-    note : str
-        A remark at the lower left.
-    narrow : bool
-        For a phone.
     """
     notes = notes or {}
     left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)

@@ -24,9 +24,6 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     lines : bool
         Take the lines that the L1 looks up from the traced run, scaled, and not the fewest that
         the recorded requests and sectors allow. Loads grow with the size's cube, stores with
@@ -76,10 +73,8 @@ def saturates(
 
     Parameters
     ----------
-    version : Version
     key : str
         Data sheet.
-    variant : str, optional
     size : int
         M = N = K: a multiple of the tile.
     l2_bytes_per_s : float, optional

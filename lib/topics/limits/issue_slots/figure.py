@@ -50,8 +50,6 @@ def draw(
         Of the counters.
     current : str, optional
         The kernel whose name is bold, and which the finding is about; the last one if not given.
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: names stand above the bars.
     """

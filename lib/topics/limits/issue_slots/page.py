@@ -28,15 +28,10 @@ def draw(
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str, optional
         Versions to draw above, as ``stem`` or ``stem/variant``; the one before if not given.
     rival : bool
         Draw cuBLAS between them.
-    size : int
-        M = N = K.
     """
     if above is None:
         above = [version.before.kernel.stem] if version.before else []
@@ -66,13 +61,8 @@ def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = (
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     *variants : str
         All of them if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     """
     names = {
         "stall_long_scoreboard": "global memory", "stall_short_scoreboard": "shared memory",

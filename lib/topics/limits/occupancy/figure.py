@@ -28,11 +28,6 @@ def draw(
     ----------
     found : mapping of str to Occupancy
         By GPU key, in the order to draw.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     left, full, row, head = ((_NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE) if narrow
                              else (_NAME, _BAR, _ROW, _TITLE))

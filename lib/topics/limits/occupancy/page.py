@@ -33,7 +33,6 @@ def resources(version: Version, *variants: str) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named.
     """

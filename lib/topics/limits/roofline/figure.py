@@ -37,13 +37,10 @@ def draw(
     roofs : Roofs
     points : sequence of Point
         `lib.topics.limits.roofline.model.points` of all versions to show.
-    evidence : str
     current : str, optional
         Name of this chapter's version; it alone is in full colour.
     peaks : sequence of str
         Which of ``roofs.peaks`` to draw.
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: the versions stand under the chart, from the fastest.
     """

@@ -73,8 +73,6 @@ def draw(
     panels : sequence of Panel
     evidence : str
         ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     rows : int, optional
         Room for that many wavefronts an access, however few or many it takes: the frames of an
         explorer then have one height.

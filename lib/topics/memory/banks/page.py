@@ -13,8 +13,6 @@ def draw(version: Version, variant: str | None = None, kind: str | None = None) 
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
     kind : str, optional
         ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or ``"copy"``; all if not given.
     """

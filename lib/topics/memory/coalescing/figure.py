@@ -129,8 +129,6 @@ def draw(
     groups : sequence of Group
     evidence : str
         ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     cells : float, optional
         Sectors that fill the width; the widest axis decides if not given. Frames of one explorer
         share a value.

@@ -19,7 +19,6 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named, but for those whose matrices the copy engine moves.
     shape : (int, int, int), optional

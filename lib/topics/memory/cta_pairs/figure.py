@@ -26,7 +26,6 @@ def draw(
     ----------
     panels : sequence of (str, sequence of Share)
         What a way is called, and what its blocks have.
-    title, evidence : str
     narrow : bool
         For a phone: one panel below the other.
     """

@@ -14,11 +14,8 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
 
     Parameters
     ----------
-    version : Version
     before : str
         ``"stem/variant"``.
-    variant : str, optional
-        The first if none is named.
     """
     stem, name = parted(before)
     chosen = version.kernel.variant(variant)

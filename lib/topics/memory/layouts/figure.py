@@ -32,9 +32,6 @@ def draw(
         The column that is followed.
     rows : int
         Rows of the tile.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     side, gap, head = ((_NARROW_SIDE, _NARROW_GAP, _NARROW_HEAD) if narrow
                        else (_SIDE, _GAP, _HEAD))

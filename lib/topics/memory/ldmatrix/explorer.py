@@ -30,8 +30,6 @@ def matrix_loads(
         Halves a row of the tile.
     lanes : sequence of int
         Lanes to follow.
-    default : (int, int, int, int)
-        Positions shown first.
     """
     controls = [
         Control("Matrices", [(f"×{n}", n) for n in (1, 2, 4)], default=default[0]),

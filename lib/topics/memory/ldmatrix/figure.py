@@ -31,7 +31,6 @@ def draw(
         The lane whose row is named, and whose elements are marked.
     layout : str
         What the tile's layout is called.
-    evidence : str
     narrow : bool
         For a phone: the lane's part stands under the memory.
     """

@@ -30,7 +30,6 @@ def draw(
         The element: in the first 16 lines of 128 bytes.
     narrow : bool
         What is said below the lines, for phones.
-    evidence : str
     """
     place = tile.element(row, k)
     finding = (f"Row {row}, k {k}: byte {place.address:,}, bank {place.bank}; "

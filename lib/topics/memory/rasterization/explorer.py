@@ -22,8 +22,6 @@ def rasters(
 
     Parameters
     ----------
-    sizes : sequence of int
-        M = N = K.
     tiles : sequence of (int, int)
     groups : sequence of int
         Rows of clusters' tiles in a band.
@@ -32,8 +30,6 @@ def rasters(
         Key of a data sheet.
     l2_bytes_per_s : float, optional
         A measured bandwidth.
-    default : (int, int, int, int)
-        Positions shown first.
     """
     names = {1: "row by row"}
     controls = [

@@ -32,7 +32,6 @@ def draw(
         Size of the L2.
     l2_flops_per_s : float, optional
         Speed that the L2's measured bandwidth allows.
-    evidence : str
     narrow : bool
         For a phone: the numbers stand under the picture.
     """

@@ -23,9 +23,6 @@ def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: i
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str
         Other versions' to show above, as ``stem/variant``.
     size : int

@@ -22,17 +22,7 @@ _MAX_CELLS = 16  # elements on a side, up to which each is drawn
 def draw(
     panels: Sequence[Reads], *, evidence: str, title: str | None = None, narrow: bool = False
 ) -> Figure:
-    """Draw some cases, two side by side, or one under the other for a phone.
-
-    Parameters
-    ----------
-    panels : sequence of reads.model.Reads
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
-    """
+    """Draw some cases, two side by side, or one under the other for a phone."""
     room = style.room(narrow)
     columns = 1 if narrow else min(2, len(panels))
     side = max(max(panel.rows, panel.columns) for panel in panels)

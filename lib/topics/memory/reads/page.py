@@ -13,7 +13,6 @@ def reads(version: Version, *cases: str, who: str = "warp") -> None:
 
     Parameters
     ----------
-    version : Version
     *cases : str
         Variants of this version, or ``"stem/variant"`` of another; ``"stem/variant:block"`` says
         for this one who reads.

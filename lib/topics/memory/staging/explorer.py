@@ -30,10 +30,6 @@ def staged_tiles(
         Rows and columns of C that a block owns; None for warps that load for themselves.
     warps : sequence of (int, int)
         Rows and columns of C that a warp owns.
-    gpus : sequence of str
-        Keys of data sheets.
-    default : (int, int, int)
-        Positions shown first.
     """
     roofs = {key: _roofs(key) for key in gpus}
     controls = [

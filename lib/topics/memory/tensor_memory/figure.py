@@ -38,7 +38,6 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
     moment : Moment
     width : int
         Columns of a tile of sums.
-    evidence : str
     narrow : bool
         For a phone: the key takes two columns in place of four.
     """
@@ -114,9 +113,6 @@ def timeline(
     rows : sequence of (str, Steps)
     roles : sequence of (str, int)
         What the warps do, and how many of them, in order.
-    title, evidence : str
-    narrow : bool
-        For a phone.
     """
     left, bar, head = 76.0, 16.0, 17.0
     room = style.room(narrow) - left - 8
@@ -190,9 +186,6 @@ def roofs(
         Of the tensor cores, FLOP/s.
     at : sequence of (str, float, str)
         A kernel and level of memory, its FLOP per byte there, and which of the lines it is under.
-    title, evidence : str
-    narrow : bool
-        For a phone.
     """
     across, height = (style.NARROW, 3.4) if narrow else (style.WIDTH, 3.6)
     fig = style.figure(title, height, across)

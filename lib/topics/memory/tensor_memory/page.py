@@ -18,7 +18,6 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         The first if none is named; the last one's figures are predicted beside.
     above : sequence of str
@@ -81,7 +80,6 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
 
     Parameters
     ----------
-    version : Version
     variant : str
     *blocks : str
         What the blocks are called, in order of their ranks.
@@ -113,7 +111,6 @@ def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4
 
     Parameters
     ----------
-    version : Version
     before : str
         ``"stem/variant"`` of the version that is compared, on the same tile.
     key : str

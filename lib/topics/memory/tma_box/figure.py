@@ -26,13 +26,8 @@ def draw(
     ----------
     found : BoxRows
         What `lib.topics.memory.tma_box.model.box` returns.
-    evidence : str
     name : str
         The matrix.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     rows = list(range(min(_SHOWN, found.rows)))
     gap = found.rows > _SHOWN + 1
@@ -78,7 +73,6 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
     ----------
     found : Placed
         Of `lib.topics.memory.tma_box.model.placed`.
-    evidence : str
     narrow : bool
         For a phone: the stage stands under the matrices.
     """

@@ -14,12 +14,8 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
 
     Parameters
     ----------
-    version : Version
     matrix : {"A", "B", "C"}
         Of those that the kernel takes through tensor maps.
-    size : int
-        M = N = K.
-    variant : str, optional
     """
     chosen = version.kernel.variant(variant)
     if chosen.maps is None or matrix not in chosen.maps.boxes:
@@ -37,8 +33,6 @@ def draw_placed(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         18 or later, B by rows.
-    variant : str, optional
-        The first if none is named.
 
     Raises
     ------

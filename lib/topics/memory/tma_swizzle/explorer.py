@@ -20,8 +20,6 @@ def tma_swizzles(
     ----------
     chunks : sequence of int
         Chunks to follow: 0 or 1, which the shortest rows have, too.
-    default : (int, int, int, int)
-        Positions shown first.
     """
     controls = [
         Control("Bytes a row", [(str(span), span) for span in SPANS], default=default[0]),

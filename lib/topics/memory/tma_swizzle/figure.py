@@ -33,7 +33,6 @@ def draw(
         To be shown below, field by field.
     major : {"K", "MN"}
         Which way the rows run.
-    evidence : str
     narrow : bool
         For a phone: the eight rows that are followed, and memory under them.
     """

@@ -30,7 +30,6 @@ def draw(
         Of A, where the vector begins.
     narrow : bool
         For a phone: one step under the other.
-    evidence : str
     """
     loaded = [(row, k + i) for i in range(width)]
     steps = (

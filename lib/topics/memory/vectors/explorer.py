@@ -27,8 +27,6 @@ def vectors(
         Halves of a vector.
     threads : int
         Of a block.
-    default : (int, int)
-        Positions shown first.
     """
     controls = [
         Control("Tile", [("×".join(map(str, tile)), tile) for tile in tiles], default=default[0]),

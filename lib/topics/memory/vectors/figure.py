@@ -29,9 +29,6 @@ def draw(
     ----------
     step : Step
         What a block loads in a step.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: B's lanes stand under A's.
     """

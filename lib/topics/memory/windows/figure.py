@@ -50,8 +50,6 @@ def draw(
         Two at most.
     evidence : str
         ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: under each other.
     """

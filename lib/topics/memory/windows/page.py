@@ -24,7 +24,6 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     expressions : mapping of str to str
         Variant or exhibit, and how the source writes its address; the right one first.
     array : str

@@ -83,8 +83,6 @@ def draw(
         Where the scale begins, TFLOP/s, for steps too small to be seen on one from zero.
     note : str
         What the outlines are; shown where something was predicted.
-    title : str, optional
-        In place of the finding made from the numbers.
     unit : str
         Of all speeds.
     narrow : bool

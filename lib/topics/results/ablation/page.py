@@ -23,13 +23,10 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     *steps : str
         Variants of this version, each the one before it and something more.
     since : str
         Stem of the version that it starts from, or ``"stem/variant"`` of another.
-    size : int
-        M = N = K.
     least : float
         Where the scale begins, TFLOP/s, or % of cuBLAS.
     of_rival : bool
@@ -66,11 +63,8 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         Of this version, in the order of the rows; the first if none is named.
-    size : int
-        M = N = K.
     """
     before = version.before
     chain: list[tuple[Version, str | None]] = []
@@ -100,13 +94,10 @@ def causes(
 
     Parameters
     ----------
-    version : Version
     *names : str
         Variants and steps of this version.
     above : sequence of str
         Variants of other versions to hold them against, as ``"stem"`` or ``"stem/variant"``.
-    size : int
-        M = N = K.
     """
     chosen: list[tuple[Version, str | None]] = []
     for one in above:

@@ -29,13 +29,7 @@ def candidates() -> None:
 
 @once_recorded()
 def predictions() -> None:
-    """Draw predicted over recorded cycles of each recorded instantiation, a row a shape.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no instantiation has a record with cycles.
-    """
+    """Draw predicted over recorded cycles of each recorded instantiation, a row a shape."""
     rows, offs = [], []
     for shape, those in model.timed().items():
         first = min(those, key=lambda one: one.predicted)
@@ -63,13 +57,7 @@ def _closer(rows: Sequence[dots.Row]) -> bool:
 
 @once_recorded()
 def choices() -> None:
-    """Display, shape by shape, what the costs put first, the fastest, and what that loses.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no shape has two recorded instantiations.
-    """
+    """Display, shape by shape, what the costs put first, the fastest, and what that loses."""
     found = model.by_costs(model.timed())
     if not found:
         raise records.NotRecorded("no two candidates are recorded on a shape: python -m lib record")
@@ -78,13 +66,7 @@ def choices() -> None:
 
 @once_recorded()
 def neighbours() -> None:
-    """Display, of each searched variant, what its other shapes would choose for each shape.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no search of today's code is recorded.
-    """
+    """Display, of each searched variant, what its other shapes would choose for each shape."""
     names = model.searched()
     record = records.load(SearchRecord, RECORDED_ON)
     if not names or record is None:

@@ -99,9 +99,6 @@ def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     ptx_arch : str
         The architecture whose PTX was recorded on the GPU.
     """
@@ -147,7 +144,6 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
 
     Parameters
     ----------
-    version : Version
     *names : str
         Variants and steps of this version, each one change further than the one before.
     above : sequence of str
@@ -185,7 +181,6 @@ def agreement(version: Version, *variants: str, size: int = 256) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named.
     size : int
@@ -222,9 +217,6 @@ def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> Non
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str
         Versions to show before, as ``stem`` or ``stem/variant``.
     """

@@ -82,8 +82,6 @@ def draw(
         What the ratios are of.
     defaults : mapping of str to float, optional
         By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
-    narrow : bool
-        For a phone.
     """
     known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
     groups = {name: [bar for bar in bars if bar.group == name]

@@ -15,13 +15,7 @@ from lib.topics.version import RECORDED_ON, short_name
 
 
 def draw(size: int = scoreboard.LADDER_SIZE) -> None:
-    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS.
-
-    Parameters
-    ----------
-    size : int
-        M = N = K.
-    """
+    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS."""
     rows = {
         (row.kernel, row.variant): row
         for row in records.rows()

@@ -125,11 +125,6 @@ _BEST = "the best of cuBLAS"
 @once_recorded()
 def speeds() -> None:
     """Draw what ours, cuBLAS's default and the fastest public kernel reach of the best, by problem.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing of ours is recorded.
     """
     found = [one for types in TYPES for size in SIZES
              if (one := model.shares(RECORDED_ON, types, size))]
@@ -147,13 +142,7 @@ def speeds() -> None:
 
 @once_recorded()
 def byte_counts() -> None:
-    """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing was counted of both on one day.
-    """
+    """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem."""
     rows = []
     for name, ours, best in _counted():
         at = (ours["l2_bytes"], _dram(ours))
@@ -167,13 +156,7 @@ def byte_counts() -> None:
 
 @once_recorded()
 def cycle_counts() -> None:
-    """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing was counted of both on one day.
-    """
+    """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best."""
     rows = [dots.Row(name, [(OURS, ours["cycles"] / best["cycles"])],
                      f"{style.number(ours['cycles'] / 1e3)} k cycles")
             for name, ours, best in _counted()]
@@ -185,13 +168,7 @@ def cycle_counts() -> None:
 
 @once_recorded()
 def energies() -> None:
-    """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met.
-
-    Raises
-    ------
-    NotRecorded
-        If no energy is recorded.
-    """
+    """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met."""
     found = [one for types in TYPES for size in SIZES
              if (one := model.shares(RECORDED_ON, types, size, energy=True)) and one.joules]
     rows = [dots.Row(f"{_short(one.types)}, {one.size:,}",
@@ -240,13 +217,7 @@ def _days(kind: type[Record], how: str) -> str:
 
 @once_recorded()
 def fast_cu() -> None:
-    """Display why fast.cu's reported ratio is another one here.
-
-    Raises
-    ------
-    NotRecorded
-        If fast.cu has no record.
-    """
+    """Display why fast.cu's reported ratio is another one here."""
     one = model.fast_cu(RECORDED_ON)
     table(("at 4,096, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
         ("its author: cuBLAS's default, each in a run of its own (reported)", f"{one.theirs:.0f}",

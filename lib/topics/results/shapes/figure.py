@@ -48,9 +48,6 @@ def draw(
     rows : sequence of Shape
     fixed : str
         Name of the candidate whose ratio is the tick.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: a shape and its ratio stand above its bar.
     """

@@ -32,7 +32,6 @@ def draw(version: Version, fixed: str) -> None:
 
     Parameters
     ----------
-    version : Version
     fixed : str
         The variant to compare with: its tile, whatever the shape.
     """
@@ -98,11 +97,6 @@ def trials(version: Version) -> None:
     """Display what a rule chooses beside the fastest of those that it ranks first, by shape.
 
     Shape by shape of the version's first variant, and of each variant with a rule the means.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no row has trials.
     """
     recorded = version.record.variants
     stored = {
@@ -142,14 +136,8 @@ def layers(version: Version, other_gpu: str | None = None) -> None:
 
     Parameters
     ----------
-    version : Version
     other_gpu : str, optional
         Key of another GPU, whose recorded ratios get a column of their own.
-
-    Raises
-    ------
-    records.NotRecorded
-        If there is no record of that GPU.
     """
     stored = [version.record]
     if other_gpu is not None:
@@ -186,7 +174,6 @@ def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row
 
     Parameters
     ----------
-    version : Version
     record : KernelRecord, optional
         Another GPU's record; the book's if not given.
     """
@@ -208,7 +195,6 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
 
     Parameters
     ----------
-    version : Version
     first, second : str
         Of this version.
     by : {"costs", "steps"}
@@ -263,7 +249,6 @@ def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
 
     Parameters
     ----------
-    version : Version
     *pairs : (str, str)
         Variants of this version, without the change and with it; both with the same tile.
     """
@@ -292,7 +277,6 @@ def each(version: Version, *variants: str) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named, a column each.
     """
@@ -368,11 +352,6 @@ def means(version: Version) -> None:
 
     All recorded shapes; those whose rows are multiples of 16 bytes, which the rival's fast kernels
     want too; and of these the ones with all sides from 1,024.
-
-    Raises
-    ------
-    records.NotRecorded
-        If nothing is recorded of the version.
     """
     recorded = version.record.variants
     rows = []
@@ -399,7 +378,6 @@ def packing(version: Version, packed_by: str = "packed") -> None:
 
     Parameters
     ----------
-    version : Version
     packed_by : str
         The variant that packs.
     """

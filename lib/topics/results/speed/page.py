@@ -75,8 +75,6 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
     old : str
         The architecture whose code was assembled for the recorded GPU.
     """
@@ -119,9 +117,6 @@ def compare(version: Version, size: int, *variants: str) -> None:
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     *variants : str
         All of them if none is named.
     """
@@ -167,13 +162,8 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     *variants : str
         All of them if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     """
     rows, timed = [], []
     for one in version.rows(variants, above, every=True):
@@ -201,13 +191,8 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     *variants : str
         All of them if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     """
     rows, timed = [], []
     for one in version.rows(variants, above, every=True):
@@ -256,16 +241,6 @@ def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int
     In turns of 5 ms both have the chip by half; alone the kernel has all of it, for tenths of a
     second; sustained, for two seconds. Clock and cycles are those of the launches of each row; of
     power there is only that of a sustained run, by NVML's energy counter.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
-    size : int
-        M = N = K.
     """
     rows = []
     for one in version.rows(variants, above):

@@ -48,7 +48,6 @@ def draw(
     settings : sequence of Setting
         In the order to draw, those of a group together. Each form adds something to the one before
         it; what that gained is written at the end of each row.
-    evidence, title : str
     columns : sequence of str
         What each form after the first adds, as the heads of the gains, one line each or two; the
         forms' names if not given.

@@ -23,9 +23,6 @@ def draw(
     more, fitting : Walk
     what : str
         The product and the cluster, for the finding.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     height = sum(_HEAD + one.clusters * _ROW + _FOOT for one in (more, fitting))
     fig, ax = style.canvas(_finding(more, fitting, what), height, narrow)

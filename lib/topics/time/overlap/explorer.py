@@ -26,8 +26,6 @@ def overlaps(
         Blocks that share an SM.
     latencies : sequence of int
         Cycles from a fetch to its arrival.
-    default : (int, int, int)
-        Positions shown first.
     cycles : float
         How much is drawn.
     """

@@ -33,8 +33,6 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
         How much of it; what follows is cut off.
     rows : int
         Room for that many rows of warps: the frames of an explorer have one height.
-    narrow : bool
-        For a phone.
     """
     head, wide = (3 * _ROW, _NARROW_WIDTH) if narrow else (_HEAD, _WIDTH)
     height = head + _ROW * rows + _GAP + 2 * _ROW + _AXIS

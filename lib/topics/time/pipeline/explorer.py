@@ -23,8 +23,6 @@ def buffers(
         Cycles of one tile.
     counts : sequence of int
         Buffers.
-    default : (int, int, int)
-        Positions shown first.
     """
     controls = [
         Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)

@@ -26,9 +26,6 @@ def draw(
     ----------
     found : Pipeline
         What `lib.topics.time.pipeline.model.pipeline` returns.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
@@ -126,7 +123,6 @@ def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
     ----------
     found : sequence of Pipeline
         Of the same tiles, the slowest first.
-    evidence, title : str
     """
     height = 18.0 + sum(_panel(one) for one in found) + 12.0
     fig, ax = style.canvas(title, height)

@@ -18,9 +18,6 @@ def draw(version: Version, variant: str | None = None, buffers: tuple[int, ...] 
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     buffers : tuple of int
         How many, a panel each.
     """

@@ -23,8 +23,6 @@ def rings(
     stages : sequence of int
     copies, multiplies : sequence of int
         Cycles of one tile.
-    default : (int, int, int)
-        Positions shown first.
     apart : bool
         Whether a producer and consumers share the ring; otherwise the same threads do both.
     """

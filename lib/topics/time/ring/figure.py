@@ -26,7 +26,6 @@ def draw(
     ----------
     ring : Ring
         Of `lib.topics.time.ring.model`: modelled, or read from marks.
-    evidence : str
     end : float, optional
         Cycles to draw; as long as the ring runs if not given.
     stages : int, optional
@@ -37,8 +36,6 @@ def draw(
     apart : bool
         Whether a producer and consumers share the ring, told apart by barriers whose parity is
         written; otherwise the same threads copy and multiply.
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: the key has lines, and what is too long for its bar is left out.
     """

@@ -14,8 +14,6 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
     cycles : float, optional
         How much of it to draw; as far as the marks reach if not given.
 

@@ -24,9 +24,6 @@ def draw(
         The same tiles on the same clusters: the last wave whole, and cut.
     what : str
         The product, for the finding.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     panel = _HEAD + whole.clusters * _ROW + _FOOT
     height = 2 * panel

@@ -25,9 +25,6 @@ def draw(version: Version, variant: str | None = None,
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     shape : (int, int, int)
         M, N and K.
     sms : int
@@ -42,12 +39,6 @@ def draw(version: Version, variant: str | None = None,
 
 def worth(version: Version, variant: str | None = None) -> None:
     """Display, for the shapes that the version is about, what a cut saves and what its sums cost.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     """
     chosen, sheet = version.kernel.variant(variant), gpus.GPUS[RECORDED_ON]
     peak = sheet.flops_per_cycle(chosen.dtype) * sheet.sms * sheet.clock_hz
@@ -67,14 +58,7 @@ def worth(version: Version, variant: str | None = None) -> None:
 
 
 def coalescing(version: Version, variant: str | None = None) -> None:
-    """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    """
+    """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts."""
     touched.draw(version, version.kernel.variant(variant).name, shape=TOUCHED, watch=TOUCHED_WARP,
                  sms=TOUCHED_SMS, arguments=ARGUMENTS, but=("arrivals",))
 

@@ -105,8 +105,6 @@ def draw(
         ``"recorded: H100 80GB, 2026-11-21, 2048³"``.
     window : (first, last), optional
         Cycles since the first mark shown; if not given, as far as every block's marks go.
-    title : str, optional
-        In place of the finding made from the numbers.
     narrow : bool
         For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """

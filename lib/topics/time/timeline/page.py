@@ -49,9 +49,6 @@ def draw(
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     with_previous : bool
         Draw the version before above it, on the same scale.
     above : sequence of str

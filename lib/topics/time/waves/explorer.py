@@ -22,14 +22,8 @@ def waves(
 
     Parameters
     ----------
-    sizes : sequence of int
-        M = N = K.
     tiles : sequence of (int, int, int, int)
         Rows and columns of C, the step of K, and blocks that an SM holds.
-    gpus : sequence of str
-        Keys of data sheets.
-    default : (int, int, int)
-        Positions shown first.
     """
     controls = [
         Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[0], slider=True),

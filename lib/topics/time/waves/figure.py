@@ -28,9 +28,6 @@ def draw(
         The product, its tiles and the GPU, for the finding.
     per_sm : int
         Blocks that an SM holds.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     height = 2 * (_HEAD + _PANEL + 6) + 20 + _HEAD + _DETAIL * _DETAIL_ROW
     left, bar, words = _LEFT, _BAR, _LEFT
