@@ -14,7 +14,8 @@ variant : str, optional
 variants : str
     Of that version, a row, a column or a bar each; the first if none is named.
 above : sequence of str
-    Versions to show above, as ``stem`` or ``stem/variant``.
+    Versions to show above, as ``stem`` or ``stem/variant``; where None may be given, that is the
+    version before, of the same group.
 size, sizes : int or sequence of int
     M = N = K.
 gpus : sequence of str

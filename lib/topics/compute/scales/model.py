@@ -59,11 +59,6 @@ def step(problem: ScaledProblem, tile: tuple[int, int], at: tuple[int, int], k: 
     return Step(problem.M, problem.N, problem.K, rows, columns, depth, len(rows), of_b)
 
 
-def loaded_by_a_lane(found: Step) -> int:
-    """Scales that a lane loads in a step: of its rows of A, and of B."""
-    return ROWS_OF_A_LANE + found.of_b
-
-
 def bytes_per_step(found: Step) -> int:
     """Bytes of the scales of a step, FP32."""
     return 4 * (found.of_a + found.of_b)

@@ -10,7 +10,6 @@ from lib.plotting.markdown import reading
 from lib.records import store as records
 from lib.records.schema import mhz
 from lib.topics.compute.tensor_pipe import model as pipe_account
-from lib.topics.limits.accounts import model as accounts
 from lib.topics.memory.rasterization.model import Raster
 from lib.topics.version import RECORDED_ON, Version
 
@@ -62,9 +61,3 @@ def accounted(
                                     (row.cublas_tflops, row.cublas_clock, 1.0))
     )
     return ours, rival
-
-
-def flops_a_busy_cycle(version: Version, variant: str | None = None, size: int = 4096) -> float:
-    """FLOP of an SM in a cycle in which its tensor pipe is busy, by the recorded counters."""
-    found = version.metrics(size, variant)
-    return accounts.tensor(found, size, version.record.gpu.sms, 1.0).each

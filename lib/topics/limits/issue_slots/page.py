@@ -14,11 +14,6 @@ from lib.topics.limits.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, short_name
 
 
-def slots(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
-    """Say what became of the issue slots in the recorded run of a variant."""
-    return slots_of.slots(version.metrics(size, variant), version.record.gpu.sms)
-
-
 @once_recorded()
 def draw(
     version: Version, *variants: str, above: Sequence[str] | None = None, rival: bool = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -11,11 +10,10 @@ from lib.dispatch.fit import misfits
 from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
-from lib.plotting import style
 from lib.plotting.display import both, note, once_recorded, table
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
-from lib.records.schema import KernelRecord, Row
+from lib.records.schema import Row
 from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.shapes import model
 from lib.topics.version import RECORDED_ON, Version, roof, short_name
@@ -128,60 +126,6 @@ def trials(version: Version) -> None:
 
 def _summary(ratios: Sequence[float]) -> str:
     return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
-
-
-@once_recorded()
-def layers(version: Version, other_gpu: str | None = None) -> None:
-    """Display the cubes and the layers of public models: ratio, tile, mean and least.
-
-    Parameters
-    ----------
-    other_gpu : str, optional
-        Key of another GPU, whose recorded ratios get a column of their own.
-    """
-    stored = [version.record]
-    if other_gpu is not None:
-        other = records.load(KernelRecord, other_gpu, version.kernel.stem)
-        if other is None:
-            raise records.NotRecorded(
-                f"{version.kernel.stem} has no record of {style.article(other_gpu)}: "
-                f"python -m lib record {version.kernel.stem}, on such a machine"
-            )
-        stored.append(other)
-    ratios = [
-        {row.shape: row.ratio for row in layer_rows(version, record)}
-        for record in stored
-    ]
-    rows: list[tuple[str, ...]] = []
-    for row in layer_rows(version):
-        launched = version.reader.launched(row.instantiation, row.shape)
-        rows.append((
-            "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
-            f"{row.cublas_tflops:.0f}",
-            *(f"**{found[row.shape]:.3f}**" for found in ratios),
-            launched.name if launched else "another",
-        ))
-    rows.append(("geometric mean; least", "", "", *(
-        f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
-        f"{min(found.values()):.3f}" for found in ratios), ""))
-    names = [""] if len(stored) == 1 else [f", {record.gpu.key}" for record in stored]
-    table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
-          "; ".join(map(records.label, stored)))
-
-
-def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row]:
-    """The rows of the first variant on cubes from 1,024 and on `lib.kernels.shapes.LAYERS`.
-
-    Parameters
-    ----------
-    record : KernelRecord, optional
-        Another GPU's record; the book's if not given.
-    """
-    stored = (record or version.record).variants[version.kernel.variants[0].name].bench
-    return [
-        row for row in stored
-        if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
-    ]
 
 
 NOT_YET = "not recorded yet"

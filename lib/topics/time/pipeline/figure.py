@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -113,45 +111,6 @@ def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
     right -= letter * len("epilogue")
     if right - left > letter * len("steady state") + 8:
         ax.text((left + right) / 2, y - 13, "steady state", ha="center", va="bottom")
-
-
-@style.styled
-def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
-    """Draw the same loop with several numbers of buffers under each other, on one scale.
-
-    Parameters
-    ----------
-    found : sequence of Pipeline
-        Of the same tiles, the slowest first.
-    """
-    height = 18.0 + sum(_panel(one) for one in found) + 12.0
-    fig, ax = style.canvas(title, height)
-    scale = _WIDTH / max(one.cycles for one in found)
-    _phases(ax, height)
-    top = height - 18.0
-    for one in found:
-        _brackets(ax, one, top - 6, scale)
-        for buffer in range(one.buffers):
-            y = top - 20 - _ROW * (buffer + 1)
-            name = style.plural(one.buffers, "buffer") if buffer == 0 else ""
-            ax.text(0, y + _ROW / 2, name, va="center", weight="bold")
-            for tile, step in enumerate(one.steps):
-                if step.buffer == buffer:
-                    _bar(ax, step.asked, step.arrived, y, scale, "load", tile)
-                    _bar(ax, step.start, step.end, y, scale, "compute", tile)
-        end = _LEFT + one.cycles * scale
-        bottom = top - 20 - _ROW * one.buffers
-        shapes.strokes(ax, [((end, bottom - 2), (end, top - 4))], edgecolor=style.FOCUS,
-                       linewidth=1.2)
-        ax.text(end, bottom - 3, f"{one.cycles:,.0f} cycles", ha="right", va="top", weight="bold")
-        top -= _panel(one)
-    single = max(one.cycles for one in found)
-    return style.finish(fig, alt=" ".join(_alt(one, single) for one in found), evidence=evidence,
-                        note="no other warps on the SM")
-
-
-def _panel(found: Pipeline) -> float:
-    return 20 + _ROW * found.buffers + 22
 
 
 def _finding(found: Pipeline) -> str:

@@ -17,7 +17,7 @@ _TALL = {"load": 0.72, "compute": 1.0, "wait": 0.3}
 def draw(
     ring: Ring, *,
     evidence: str = "modelled: S stages, a tile max(multiply, (copy + multiply) / S)",
-    end: float | None = None, stages: int | None = None, landed: bool = True,
+    end: float | None = None, stages: int | None = None,
     apart: bool = True, title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the first tiles of a ring.
@@ -25,14 +25,10 @@ def draw(
     Parameters
     ----------
     ring : Ring
-        Of `lib.topics.time.ring.model`: modelled, or read from marks.
     end : float, optional
         Cycles to draw; as long as the ring runs if not given.
     stages : int, optional
         Room for that many stages: the frames of an explorer have one height.
-    landed : bool
-        Whether the arrival of a copy is known. If not, a bar reaches from the asking to where
-        consumers saw the tile.
     apart : bool
         Whether a producer and consumers share the ring, told apart by barriers whose parity is
         written; otherwise the same threads copy and multiply.
@@ -46,7 +42,7 @@ def draw(
     fig, ax = style.canvas(title or _finding(ring, apart), height, narrow)
     last = end or ring.end - ring.begin
     scale = full / last
-    _key(ax, height, landed, apart, narrow)
+    _key(ax, height, apart, narrow)
     top = height - head
     # One path for all bars of a colour: an explorer has a hundred of these figures in a page. The
     # marks of what the producer asked for lie on its waits.
@@ -97,10 +93,10 @@ def draw(
     return style.finish(fig, alt=_alt(ring, apart), evidence=evidence)
 
 
-def _key(ax: Axes, top: float, landed: bool, apart: bool, narrow: bool) -> None:
+def _key(ax: Axes, top: float, apart: bool, narrow: bool) -> None:
     x = 0.0 if narrow else _LEFT
-    copy = "a copy in flight" if landed else "asked for, not yet seen"
-    for phase, text in (("load", copy), ("compute", "tile: parity of full" if apart else "a tile"),
+    for phase, text in (("load", "a copy in flight"),
+                        ("compute", "tile: parity of full" if apart else "a tile"),
                         ("wait", "waits: parity of empty" if apart else "waits")):
         shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
         ax.text(x + 12, top - 11, text, va="bottom")

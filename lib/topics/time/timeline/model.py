@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.records.schema import Timeline
-
 Mark = tuple[int | str, float]
 
 
@@ -156,12 +154,6 @@ def per_step(spans: Sequence[Phase]) -> dict[str, float]:
         if span.event != "store":
             cycles[span.event] = cycles.get(span.event, 0.0) + (span.end - span.start) / steps
     return cycles
-
-
-def recorded_step(timeline: Timeline) -> dict[str, float]:
-    """Return `per_step` of the first block of a recorded timeline."""
-    events = timeline.events
-    return per_step(phases(events, without_other_lanes(events, timeline.blocks[0].warps)))
 
 
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
