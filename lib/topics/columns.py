@@ -21,14 +21,7 @@ NOT_YET = "not recorded yet"
 
 @dataclass(frozen=True)
 class Launches:
-    """What is recorded of a variant at one size, read when a column asks for it.
-
-    Attributes
-    ----------
-    page : Version
-    variant : Variant
-    size : int
-    """
+    """What is recorded of a variant at one size, read when a column asks for it."""
 
     page: Version
     variant: Variant
@@ -54,6 +47,23 @@ class Launches:
         """Whether its counters are recorded."""
         try:
             return bool(self.counters)
+        except records.NotRecorded:
+            return False
+
+    @property
+    def timed(self) -> bool:
+        """Whether its speed is recorded."""
+        try:
+            return bool(self.row)
+        except records.NotRecorded:
+            return False
+
+    @property
+    def current(self) -> bool:
+        """Whether it is recorded of today's source."""
+        try:
+            self.page.reader.check_current(self.variant.name)
+            return bool(self.page.record)
         except records.NotRecorded:
             return False
 
@@ -93,6 +103,11 @@ def launches(
 def labels(rows: Iterable[Launches]) -> str:
     """The records that the rows of a table come from, each once."""
     return "; ".join(dict.fromkeys(one.label for one in rows if one.counted)) or NOT_YET
+
+
+def current_labels(rows: Iterable[Launches]) -> str:
+    """`labels` of rows that are recorded of today's source."""
+    return "; ".join(dict.fromkeys(records.label(one.page.record) for one in rows)) or NOT_YET
 
 
 def of_cublas(rows: Iterable[Benchmark]) -> str:

@@ -11,12 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Region:
-    """A rectangle of a matrix, in elements.
-
-    Attributes
-    ----------
-    row, column, rows, columns : int
-    """
+    """A rectangle of a matrix, in elements."""
 
     row: int
     column: int

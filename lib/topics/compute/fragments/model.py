@@ -137,10 +137,6 @@ def formulae(of: Held) -> tuple[str, str]:
 
     The sentences are read off the emulator's table, bit by bit, and give all of it again.
 
-    Parameters
-    ----------
-    of : Held
-
     Returns
     -------
     (str, str)

@@ -16,7 +16,7 @@ from lib.plotting.display import table
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
-from lib.topics.columns import NOT_YET, Launches, labels, launches, recorded, speeds
+from lib.topics.columns import NOT_YET, Launches, current_labels, labels, launches, recorded, speeds
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Version, short_name
@@ -214,7 +214,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
             *_changed(both, account, cause, timed)))
-        found += both if all(map(_is_current, both)) else []
+        found += both if all(one.current for one in both) else []
     cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "M cycles"
     of_launches = ("cycles: of the timed launches; what stands behind them" if timed
                    else "cycles and what stands behind them")
@@ -223,19 +223,9 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
          *(("w predicted",) if emulated else ()),
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.head,
          "tensor cores busy" if account == "tensor" else "stage busy"),
-        rows, f"{of_launches}: one launch at {size:,}³; "
-        + ("; ".join(dict.fromkeys(records.label(one.page.record) for one in found)) or NOT_YET)
+        rows, f"{of_launches}: one launch at {size:,}³; {current_labels(found)}"
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
-
-
-def _is_current(one: Launches) -> bool:
-    """Whether it is recorded of today's source."""
-    try:
-        one.page.reader.check_current(one.variant.name)
-        return bool(one.page.record)
-    except records.NotRecorded:
-        return False
 
 
 def _cause(account: str, counter: str) -> Column[Launches]:
@@ -300,7 +290,7 @@ def _side(one: Launches, version: Version) -> str:
 def _changed(both: Sequence[Launches], account: str, cause: Column[Launches], timed: bool
              ) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
-    if not all(map(_is_current, both)):
+    if not all(one.current for one in both):
         return NOT_YET, "", "", "", ""
     size, counted = both[0].size, all(one.counted for one in both)
     by_account = _by_tensor if account == "tensor" else _by_wavefronts

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from lib import gpus
 from lib.kernels.spec import parted
-from lib.plotting.display import both, once_recorded, table
+from lib.plotting.columns import Column, listed
+from lib.plotting.display import both, once_recorded
 from lib.records import store as records
 from lib.records.reader import RecordedRival
+from lib.topics.columns import ISSUED, NAME, Launches, counter, launches
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, short_name
@@ -64,17 +66,13 @@ def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = (
         "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
         "stall_barrier": "barrier",
     }
-    rows = []
-    for one in version.rows(variants, above, every=True):
-        found = one.page.metrics(size, one.variant.name)
-        shares = slots_of.warp_time(found, gpus.GPUS[RECORDED_ON].warps_per_sm)
-        rows.append((
-            one.name, *(f"{shares[key]:.0%}" for key in names),
-            f"{found['warps_active_percent']:.0f}%", f"{found['issue_active_percent']:.0f}%",
-        ))
-    table(
-        ("warps' time spent waiting for", *names.values(), "warp slots filled",
-         "issue slots used"),
-        rows, f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed "
-        "latencies, waiting for a turn",
-    )
+    def share(key: str, one: Launches) -> float:
+        return slots_of.warp_time(one.counters, one.sheet.warps_per_sm)[key]
+
+    listed([
+        NAME.called("warps' time spent waiting for"),
+        *(Column(name, partial(share, key), ".0%") for key, name in names.items()),
+        counter("warp slots filled", "warps_active_percent", ".0f", unit="%"), ISSUED,
+    ], launches(version, variants, above, size, every=True),
+        f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed latencies, "
+        "waiting for a turn")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lib.kernels.spec import parted
-from lib.plotting.display import both, once_recorded, table
+from lib.plotting.columns import Column, listed
+from lib.plotting.display import both, once_recorded
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import Row
+from lib.topics.columns import DRAM_GB, TFLOPS, Launches, counter, launches
 from lib.topics.results.ablation import figure as ablation_figure
 from lib.topics.version import Version, short_name
 
@@ -99,24 +102,19 @@ def causes(
     above : sequence of str
         Variants of other versions to hold them against, as ``"stem"`` or ``"stem/variant"``.
     """
-    chosen: list[tuple[Version, str | None]] = []
-    for one in above:
-        stem, name = parted(one)
-        chosen.append((version.of(stem), name))
-    chosen += [(version, name) for name in names]
-    rows = []
-    for page, own in chosen:
-        variant, found = page.kernel.variant(own), page.metrics(size, own)
-        label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
-        rows.append((
-            f"**{label}**: {variant.meaning}", f"{page.recorded(size, own).tflops:.2f}",
-            f"{found['instructions'] / 1e9:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
-            f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
-            "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
-        ))
-    table((f"at {size:,}", "TFLOP/s", "instructions, billions", "global load requests, millions",
-           "read from DRAM, GB", "shared-memory wavefronts, millions",
-           "largest stalls, warps per issue"), rows, records.label(version.record))
+    def name(one: Launches) -> str:
+        return f"**{one.variant.name if one.page is version else one.name}**: {one.variant.meaning}"
+
+    listed([
+        Column(f"at {size:,}", name),
+        replace(TFLOPS, form=".2f"),
+        counter("instructions, billions", "instructions", ".2f", 1e9),
+        counter("global load requests, millions", "global_load_requests", ",.0f", 1e6),
+        DRAM_GB.called("read from DRAM, GB"),
+        counter("shared-memory wavefronts, millions", "shared_wavefronts", ",.0f", 1e6),
+        Column("largest stalls, warps per issue", lambda one: "; ".join(
+            f"{reason} {value:.2f}" for reason, value in stalls(one.counters))),
+    ], launches(version, names, above, size), records.label(version.record))
 
 
 def stalls(metrics: Mapping[str, float], count: int = 3) -> list[tuple[str, float]]:

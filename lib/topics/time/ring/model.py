@@ -12,11 +12,17 @@ takes
 Where the second is longer, consumers wait for tiles; otherwise the producer waits for stages. A
 barrier's phase has a parity: the tiles of the round r = i // S wait for parity r mod 2 of the full
 barrier, and the producer, one round ahead, for the other parity of the empty one.
+
+The same record comes from a timeline's marks (`from_marks`): there, when a tile arrived is not
+known, only when the consumers saw it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from lib.topics.time.timeline.model import Mark
 
 
 @dataclass(frozen=True)
@@ -137,3 +143,61 @@ def ring(copy: float, multiply: float, stages: int, tiles: int = 10) -> Ring:
         start = max(arrived, made[-1].end) if made else arrived
         made.append(Tile(i % stages, i // stages, waited, asked, arrived, start, start + multiply))
     return Ring(stages, tuple(made))
+
+
+def from_marks(
+    events: Sequence[str], producer: Sequence[Mark], consumers: Sequence[Sequence[Mark]],
+    stages: int,
+) -> Ring:
+    """Read a ring out of a timeline's marks.
+
+    Parameters
+    ----------
+    events : sequence of str
+        Names of the events.
+    producer : sequence of (event, cycle)
+        Marks of the warp that asks: ``"wait"`` and ``"load"`` for each tile.
+    consumers : sequence of sequence of (event, cycle)
+        Marks of warps that multiply: ``"wait"``, ``"compute"`` and whatever follows.
+    stages : int
+        Of the ring.
+
+    Returns
+    -------
+    Ring
+        As many tiles as all these warps have noted. A tile is multiplied from the first consumer's
+        ``"compute"`` to the last one's next mark.
+
+    Raises
+    ------
+    ValueError
+        If they have noted no tile.
+    """
+    def named(marks: Sequence[Mark]) -> list[tuple[str, float]]:
+        return [(event if isinstance(event, str) else events[event], float(cycle))
+                for event, cycle in marks]
+
+    asking = named(producer)
+    if asking and asking[0][0] == "load":  # the wait before the first tile was not noted
+        asking.insert(0, ("wait", asking[0][1]))
+    asks = [
+        (before, at)
+        for (what, before), (event, at) in _pairs(asking)
+        if (what, event) == ("wait", "load")
+    ]
+    steps = [
+        [(at, after) for (what, at), (_, after) in _pairs(named(marks)) if what == "compute"]
+        for marks in consumers
+    ]
+    count = min([len(asks), *map(len, steps)]) if steps else 0
+    if not count:
+        raise ValueError("these warps have noted no tile: they need marks of wait, load, compute")
+    tiles = []
+    for i in range(count):
+        start, end = min(s[i][0] for s in steps), max(s[i][1] for s in steps)
+        tiles.append(Tile(i % stages, i // stages, *asks[i], start, start, end))
+    return Ring(stages, tuple(tiles))
+
+
+def _pairs(marks: list[tuple[str, float]]):
+    return zip(marks, marks[1:], strict=False)
