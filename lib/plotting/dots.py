@@ -86,8 +86,8 @@ def draw(
         tick = low + count * step
         x = place(tick)
         even = abs(tick - 1) < step / 100
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], edgecolor=style.INK,
-                       linewidth=1.0 if even else 0.5, alpha=1.0 if even else 0.18)
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=1.0 if even else 0.5,
+                       alpha=1.0 if even else 0.18)
         ax.text(x, _AXIS - 6, f"{100 * tick:.0f}%", ha="center", va="top",
                 weight="bold" if even else "normal")
     y = top
@@ -97,8 +97,8 @@ def draw(
         ax.text(left - 8, middle, row.name, ha="right", va="center")
         ends = [place(value) for _, value in row.dots]
         if len(ends) > 1:
-            shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))],
-                           edgecolor=style.INK, linewidth=0.7, alpha=0.5)
+            shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7,
+                           alpha=0.5)
         # What is filled lies on what is hollow.
         for kind, value in sorted(row.dots, key=lambda dot: kinds[dot[0]] not in (RING, HOLLOW)):
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False,

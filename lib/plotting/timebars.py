@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from lib.plotting import shapes, style
+from lib.plotting import shapes
 
 
 def axis(ax: Axes, left: float, bottom: float, long: float, end: str) -> None:
@@ -22,8 +22,7 @@ def axis(ax: Axes, left: float, bottom: float, long: float, end: str) -> None:
     end : str
         ``"3,000 cycles"``.
     """
-    shapes.strokes(ax, [((left, bottom), (left + long, bottom))], edgecolor=style.INK,
-                   linewidth=0.6)
+    shapes.strokes(ax, [((left, bottom), (left + long, bottom))], linewidth=0.6)
     ends(ax, left, bottom - 3, long, end, "left")
 
 

@@ -113,14 +113,10 @@ def _zoom(
     top = height - 46
     corner = _box(c, block, scale)
     if not under:
-        shapes.strokes(
-            ax,
-            [
-                ((corner[0] + corner[2], corner[1] + corner[3]), (left, top)),
-                ((corner[0] + corner[2], corner[1]), (left, top - block.rows * larger)),
-            ],
-            edgecolor=style.INK, linewidth=0.6, alpha=0.5,
-        )
+        edge = corner[0] + corner[2]
+        shapes.strokes(ax, [((edge, corner[1] + corner[3]), (left, top)),
+                            ((edge, corner[1]), (left, top - block.rows * larger))],
+                       linewidth=0.6, alpha=0.5)
 
     def inside(region: Region) -> tuple[float, float, float, float]:
         local = Region(region.row - block.row, region.column - block.column, region.rows,

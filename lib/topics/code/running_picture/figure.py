@@ -125,7 +125,7 @@ def _operands(
             for i in range(1, rows)
         ] + [((x + j * width / columns, strips[1][1]), (x + j * width / columns,
                                                         strips[1][1] + _STRIP))
-             for j in range(1, columns)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+             for j in range(1, columns)], linewidth=0.4, alpha=0.5)
     shapes.frames(ax, strips, 0.5)
     if level.name == "grid":
         ax.text(strips[0][0] - 2, y + height / 2, "A", ha="right", va="center")
@@ -160,7 +160,7 @@ def _cuts(
              for at in range(part.columns, extent[1], part.columns)]
     lines += [((x, y + at / extent[0] * height), (x + width, y + at / extent[0] * height))
               for at in range(part.rows, extent[0], part.rows)]
-    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+    shapes.strokes(ax, lines, linewidth=0.4, alpha=0.5)
 
 
 def _inside(
@@ -193,7 +193,7 @@ def _zoom(
     shapes.strokes(ax, [
         ((part[0], part[1]), (box[0], box[1] + box[3])),
         ((part[0] + part[2], part[1]), (box[0] + box[2], box[1] + box[3])),
-    ], edgecolor=style.INK, linewidth=0.6, alpha=0.45)
+    ], linewidth=0.6, alpha=0.45)
 
 
 def _finding(levels: Sequence[Level]) -> str:

@@ -120,8 +120,7 @@ def _gpu(ax: Axes, tile: WarpTile, gpu: Gpu, left: float, top: float) -> None:
     ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
     colour = style.WARNING if share > 1 else style.PHASE["load"]
     shapes.rectangles(ax, [(left + 40, top - 12, full * min(share, 1.7), 9)], facecolor=colour)
-    shapes.rectangles(ax, [(left + 40, top - 12, full, 9)], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.6, alpha=0.7)
+    shapes.frames(ax, [(left + 40, top - 12, full, 9)], alpha=0.7)
     text = style.percent(share) + (": the limit" if share > 1 else "")
     ax.text(left + 40 + full * max(1.0, min(share, 1.7)) + 5, top - 1, text, va="top")
 

@@ -50,8 +50,7 @@ def draw(
         ax.text(left - 6, middle, f"{bar.name}: {bar.cycles:,.0f}", ha="right", va="center")
     for K, cycles in loops:
         x = left + cycles * scale
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top + 2))], edgecolor=style.INK, linewidth=0.9,
-                       linestyle="--")
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top + 2))], linewidth=0.9, linestyle="--")
         ax.text(x, _AXIS - 7, f"K = {K:,}\n{cycles:,.0f}", ha="center", va="top")
     return style.finish(
         fig, alt=_alt(bars, loops), evidence=evidence,

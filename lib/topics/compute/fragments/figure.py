@@ -135,15 +135,7 @@ def _matrix(ax: Axes, held: Held, lane: int, top: float, at: float = 0.0, cell: 
                     weight="bold" if holder == lane else "normal", zorder=3)
     shapes.rectangles(ax, boxes["group"], facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, boxes["own"], facecolor=colour)
-    right, bottom = left + across * cell, top - down * _ROW
-    shapes.strokes(
-        ax,
-        [((left, top - row * _ROW), (right, top - row * _ROW))
-         for row in range(0, down + 1, pair[0])]
-        + [((left + column * cell, top), (left + column * cell, bottom))
-           for column in range(0, across + 1, pair[1])],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.5,
-    )
+    shapes.grid(ax, left, top, (down, across), (_ROW, cell), every=pair, alpha=0.5)
 
 
 def _registers(ax: Axes, held: Held, lane: int, at: float, top: float) -> None:

@@ -73,9 +73,9 @@ def _grid(
     """Lines between what has scales of its own."""
     right, top = at[0] + across * unit, at[1] + down * unit
     shapes.strokes(ax, [((at[0] + x * unit, at[1]), (at[0] + x * unit, top))
-                        for x in range(dx, across, dx)], edgecolor=style.INK, linewidth=0.6)
+                        for x in range(dx, across, dx)], linewidth=0.6)
     shapes.strokes(ax, [((at[0], top - y * unit), (right, top - y * unit))
-                        for y in range(dy, down, dy)], edgecolor=style.INK, linewidth=0.25)
+                        for y in range(dy, down, dy)], linewidth=0.25)
 
 
 def _alt(found: Step) -> str:

@@ -100,8 +100,7 @@ def _memory(ax: Axes, levels: Sequence[tuple[float, float, str]], height: float,
         _box(ax, 4, top - under, right - 12, tall, text, style.PHASE["load"] if number else
              style.INK, filled=number > 0)
     l1, _, _ = levels[1]
-    shapes.rectangles(ax, [(0, top - l1 - 6, right - 4, _UPPER + l1 - 10)], facecolor="none",
-                      edgecolor=style.INK, linewidth=1.2)
+    shapes.frames(ax, [(0, top - l1 - 6, right - 4, _UPPER + l1 - 10)], 1.2)
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str,
@@ -136,7 +135,7 @@ def _arrow(ax: Axes, stall: _Stall, right: float) -> None:
         lines = [((right + 4, low), (right + 4, high)), ((right + 4, stall.y),
                                                          (right + 10, stall.y))]
         lines += [((right - 2, y), (right + 4, y)) for y in stall.between]
-    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.7)
+    shapes.strokes(ax, lines, linewidth=0.7)
     ax.text(right + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
     ax.text(right + 12, stall.y - 7, stall.what, va="center")
 

@@ -50,8 +50,7 @@ def draw(
     limit = None
     if seconds is not None:
         limit = left + seconds * scale
-        shapes.strokes(ax, [((limit, 0), (limit, height - head))], edgecolor=style.INK,
-                       linewidth=1.3)
+        shapes.strokes(ax, [((limit, 0), (limit, height - head))], linewidth=1.3)
         ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",
                 size=style.NORMAL, weight="bold", ha="right" if limit > left + 120 else "left",
                 va="bottom")

@@ -161,8 +161,7 @@ def _bar(
             ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}", ha="center",
                     va="center", color=style.INK if part.hatched else style.on(part.colour))
         x += width
-    shapes.rectangles(ax, [(left, y + 4, full, _ROW - 8)], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.7)
+    shapes.frames(ax, [(left, y + 4, full, _ROW - 8)], 0.5, alpha=0.7)
 
 
 def label(stall: str) -> str:

@@ -177,14 +177,11 @@ def _row(
     # Lines weigh half of what a box for each bank does.
     runs = [(start, stop) for start, stop in ((0, note.start), (note.stop, BANKS)) if start < stop
             ] if note else [(0, BANKS)]
-    shapes.strokes(
-        ax,
-        [((_LEFT + start * cell, level), (_LEFT + stop * cell, level))
-         for start, stop in runs for level in (y, y + _ROW)]
-        + [((_LEFT + edge * cell, y), (_LEFT + edge * cell, y + _ROW))
-           for start, stop in runs for edge in range(start, stop + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.3,
-    )
+    shapes.strokes(ax, [((_LEFT + start * cell, level), (_LEFT + stop * cell, level))
+                        for start, stop in runs for level in (y, y + _ROW)]
+                   + [((_LEFT + edge * cell, y), (_LEFT + edge * cell, y + _ROW))
+                      for start, stop in runs for edge in range(start, stop + 1)],
+                   linewidth=0.4, alpha=0.3)
     for colour, these in (
         (style.ACCESS[panel.kind], [span for span in spans if span[0] not in contended]),
         (style.WARNING, [span for span in spans if span[0] in contended]),

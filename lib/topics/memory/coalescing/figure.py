@@ -154,10 +154,8 @@ def draw(
         y -= _GROUP if has_name else _HEAD
         if has_name:
             ax.text(0, y + 6, group.name, size=style.LARGE, weight="bold", va="bottom")
-            shapes.strokes(
-                ax, [((0, y + 3), (picture if narrow else _COLUMNS[-1], y + 3))],
-                edgecolor=style.INK, alpha=0.35, linewidth=0.6,
-            )
+            shapes.strokes(ax, [((0, y + 3), (picture if narrow else _COLUMNS[-1], y + 3))],
+                           alpha=0.35, linewidth=0.6)
         for number, (panel, axis) in enumerate(zip(group.panels, row, strict=True)):
             y -= tall + (_LANE_NUMBERS if number == 0 else 0)
             _panel(ax, y + _PRICE * narrow, panel, axis, unit, picture, lane_numbers=number == 0)
@@ -208,8 +206,7 @@ def _panel(
                     ha="left" if lane == 0 else "center", va="bottom")
     squares = [(lane * pitch + 1, lanes_y, pitch - 2, 8) for lane in range(WARP)]
     shapes.rectangles(ax, [squares[i] for i in range(WARP) if active[i]], facecolor=colour)
-    shapes.rectangles(ax, [squares[i] for i in range(WARP) if not active[i]], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.5)
+    shapes.frames(ax, [squares[i] for i in range(WARP) if not active[i]], 0.5, alpha=0.5)
 
     left = (picture - _span(axis) * unit) / 2
     place = {address: left + at * unit for at, address in axis}
@@ -224,17 +221,13 @@ def _panel(
     addresses = np.asarray(access.addresses, dtype=np.int64) - found.base
     used = coalescing.touched_bytes(addresses, access.bytes_per_lane, active)
     shapes.rectangles(ax, _runs(used, x_of, unit, bottom, strip), facecolor=colour)
-    shapes.rectangles(ax, [(x, bottom, unit, strip) for x in place.values()], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.6)
+    shapes.frames(ax, [(x, bottom, unit, strip) for x in place.values()], 0.5, alpha=0.6)
     middles = [
         (lane, x_of(int(addresses[lane])) + access.bytes_per_lane / SECTOR * unit / 2)
         for lane in range(WARP) if active[lane]
     ]
-    shapes.strokes(
-        ax,
-        [(((lane + 0.5) * pitch, lanes_y), (x, strip_top)) for lane, x in middles],
-        edgecolor=colour, linewidth=0.6, alpha=0.75,
-    )
+    shapes.strokes(ax, [(((lane + 0.5) * pitch, lanes_y), (x, strip_top)) for lane, x in middles],
+                   edgecolor=colour, linewidth=0.6, alpha=0.75)
     _lines_and_labels(ax, panel, place, unit, bottom, label_y, picture)
     costly = len(found.sectors) > found.least_sectors
     price = style.WARNING if costly else style.INK
@@ -285,8 +278,8 @@ def _lines_and_labels(
     for before, after in zip(addresses, addresses[1:], strict=False):
         if after - before != SECTOR:
             gaps.append(((place[before] + unit, bottom + 6), (place[after], bottom + 6)))
-    shapes.strokes(ax, brackets, edgecolor=style.INK, linewidth=1.4)
-    shapes.strokes(ax, gaps, edgecolor=style.INK, linewidth=0.7, linestyle=(0, (1, 1.2)))
+    shapes.strokes(ax, brackets, linewidth=1.4)
+    shapes.strokes(ax, gaps, linewidth=0.7, linestyle=(0, (1, 1.2)))
     left, right = place[addresses[0]], place[addresses[-1]] + unit
     first = f"{panel.array} + {addresses[0]:,} B"
     jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}

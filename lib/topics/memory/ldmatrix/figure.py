@@ -52,14 +52,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
         ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}", ha="center", va="bottom")
     ax.text(_LEFT - 4, top + 2, "bank", ha="right", va="bottom")
     lines = -(-load.rows * load.tile.row_bytes // LINE)
-    shapes.strokes(
-        ax,
-        [((_LEFT, top - i * _LINE), (_LEFT + 8 * wide, top - i * _LINE))
-         for i in range(lines + 1)]
-        + [((_LEFT + i * wide, top), (_LEFT + i * wide, top - lines * _LINE))
-           for i in range(9)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.grid(ax, _LEFT, top, (lines, 8), (_LINE, wide))
     access = load.access
     found = banks.describe(access, "ldmatrix")
     colour = style.WARNING if found.conflicts else style.PHASE["load"]

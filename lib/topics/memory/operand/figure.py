@@ -75,13 +75,7 @@ def _lines(ax: Axes, tile: Tile, row: int, k: int, height: float) -> None:
                 x, y, w, h = box(one)
                 ax.text(x + w / 2, y + h / 2 - 0.5, f"{down}.{across}", ha="center", va="center",
                         color=style.on(colour) if one == own else style.INK)
-    right, bottom = _LEFT + PER_LINE * _CELL, top - count * _ROW
-    shapes.strokes(
-        ax,
-        [((_LEFT, top - r * _ROW), (right, top - r * _ROW)) for r in range(count + 1)]
-        + [((_LEFT + c * _CELL, top), (_LEFT + c * _CELL, bottom)) for c in range(PER_LINE + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.grid(ax, _LEFT, top, (count, PER_LINE), (_ROW, _CELL))
 
 
 def _says(tile: Tile, row: int, k: int) -> list[tuple[str, bool]]:

@@ -95,14 +95,8 @@ def _tile(ax: Axes, staging: Staging, under: float) -> None:
                       facecolor=style.PHASE["compute"], alpha=style.PALE)
     down, across = (size * scale for size in staging.warp)
     shapes.rectangles(ax, [(left, top - down, across, down)], facecolor=style.PHASE["compute"])
-    shapes.strokes(
-        ax,
-        [((left, top - i * down), (left + width, top - i * down))
-         for i in range(round(height / down) + 1)]
-        + [((left + i * across, top), (left + i * across, top - height))
-           for i in range(round(width / across) + 1)],
-        edgecolor=style.INK, linewidth=0.6,
-    )
+    shapes.grid(ax, left, top, (round(height / down), round(width / across)), (down, across),
+                linewidth=0.6, alpha=1.0)
     ax.text(left - _GAP - _STRIP - 3, top - height / 2, "A", size=style.NORMAL, weight="bold",
             ha="right", va="center")
     ax.text(left + width / 2, top + _GAP + _STRIP + 2, "B", size=style.NORMAL, weight="bold",

@@ -73,12 +73,8 @@ def _panel(ax: Axes, left: float, height: float, panel: Panel) -> None:
     ax.text(left, height - 30, text, va="top")
     for column in range(0, _COLUMNS + 1, 8):
         ax.text(x0 + column * unit, top + 2, f"{column}", ha="center", va="bottom")
-    shapes.strokes(
-        ax,
-        [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
-         for column in range(0, _COLUMNS + 1, 8)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.strokes(ax, [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
+                        for column in range(0, _COLUMNS + 1, 8)], linewidth=0.4, alpha=0.4)
     origin = min(w.column for w in panel.found) // 8 * 8
     groups = [[w for w in panel.found if w.row == row] for row in windows.rows(panel.found)]
     if any(_overlap(group) for group in groups):
@@ -99,10 +95,8 @@ def _rows(
 ) -> None:
     """Windows where they lie: a row of the tile a line."""
     first = min(w.row for group in groups for w in group)
-    shapes.strokes(
-        ax, [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW)) for row in range(_ROWS + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.strokes(ax, [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW))
+                        for row in range(_ROWS + 1)], linewidth=0.4, alpha=0.4)
     for row in range(_ROWS):
         ax.text(x0 - 5, top - (row + 0.5) * _ROW, f"{first + row}", ha="right", va="center")
     boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
@@ -125,8 +119,7 @@ def _stairs(
     boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
     for number, group in enumerate(groups):
         y = top - number * room
-        shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4,
-                       alpha=0.4)
+        shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], linewidth=0.4, alpha=0.4)
         ax.text(x0 - 5, y - 7, f"{group[0].row}", ha="right", va="center")
         ax.text(x0 + 3, y - room + 8, f"lanes {group[0].lane} to {group[-1].lane},\n"
                                       f"all at row {group[0].row}", va="bottom", linespacing=1.2)
@@ -137,7 +130,7 @@ def _stairs(
                 _LANES * unit - 1, tall - 1.0,
             ))
     y = top - _ROWS * _ROW
-    shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4, alpha=0.4)
+    shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], linewidth=0.4, alpha=0.4)
     shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
     shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
 

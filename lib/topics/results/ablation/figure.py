@@ -105,7 +105,7 @@ def draw(
         if narrow:  # beside the bars only, for the words stand between them
             bottoms = [top - number * row for number in range(1, len(steps) + 2)]
             lines = [((x, y + 1), (x, y + _ROW - 4)) for y in bottoms]
-        shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.8)
+        shapes.strokes(ax, lines, linewidth=0.8)
         ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", ha="right", va="bottom")
     _base(ax, top - row, start, scale, limit, unit)
     before = start
@@ -158,15 +158,13 @@ def _step(
     left, right = scale.x(low), scale.x(high)
     shapes.rectangles(ax, [(left, y + 4, right - left, _ROW - 8)], facecolor=colour)
     x = scale.x(before)
-    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
-                   alpha=0.5)
+    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], linewidth=0.6, alpha=0.5)
     end = high
     text = _gain(last, step)
     if step.predicted is not None:
         least, greatest = sorted((before, step.predicted))
         left, right = scale.x(least), scale.x(greatest)
-        shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.9)
+        shapes.frames(ax, [(left, y + 2, right - left, _ROW - 4)], 0.9)
         end = max(end, greatest)
         text += f", predicted {_signed(step.predicted / before - 1)}"
     _words(ax, y, step.name, text, scale.x(end), scale, limit)

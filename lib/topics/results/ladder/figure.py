@@ -134,15 +134,14 @@ def _group(
     said = f"{name}: {style.number(best.tflops or 0)} TFLOP/s" if best else name
     ax.text(left, top + _ABOVE + 2, said, size=style.NORMAL, weight="bold", va="bottom")
     for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
-        shapes.strokes(ax, [((left, at), (right, at))], edgecolor=style.INK, linewidth=0.8,
-                       linestyle=line)
+        shapes.strokes(ax, [((left, at), (right, at))], linewidth=0.8, linestyle=line)
     # Left of the first column that reaches the line, or whose number stands above it.
     free = column * next((place for place, bar in enumerate(bars)
                           if bar.recorded and bar.recorded[0] * unit > unit - _LINE), len(bars))
     label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
                   if _WIDER * style.text_width(text, style.SMALL) <= free), "")
     ax.text(left, top + 2, label, va="bottom")
-    shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
+    shapes.strokes(ax, [((left, ground), (right, ground))], linewidth=0.6)
     for place, bar in enumerate(bars):
         _column(ax, left + place * column, ground, column, unit, bar, bar is best)
 

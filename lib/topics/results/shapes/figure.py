@@ -57,7 +57,7 @@ def draw(
     fig, ax = style.canvas(title or _finding(rows), height, narrow)
     scale = full / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
     one, top = left + scale, height - head
-    shapes.strokes(ax, [((one, 0), (one, top))], edgecolor=style.INK, linewidth=0.8)
+    shapes.strokes(ax, [((one, 0), (one, top))], linewidth=0.8)
     ax.text(one, top + 2, "cuBLAS", ha="right" if narrow else "center", va="bottom")
     if narrow:
         ax.text(0, height - 14, "M×N×K: of cuBLAS, tile taken", va="top")
@@ -75,8 +75,7 @@ def draw(
         shapes.rectangles(ax, [(left, y + 3, row.ratio * scale, _ROW - 6)],
                           facecolor=style.GOOD if row.ratio >= 1 else style.WARNING, alpha=0.8)
         tick = left + row.fixed * scale
-        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
-                       linewidth=1.6)
+        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], linewidth=1.6)
     return style.finish(fig, alt=_alt(rows, fixed), evidence=evidence)
 
 

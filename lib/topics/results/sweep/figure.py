@@ -86,8 +86,7 @@ def draw(
         middle = y + _ROW / 2
         ax.text(left - 8, middle, one.name, ha="right", va="center")
         ends = [place(value) for value in one.tflops.values()]
-        shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], edgecolor=style.INK,
-                       linewidth=0.7)
+        shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7)
         for form, value in one.tflops.items():
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False, **marks[form])
         for number, gain in enumerate(_gains(one), 1):
@@ -132,8 +131,7 @@ def _axis(
 ) -> None:
     for tick in ticks:
         x = place(tick)
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], edgecolor=style.INK,
-                       linewidth=0.5, alpha=0.18)
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=0.5, alpha=0.18)
         ax.text(x, _AXIS - 7, style.number(tick), ha="center", va="top")
     ax.text(end + 10, _AXIS - 7, "TFLOP/s", ha="left", va="top")
 

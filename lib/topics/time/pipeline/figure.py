@@ -98,7 +98,7 @@ def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
             for name, (start, end) in spans.items() if end > start}
     for x0, x1 in ends.values():
         shapes.strokes(ax, [((x0, y), (x1, y)), ((x0, y), (x0, y - 3)), ((x1, y), (x1, y - 3))],
-                       edgecolor=style.INK, linewidth=0.7)
+                       linewidth=0.7)
     # The outer ones may be narrower than their names, which then reach over the middle one.
     left, right = _LEFT, _LEFT + found.cycles * scale
     if "prologue" in ends:

@@ -273,8 +273,7 @@ def _roles(
         first += count
         if first < warps:
             y = top - row * first
-            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], edgecolor=style.INK,
-                           linewidth=0.6, alpha=0.5)
+            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], linewidth=0.6, alpha=0.5)
 
 
 def _flight(
@@ -296,8 +295,8 @@ def _flight(
     if points:
         shapes.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
                        closed=True, linewidth=0, facecolor=style.PHASE["load"])
-    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))],
-                   edgecolor=style.INK, linewidth=0.5, alpha=0.4)
+    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
+                   alpha=0.4)
     ax.text(_LEFT - 4, bottom + tall / 2, "tiles in\nflight", ha="right", va="center",
             linespacing=1.05)
     ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", ha="left", va="center")
@@ -333,12 +332,8 @@ def _axis(
     ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
     side = 1 if above else -1
     va = "bottom" if above else "top"
-    shapes.strokes(
-        ax,
-        [((_LEFT, y), (_LEFT + wide, y))]
-        + [((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks],
-        edgecolor=style.INK, linewidth=0.6,
-    )
+    shapes.strokes(ax, [((_LEFT, y), (_LEFT + wide, y))] + [
+        ((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks], linewidth=0.6)
     for tick in ticks:
         x = x_of(tick / factor)
         ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + wide - 14 else "center"
@@ -407,8 +402,7 @@ def _overview(
         [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
         closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5,
     )
-    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], edgecolor=style.INK,
-                   linewidth=0.6)
+    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
     ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", ha="right", va="center",
             linespacing=1.05)
     narrow = wide < _WIDTH

@@ -45,8 +45,7 @@ def draw(
         if narrow and draw_panel is _shares:
             top -= _LINE  # which says how many are cut
         y = top - _HEAD - _PANEL
-        shapes.rectangles(ax, [(left, y, bar, _PANEL)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.5, alpha=0.7)
+        shapes.frames(ax, [(left, y, bar, _PANEL)], 0.5, alpha=0.7)
         draw_panel(ax, deal, left, y, bar, end)
         ax.text(left - 6, y + _PANEL / 2, f"{deal.blocks}\nblocks", ha="right", va="center")
         top = y - 6
