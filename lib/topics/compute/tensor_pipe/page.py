@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from lib import gpus
 from lib.plotting.columns import Column, listed
@@ -19,7 +19,6 @@ def account(
     version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096
 ) -> None:
     """Display where the distance to the tensor cores' peak went, factor by factor."""
-    @cache
     def both(one: Launches) -> tuple[pipe_account.Account, pipe_account.Account]:
         return accounted(one.page, one.variant.name, size)
 
