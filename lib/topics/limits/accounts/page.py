@@ -24,6 +24,7 @@ from lib.topics.version import RECORDED_ON, Version, short_name
 SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
+TWO_RUNS = "; *: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
@@ -205,12 +206,14 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     chosen = _pairs(version, changes)
     cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
-    rows, found = [], []
+    rows, found, marked = [], [], []
     for pair in chosen:
         both = launches(version, (), (pair.first, pair.second), size)[:2]
+        marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
+        mark = "\\*" if marked[-1] else ""
         rows.append((
-            f"**{pair.change}**: {' → '.join(_side(one, version) for one in both)}",
+            f"**{pair.change}**{mark}: {' → '.join(_side(one, version) for one in both)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
             *_changed(both, account, cause, timed)))
@@ -224,6 +227,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.head,
          "tensor cores busy" if account == "tensor" else "stage busy"),
         rows, f"{of_launches}: one launch at {size:,}³; {current_labels(found)}"
+        + (TWO_RUNS if any(marked) else "")
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
 
@@ -302,6 +306,13 @@ def _changed(both: Sequence[Launches], account: str, cause: Column[Launches], ti
         *(_both(both, lambda one, n=n: one.at(n).row.tflops) for n in (SMALL, size)), cycles,
         *((" → ".join(map(column.cell, both)) for column in (cause, busy)) if counted
           else (NOT_YET, "")))
+
+
+def _of_two_runs(both: Sequence[Launches]) -> bool:
+    """Tell whether the sides of a pair were timed in different recording runs, at either size."""
+    at = [[one.at(n) for one in both] for n in (SMALL, both[0].size)]
+    return any(len({one.row.chunk for one in sides}) > 1
+               for sides in at if all(one.timed for one in sides))
 
 
 def _both(sides: Sequence[Launches], found: Callable[..., float | None], form: str = ".4g") -> str:
