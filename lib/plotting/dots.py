@@ -57,8 +57,6 @@ def draw(
         What the key says, and how its dots are drawn: `FULL`, `RING`, `GREY` or `HOLLOW`.
     same : str
         What stands at 100 %.
-    narrow : bool
-        For a phone: nothing is written at the rows' ends.
 
     Raises
     ------

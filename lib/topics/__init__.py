@@ -23,11 +23,13 @@ gpus : sequence of str
 title : str, optional
     A figure's finding, in place of the one made from its numbers.
 evidence : str
-    The kind and the source of a figure's numbers (`lib.plotting.style.finish`).
+    The kind and the source of a figure's numbers, such as ``"emulated: sm_75 PTX"``
+    (`lib.plotting.style.finish`).
 note : str
     A remark at a figure's lower left.
 narrow : bool
-    Whether a figure has its layout for phones.
+    Whether a figure has its layout for phones, where names and numbers stand above and below what
+    they stood beside.
 default : tuple of int
     The positions at which an explorer's controls are shown first.
 """

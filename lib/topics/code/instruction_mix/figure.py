@@ -28,8 +28,6 @@ def draw(
     ----------
     this, previous : (str, mapping of str to float)
         A version's name and its `lib.topics.code.instruction_mix.model.per_thousand_fma`.
-    evidence : str
-        ``"modelled: SASS of the inner loop, sm_90a"``.
     unit : str, optional
         What there are a thousand of, if it is no instruction.
     """

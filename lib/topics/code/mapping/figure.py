@@ -20,14 +20,7 @@ def draw(
     work: Work, *, title: str | None = None, evidence: str = "modelled: launch configuration",
     narrow: bool = False,
 ) -> Figure:
-    """Draw A, B and C, and the block enlarged.
-
-    Parameters
-    ----------
-    work : Work
-    narrow : bool
-        For a phone: the block stands under the matrices.
-    """
+    """Draw A, B and C, and the block enlarged."""
     scale = (_NARROW_SIDE if narrow else _SIDE) / max(work.M, work.N, work.K)
     tall = 16 + work.K * scale + _GAP + work.M * scale + 16
     block = 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40

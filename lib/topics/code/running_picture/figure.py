@@ -35,8 +35,6 @@ def draw(
     extents : sequence of (int, int)
         Rows and columns of the rectangle that each level's picture is of: of the traced problem,
         the block, the warp and the thread.
-    narrow : bool
-        For a phone: the name stands above its picture, the bytes under the loop.
     """
     row = _NARROW_ROW if narrow else _ROW
     height = _HEAD + row * len(levels)

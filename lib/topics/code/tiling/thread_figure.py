@@ -35,8 +35,6 @@ def draw(
         Threads of a block.
     largest : int
         Elements on the longest side of any tile of the explorer: one scale for all frames.
-    narrow : bool
-        For a phone: the numbers stand under the picture.
     """
     left, row = (0.0, _NARROW_ROW) if narrow else (_NAME, _ROW)
     height = (_PICTURE + _NUMBERS if narrow else 132.0) + row * len(gpus)

@@ -31,8 +31,6 @@ def draw(
     tile : WarpTile
     gpus : sequence of Gpu
         Data sheets, a row each.
-    narrow : bool
-        For a phone: the numbers stand under the lanes.
     """
     left, height = (0.0, _PICTURE + _NUMBERS) if narrow else (_NAME, _HEIGHT)
     fig, ax = style.canvas(_finding(tile), height, narrow)

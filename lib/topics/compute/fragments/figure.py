@@ -34,8 +34,6 @@ def draw(
         lanes of its group of four are pale.
     rows : int
         Room for that many rows: the frames of an explorer have one height.
-    narrow : bool
-        For a phone: the lane's registers stand under the matrix.
     """
     height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
     fig, ax = style.canvas(_finding(held, lane), height, narrow)
@@ -57,8 +55,6 @@ def product(
         A, B and C of one instruction.
     lane : int
         As in `draw`.
-    narrow : bool
-        Below each other, for phones.
     """
     a, b, c = maps
     tall = {held.operand: _HEAD + _ROW * held.shape[0] for held in maps}

@@ -35,8 +35,6 @@ def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figu
     ----------
     gpu : Gpu
         Gives the numbers.
-    narrow : bool
-        For a phone: one sub-partition is drawn.
     """
     right, height = (_NARROW_SM, _NARROW_HEIGHT) if narrow else (_SM, _HEIGHT)
     fig, ax = style.canvas(_finding(gpu), height, narrow)

@@ -31,8 +31,6 @@ def draw(
     ----------
     times : mapping of str to float
         `lib.topics.limits.bottleneck.model.least_times`: seconds by unit.
-    evidence : str
-        ``"modelled: H100 data sheet, counters emulated"``.
     seconds : float, optional
         The time that the kernel took.
     seconds_evidence : str

@@ -46,12 +46,8 @@ def draw(
     ----------
     kernels : mapping of str to issue_slots.model.Account
         By name, in the order to draw.
-    evidence : str
-        Of the counters.
     current : str, optional
         The kernel whose name is bold, and which the finding is about; the last one if not given.
-    narrow : bool
-        For a phone: names stand above the bars.
     """
     current = current or list(kernels)[-1]
     parts, shares = _parts(kernels)

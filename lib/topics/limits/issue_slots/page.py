@@ -25,8 +25,6 @@ def draw(
 
     Parameters
     ----------
-    above : sequence of str, optional
-        Versions to draw above, as ``stem`` or ``stem/variant``; the one before if not given.
     rival : bool
         Draw cuBLAS between them.
     """

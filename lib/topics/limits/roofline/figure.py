@@ -41,8 +41,6 @@ def draw(
         Name of this chapter's version; it alone is in full colour.
     peaks : sequence of str
         Which of ``roofs.peaks`` to draw.
-    narrow : bool
-        For a phone: the versions stand under the chart, from the fastest.
     """
     names = list(dict.fromkeys(point.name for point in points))
     width = style.NARROW if narrow else style.WIDTH

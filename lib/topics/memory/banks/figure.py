@@ -71,13 +71,9 @@ def draw(
     Parameters
     ----------
     panels : sequence of Panel
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
     rows : int, optional
         Room for that many wavefronts an access, however few or many it takes: the frames of an
         explorer then have one height.
-    narrow : bool
-        For a phone: a cell too small for its lane's number has none.
     """
     limit = rows or _MAX_ROWS
     cell = _NARROW_CELL if narrow else _CELL

@@ -127,13 +127,9 @@ def draw(
     Parameters
     ----------
     groups : sequence of Group
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
     cells : float, optional
         Sectors that fill the width; the widest axis decides if not given. Frames of one explorer
         share a value.
-    narrow : bool
-        For a phone: the numbers stand under each access.
     """
     picture = _NARROW_PICTURE if narrow else _PICTURE
     tall = _PANEL + _PRICE * narrow

@@ -26,8 +26,6 @@ def draw(
     ----------
     panels : sequence of (str, sequence of Share)
         What a way is called, and what its blocks have.
-    narrow : bool
-        For a phone: one panel below the other.
     """
     room = style.room(narrow)
     columns = 1 if narrow else len(panels)

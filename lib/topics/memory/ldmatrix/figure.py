@@ -31,8 +31,6 @@ def draw(
         The lane whose row is named, and whose elements are marked.
     layout : str
         What the tile's layout is called.
-    narrow : bool
-        For a phone: the lane's part stands under the memory.
     """
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     under = _WORDS if narrow else 0.0

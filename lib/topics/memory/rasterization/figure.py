@@ -32,8 +32,6 @@ def draw(
         Size of the L2.
     l2_flops_per_s : float, optional
         Speed that the L2's measured bandwidth allows.
-    narrow : bool
-        For a phone: the numbers stand under the picture.
     """
     height = _TOP + _SIDE + (_UNDER if narrow else 14)
     fig, ax = style.canvas(_finding(raster, what), height, narrow)

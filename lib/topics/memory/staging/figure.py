@@ -38,8 +38,6 @@ def draw(
         Key of ``roofs.peaks``: what is to be fed.
     n : int
         M = N = K.
-    narrow : bool
-        For a phone: the levels stand under the tile.
     """
     fed = staging.fed(roofs, n, peak)
     fig, ax, height = _canvas(_finding(staging, fed, gpu), narrow)

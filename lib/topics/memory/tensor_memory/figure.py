@@ -38,8 +38,6 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
     moment : Moment
     width : int
         Columns of a tile of sums.
-    narrow : bool
-        For a phone: the key takes two columns in place of four.
     """
     left = _NARROW_LEFT if narrow else _LEFT
     room = style.room(narrow) - left

@@ -73,8 +73,6 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
     ----------
     found : Placed
         Of `lib.topics.memory.tma_box.model.placed`.
-    narrow : bool
-        For a phone: the stage stands under the matrices.
     """
     width = style.NARROW if narrow else style.WIDTH
     scale = (width * 72 - 60 - (0 if narrow else 190)) / (found.K + found.N)

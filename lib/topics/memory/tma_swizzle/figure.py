@@ -33,8 +33,6 @@ def draw(
         To be shown below, field by field.
     major : {"K", "MN"}
         Which way the rows run.
-    narrow : bool
-        For a phone: the eight rows that are followed, and memory under them.
     """
     rows, bar = (_NARROW_ROWS, _NARROW_BAR) if narrow else (_ROWS, _BAR)
     tall = _HEAD + _ROW * rows + 10

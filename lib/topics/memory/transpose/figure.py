@@ -28,8 +28,6 @@ def draw(
         Floats of a vector.
     row, k : int
         Of A, where the vector begins.
-    narrow : bool
-        For a phone: one step under the other.
     """
     loaded = [(row, k + i) for i in range(width)]
     steps = (

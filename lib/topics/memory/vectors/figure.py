@@ -29,8 +29,6 @@ def draw(
     ----------
     step : Step
         What a block loads in a step.
-    narrow : bool
-        For a phone: B's lanes stand under A's.
     """
     warps = step.threads // WARP
     row, words = (_NARROW_ROW, _NARROW_WORDS) if narrow else (_ROW, _WORDS)

@@ -48,10 +48,6 @@ def draw(
     ----------
     panels : sequence of Panel
         Two at most.
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
-    narrow : bool
-        For a phone: under each other.
     """
     tall = _HEAD + _ROW * _ROWS + 18
     across, down = (0.0, tall + _BETWEEN) if narrow else (_WIDTH + _LEFT + _GAP - 12, 0.0)

@@ -75,8 +75,6 @@ def draw(
         Where it begins: the version before.
     steps : sequence of Step
         In the order in which they were made.
-    evidence : str
-        ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
     limit : (str, float), optional
         A roof over all of them, or a rival, by name, TFLOP/s.
     least : float
@@ -85,8 +83,6 @@ def draw(
         What the outlines are; shown where something was predicted.
     unit : str
         Of all speeds.
-    narrow : bool
-        For a phone: names stand above their bars.
     """
     head = _NARROW_HEAD if narrow else _HEAD
     row = _NARROW_ROW if narrow else _ROW

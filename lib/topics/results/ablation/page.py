@@ -99,8 +99,6 @@ def causes(
     ----------
     *names : str
         Variants and steps of this version.
-    above : sequence of str
-        Variants of other versions to hold them against, as ``"stem"`` or ``"stem/variant"``.
     """
     def name(one: Launches) -> str:
         return f"**{one.variant.name if one.page is version else one.name}**: {one.variant.meaning}"

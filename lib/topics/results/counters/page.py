@@ -146,8 +146,6 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
     ----------
     *names : str
         Variants and steps of this version, each one change further than the one before.
-    above : sequence of str
-        Variants of other versions to show above, as ``"stem"`` or ``"stem/variant"``.
     size : int
         M = N = K of the recorded speed.
     """
@@ -213,13 +211,7 @@ def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str
 
 @once_recorded()
 def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what a traced run asks of its units: instructions of warps, by what they do.
-
-    Parameters
-    ----------
-    above : sequence of str
-        Versions to show before, as ``stem`` or ``stem/variant``.
-    """
+    """Display what a traced run asks of its units: instructions of warps, by what they do."""
     columns = {
         row.name: asked(row.page, row.variant.name) for row in version.rows(variants, above)
     }

@@ -76,8 +76,6 @@ def draw(
     ----------
     bars : sequence of Bar
         In the order to draw.
-    evidence : str
-        ``"recorded: H100, 2026-11-21, 4096³"``.
     rival : str
         What the ratios are of.
     defaults : mapping of str to float, optional

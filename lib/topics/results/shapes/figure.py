@@ -48,8 +48,6 @@ def draw(
     rows : sequence of Shape
     fixed : str
         Name of the candidate whose ratio is the tick.
-    narrow : bool
-        For a phone: a shape and its ratio stand above its bar.
     """
     left, full, each, head = ((0.0, _NARROW_BAR, _NARROW_ROW, _NARROW_HEAD) if narrow
                               else (_NAME, _BAR, _ROW, _HEAD))

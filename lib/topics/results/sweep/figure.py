@@ -51,8 +51,6 @@ def draw(
     columns : sequence of str
         What each form after the first adds, as the heads of the gains, one line each or two; the
         forms' names if not given.
-    narrow : bool
-        For a phone: a group's name stands above its rows.
     """
     forms = list(settings[0].tflops)
     added = list(columns) or forms[1:]

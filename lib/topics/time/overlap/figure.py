@@ -67,8 +67,6 @@ def orders(
         How much of them; what follows is cut off.
     title : str, optional
         The finding, in place of how long a step takes in each.
-    narrow : bool
-        For a phone: names stand above their bars.
     """
     left = 0.0 if narrow else _LEFT
     head = 3 * _ROW if narrow else _HEAD

@@ -32,8 +32,6 @@ def draw(
     apart : bool
         Whether a producer and consumers share the ring, told apart by barriers whose parity is
         written; otherwise the same threads copy and multiply.
-    narrow : bool
-        For a phone: the key has lines, and what is too long for its bar is left out.
     """
     full = _NARROW_WIDTH if narrow else _WIDTH
     head = _HEAD + 30 if narrow else _HEAD

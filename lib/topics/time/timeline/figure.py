@@ -101,12 +101,8 @@ def draw(
     Parameters
     ----------
     versions : sequence of Version
-    evidence : str
-        ``"recorded: H100 80GB, 2026-11-21, 2048³"``.
     window : (first, last), optional
         Cycles since the first mark shown; if not given, as far as every block's marks go.
-    narrow : bool
-        For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
     spans = [_spans(one) for one in versions]

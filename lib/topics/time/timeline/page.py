@@ -26,8 +26,6 @@ def draw(
     ----------
     with_previous : bool
         Draw the version before above it, on the same scale.
-    above : sequence of str
-        Stems of other versions to draw above it.
     cycles : float
         How much of the time to draw.
     title : str, optional
