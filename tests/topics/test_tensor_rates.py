@@ -16,11 +16,11 @@ from lib.topics.limits.roofline import model as roofline
 from lib.topics.limits.roofline.model import Roofs
 from lib.topics.memory.banks.model import describe_copy
 from lib.topics.memory.coalescing.model import Access, strided
-from lib.topics.memory.ldmatrix import page as ldmatrix_page
+from lib.topics.memory.ldmatrix import figure as ldmatrix_figure
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.tma_box import page as tma_box_page
 from lib.topics.memory.tma_box.model import box
-from lib.topics.memory.vectors import page as vectors_page
+from lib.topics.memory.vectors import figure as vectors_figure
 from lib.topics.memory.windows import page as windows_page
 
 T4 = GPUS["T4"]
@@ -147,8 +147,8 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
         tma_box_page.draw_placed(Chapter("17_wgmma").version)
     fragments_page.draw("mma.m16n8k8", "C")
     saturates(Chapter("15_turing_limit").version, size=1024)
-    vectors_page.draw(Chapter("13_wmma_vectorized").version, "vectors_32x64")
-    ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
+    vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
+    ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
         "K8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",

@@ -8,7 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
+from lib.topics.code.mapping import model as mapping
 from lib.topics.code.mapping.model import Region, Work
+from lib.topics.version import Version
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
 _NARROW_SIDE = 104.0
@@ -34,6 +37,14 @@ def draw(
     _zoom(ax, work, scale, (c_left, c_top), left, block if narrow else height, narrow)
     return style.finish(fig, alt=_alt(work), evidence=evidence,
                         note=f"drawn for M = {work.M}, N = {work.N}, K = {work.K}")
+
+
+def shown(version: Version, variant: str | None = None) -> None:
+    """Display who computes what, from the stores and the launch of the traced run.
+
+    Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
+    """
+    both(draw, mapping.work(version.stored_by_lanes(variant)), evidence=version.emulated_label())
 
 
 def _box(

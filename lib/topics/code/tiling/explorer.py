@@ -11,7 +11,8 @@ from lib.plotting.frames import Control, Explorer
 from lib.topics.code.tiling import model as tiling
 from lib.topics.code.tiling import thread_figure
 
-SIZES, SHOWN_FIRST = (1, 2, 4, 8, 16), 8
+SIZES: tuple[int, ...] = (1, 2, 4, 8, 16)
+SHOWN_FIRST = 8
 SIDE = 16  # 16 × 16 threads per block, as in 04_register_tile
 
 

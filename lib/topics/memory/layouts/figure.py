@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import BANKS
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.layouts.model import Layout
@@ -42,6 +43,12 @@ def draw(
         _panel(ax, left, height, name, layout, column, rows, side, head)
     return style.finish(fig, alt=_alt(layouts, column), evidence=evidence,
                         note=f"filled: column {column} of the tile, one float per lane")
+
+
+def shown(column: int = 5) -> None:
+    """Display where a column of a 32×32 tile lies: as it is, with padded rows, and swizzled."""
+    both(draw, [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+         column=column)
 
 
 def _panel(

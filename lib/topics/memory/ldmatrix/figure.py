@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import LINE
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
@@ -39,6 +40,11 @@ def draw(
     _memory(ax, load, lane, height - _HEAD, _NARROW_CHUNK if narrow else _CHUNK_WIDTH)
     _words(ax, load, lane, *((0.0, under) if narrow else (_TEXT, height)))
     return style.finish(fig, alt=_alt(load, lane, layout), evidence=evidence)
+
+
+def shown(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+    """Display one ldmatrix: who names which row, who gets what, which banks."""
+    both(draw, load, lane=lane, layout=layout)
 
 
 def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> None:

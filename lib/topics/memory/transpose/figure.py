@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 
 _CELL, _CELLS, _LETTER = 10.0, 8, 16.0
 _LINE, _WORDS, _BETWEEN = 13.0, 10.0, 12.0
@@ -50,6 +51,11 @@ def draw(
         else:
             _step(ax, number * room / len(steps) + _LETTER, height, *step, one_line=False)
     return style.finish(fig, alt=_alt(steps), evidence=evidence)
+
+
+def shown() -> None:
+    """Display it in both layouts."""
+    both(draw)
 
 
 def _step(

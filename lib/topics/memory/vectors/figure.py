@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
+from lib.topics.version import Version
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
 _IDLE = 0.12
@@ -52,6 +54,12 @@ def draw(
     ax.text(x, y - (27 if narrow else 14), f"{step.nbytes:,} bytes under way in a block"
                                            + ("" if narrow else ", whatever the width"), va="top")
     return style.finish(fig, alt=_alt(step), evidence=evidence)
+
+
+def shown(version: Version, variant: str | None = None) -> None:
+    """Display which lanes of a block have a vector of A and of B to load in a step."""
+    chosen = version.kernel.variant(variant)
+    both(draw, Step(*chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec))
 
 
 def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int, high: float
