@@ -107,11 +107,6 @@ def thousands(number: int) -> str:
     return f"{number:,}"
 
 
-def sides(tile: Iterable[int]) -> str:
-    """How an option writes a tile: ``"128×64"``."""
-    return "×".join(map(str, tile))
-
-
 class Explorer:
     """Controls over frames, ready to be the last value of a cell.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from matplotlib import rc_context
@@ -284,6 +284,11 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
         if abs(value) >= scale:
             return f"{number(value / scale, digits)} {prefix}{unit}"
     return f"{number(value, digits)} {unit}"
+
+
+def sides(shape: Iterable[int]) -> str:
+    """Return ``"4,096×33×4,096"``."""
+    return "×".join(f"{side:,}" for side in shape)
 
 
 def duration(seconds: float, digits: int = 3) -> str:

@@ -11,12 +11,11 @@ from lib import gpus
 from lib.gpus import Gpu
 from lib.kernels.spec import Variant
 from lib.plotting.columns import Column
+from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
 from lib.records import store as records
 from lib.records.schema import Benchmark, Row, mhz
 from lib.topics.version import RECORDED_ON, Version, called
-
-NOT_YET = "not recorded yet"
 
 
 @dataclass(frozen=True)

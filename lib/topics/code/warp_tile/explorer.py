@@ -5,7 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, sides
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer
 from lib.topics.code.warp_tile import figure as warp_tile_figure
 from lib.topics.code.warp_tile.model import WarpTile
 
@@ -21,6 +22,6 @@ def warp_tiles() -> Explorer:
         return warp_tile_figure.draw(WarpTile(*tile, paired), sheets, narrow=narrow)
 
     return Explorer([
-        Control.of("Elements per warp", TILES, 2, lambda tile: sides(tile[:2])),
+        Control.of("Elements per warp", TILES, 2, lambda tile: style.sides(tile[:2])),
         Control("Lanes", [("in pairs", True), ("row by row", False)]),
     ], frame, "A warp's tile, its lanes and their wavefronts")

@@ -13,10 +13,11 @@ from lib.kernels import catalogue
 from lib.kernels.spec import Pair
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import table
+from lib.plotting.markdown import NOT_YET
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
-from lib.topics.columns import NOT_YET, Launches, current_labels, labels, launches, recorded, speeds
+from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Version, short_name

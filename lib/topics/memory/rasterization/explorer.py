@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, sides, thousands
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.memory.rasterization import figure as raster_figure
 from lib.topics.memory.rasterization.model import Raster
 
@@ -32,12 +33,12 @@ def rasters(
         found = Raster(n, n, n, tile, group, cluster, sheet.sms)
         limit = found.flop_per_l2_byte * l2_bytes_per_s if l2_bytes_per_s else None
         return raster_figure.draw(
-            found, what=f"n = {n:,}, {sides(tile)}", l2_bytes=sheet.l2_bytes,
+            found, what=f"n = {n:,}, {style.sides(tile)}", l2_bytes=sheet.l2_bytes,
             l2_flops_per_s=limit, narrow=narrow)
 
     return Explorer([
         Control.of("M = N = K", (2048, 3072, 4096, 8192), default[0], thousands, slider=True),
-        Control.of("Tile", ((128, 256), (128, 128)), default[1], sides),
+        Control.of("Tile", ((128, 256), (128, 128)), default[1], style.sides),
         Control.of("Order", groups, default[2],
                    lambda group: "row by row" if group == 1 else f"bands of {group}"),
         Control.of("Blocks a cluster", (1, 2), default[3]),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.plotting.columns import Column, listed
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.topics import columns
-from lib.topics.columns import NOT_YET, Launches, launches, speeds
+from lib.topics.columns import Launches, launches, speeds
 from lib.topics.memory.rasterization import model
 from lib.topics.version import Version
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, sides
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer
 from lib.records import store as records
 from lib.records.schema import MachineRecord
 from lib.topics.limits.roofline.model import Roofs
@@ -28,8 +29,8 @@ def staged_tiles() -> Explorer:
         return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key, narrow=narrow)
 
     return Explorer([
-        Control.of("Block's tile", BLOCKS, 2, lambda block: sides(block) if block else "none"),
-        Control.of("Warp's tile", WARPS, 1, sides), Control.of("GPU", roofs),
+        Control.of("Block's tile", BLOCKS, 2, lambda tile: style.sides(tile) if tile else "none"),
+        Control.of("Warp's tile", WARPS, 1, style.sides), Control.of("GPU", roofs),
     ], frame, "Tiles, and the bytes that they leave")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, sides
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer
 from lib.topics.memory.vectors import figure as vectors_figure
 from lib.topics.memory.vectors.model import Step
 
@@ -18,6 +19,6 @@ def vectors() -> Explorer:
         return vectors_figure.draw(Step(*tile, THREADS, width), narrow=narrow)
 
     return Explorer([
-        Control.of("Tile", TILES, form=sides),
+        Control.of("Tile", TILES, form=style.sides),
         Control.of("Bits a lane", WIDTHS, 3, lambda halves: str(16 * halves)),
     ], frame, "Tiles, vectors and the lanes that load them")

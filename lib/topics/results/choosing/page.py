@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
-from lib.plotting import dots
+from lib.plotting import dots, style
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import store as records
@@ -116,4 +116,4 @@ def _label() -> str:
 
 
 def _shape(shape: model.Shape) -> str:
-    return f"{shape[0]:,}³" if len(set(shape)) == 1 else "×".join(f"{side:,}" for side in shape)
+    return f"{shape[0]:,}³" if len(set(shape)) == 1 else style.sides(shape)

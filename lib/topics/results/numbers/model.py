@@ -22,6 +22,7 @@ from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.spec import parted
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import WARP
 from lib.records import predictions
@@ -47,8 +48,6 @@ from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
-# What stands in a sentence in place of a number that no record of today's source has.
-NOT_YET = "not recorded yet"
 
 
 class Numbers:

@@ -70,10 +70,10 @@ def apart(name: str) -> None:
     rows = [("family, written for", f"{found.family}, {found.arch}")]
     if found.types:
         rows.append(("A and B, accumulators, C", ", ".join(found.types.split())))
-    rows.append(("tile", _sides(found.tile)))
+    rows.append(("tile", style.sides(found.tile)))
     if found.step:
         rows.append(("K per stage, stages", f"{found.step}, {found.stages}"))
-    rows.append(("cluster", _sides(found.cluster)))
+    rows.append(("cluster", style.sides(found.cluster)))
     rows.append(("consumer warpgroups", found.schedule or "no roles"))
     table((f"`{model.plain(name)}`", "says"), rows, "modelled: read out of the name, undocumented")
 
@@ -246,9 +246,9 @@ def _properties(found: Autopsy) -> list[tuple[str, list[str]]]:
         ("speed, of the best", each(lambda s: f"{s.share:.1%}")),
         ("built for", each(lambda s: s.design.arch if s.design.family == "ours"
                            else f"{s.design.arch} ({s.design.family})")),
-        ("tile", each(lambda s: _sides(s.design.tile))),
+        ("tile", each(lambda s: style.sides(s.design.tile))),
         ("K per stage × stages", each(_ring)),
-        ("cluster", each(lambda s: _sides(s.design.cluster))),
+        ("cluster", each(lambda s: style.sides(s.design.cluster))),
         ("consumer warpgroups", each(lambda s: s.design.schedule or "no roles")),
         ("registers per thread", each(lambda s: str(s.registers or "not recorded"))),
         ("tiles per SM", each(lambda s: f"{s.tiles_per_sm(RECORDED_ON, found.size):.2f}"
@@ -290,11 +290,12 @@ def finding(found: Autopsy) -> str:
 def _difference(ours: model.Design, best: model.Design) -> str:
     said = []
     if sorted(ours.tile) != sorted(best.tile):
-        said.append(f"tiles of {_sides(best.tile)} in place of {_sides(ours.tile)}")
+        said.append(f"tiles of {style.sides(best.tile)} in place of {style.sides(ours.tile)}")
     if best.stages and ours.stages and ours.stages != best.stages:
         said.append(f"{best.stages} stages in place of {ours.stages}")
     if sorted(ours.cluster) != sorted(best.cluster):
-        said.append(f"clusters of {_sides(best.cluster)} in place of {_sides(ours.cluster)}")
+        said.append(f"clusters of {style.sides(best.cluster)} in place of "
+                    f"{style.sides(ours.cluster)}")
     if best.schedule != ours.schedule:
         said.append(f"{best.schedule or 'no'} consumers in place of {ours.schedule or 'none'}")
     if best.split and not ours.split:
@@ -362,11 +363,11 @@ def _names(kernels: Sequence[str]) -> str:
 def _built(kernels: Sequence[str]) -> str:
     """A kernel in a few words."""
     one = model.design(kernels)
-    said = [f"{one.family} {_sides(one.tile)}"]
+    said = [f"{one.family} {style.sides(one.tile)}"]
     if one.stages:
         said.append(style.plural(one.stages, "stage"))
     if one.cluster != (1, 1):
-        said.append(f"cluster {_sides(one.cluster)}")
+        said.append(f"cluster {style.sides(one.cluster)}")
     return ", ".join([*said, *filter(None, [one.schedule, "K split" if one.split else ""])])
 
 
@@ -381,10 +382,6 @@ def _ring(side: Side) -> str:
     if design.stages is None or design.step is None:
         return "not named"
     return f"{design.step} × {design.stages}"
-
-
-def _sides(pair: tuple[int, int]) -> str:
-    return f"{pair[0]}×{pair[1]}"
 
 
 def _of(one: Side, other: Side, counter: str) -> str:

@@ -10,7 +10,9 @@ from lib.dispatch.fit import misfits
 from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
+from lib.plotting import style
 from lib.plotting.display import both, note, once_recorded, table
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.records.schema import Row
@@ -111,7 +113,7 @@ def trials(version: Version) -> None:
         launched = [version.reader.launched(instantiation, row.shape)
                     for instantiation in (row.instantiation, tried.instantiation)]
         names = dict.fromkeys(one.name if one else "another" for one in launched)
-        rows.append(("×".join(f"{side:,}" for side in row.shape),
+        rows.append((style.sides(row.shape),
                      f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
                      "<br>".join(names)))
     for name, found in stored.items():
@@ -126,9 +128,6 @@ def trials(version: Version) -> None:
 
 def _summary(ratios: Sequence[float]) -> str:
     return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
-
-
-NOT_YET = "not recorded yet"
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
@@ -162,7 +161,7 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             labels[records.label(version.record)] = None
             columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
                     f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
-        rows.append((_shape(shape),
+        rows.append((style.sides(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
                      f"{predict(one, other, shape):.3f}",
                      *((_expected(rule, shape),) if rule else ()), *columns))
@@ -185,7 +184,7 @@ def _expected(rule: str, shape: tuple[int, int, int]) -> str:
     kernel = KERNELS[rule]
     tuned = kernel.variants[0]
     one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
-    return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
+    return f"{style.sides(one.tile)}: {model.microseconds(one, shape):,.1f}"
 
 
 def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
@@ -207,9 +206,9 @@ def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
                 labels[records.label(version.record)] = None
             cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
                          f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
-        rows.append((_shape(shape),
+        rows.append((style.sides(shape),
                      *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
-    table(("M×N×K", *(f"last wave full, tiles of {one.tile[0]}×{one.tile[1]}" for one in tiles),
+    table(("M×N×K", *(f"last wave full, tiles of {style.sides(one.tile)}" for one in tiles),
            *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
           "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
 
@@ -232,7 +231,7 @@ def each(version: Version, *variants: str) -> None:
         least = min(found, key=lambda name: found[name].seconds, default="")
         if found:
             labels[records.label(version.record)] = None
-        rows.append((_shape(shape), f"`{expected}`", *(
+        rows.append((style.sides(shape), f"`{expected}`", *(
             _time(found[name], name == least) if name in found
             else f"{model.microseconds(version.kernel.variant(name), shape):,.1f} expected"
             for name in names)))
@@ -251,7 +250,7 @@ def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
         one = kernel.variant(cost.choose(kernel, tuned, problem).name)
         schedule, grid = one.schedule, one.grid
         rows.append((
-            _shape(shape), one.version[:2], f"{one.tile[0]}×{one.tile[1]}",
+            style.sides(shape), one.version[:2], style.sides(one.tile),
             "persistent" if grid.blocks_per_sm else "a tile per block",
             f"{grid.cluster} × {grid.cluster_n}", grid.split, "yes" if schedule.swapped else "no",
             "read by warps" if one.warps_read else
@@ -274,10 +273,6 @@ def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None
     return next((row for row in stored if row.shape == shape), None)
 
 
-def _shape(shape: tuple[int, int, int]) -> str:
-    return "×".join(f"{side:,}" for side in shape)
-
-
 def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str
              ) -> str:
     """On how many shapes the second is faster by more than both spreads, and where most."""
@@ -286,8 +281,8 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
     highest, least = max(gains), min(gains)
     return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
             f"slower on {len(lost)}, and within both spreads on the others. Its best is "
-            f"{highest[0]:.3f} times the speed, at {_shape(highest[2])}; its worst {least[0]:.3f}, "
-            f"at {_shape(least[2])}.")
+            f"{highest[0]:.3f} times the speed, at {style.sides(highest[2])}; its worst "
+            f"{least[0]:.3f}, at {style.sides(least[2])}.")
 
 
 @once_recorded()
@@ -336,7 +331,7 @@ def packing(version: Version, packed_by: str = "packed") -> None:
         if row and row.packing:
             labels[records.label(version.record)] = None
             cells = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
-        rows.append((_shape(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
+        rows.append((style.sides(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
                      f"{share:,.0f}", f"{1e6 * traffic / roof('copy'):.1f}", *cells))
     table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
            "copies alone, µs", "of the whole product"), rows,

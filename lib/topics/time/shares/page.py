@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lib import gpus
+from lib.plotting import style
 from lib.plotting.display import both, table
 from lib.problem import Problem
 from lib.topics.memory.coalescing import page as touched
@@ -48,7 +49,7 @@ def worth(version: Version, variant: str | None = None) -> None:
         deal = model.shares(chosen, problem, sheet.sms)
         one = model.worth(chosen, problem, sheet.sms, peak, roof("l2"))
         rows.append((
-            "×".join(f"{side:,}" for side in shape), f"{deal.full:.0%}", one.steps,
+            style.sides(shape), f"{deal.full:.0%}", one.steps,
             f"{1e6 * one.saved:.1f}", deal.partial * chosen.grid.size, f"{one.traffic / 1e6:.1f}",
             f"{1e6 * one.sums:.1f}"))
     table(("M×N×K", "last wave full", "steps saved", "that is, µs", "partial sums of a tile",

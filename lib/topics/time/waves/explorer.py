@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
 from lib.plotting import style
-from lib.plotting.frames import Control, Explorer, sides, thousands
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.time.waves import figure as waves_figure
 from lib.topics.time.waves.model import Deal
 
@@ -28,7 +28,7 @@ def waves(
     controls = [
         Control.of("M = N = K", sizes, default[0], thousands, slider=True),
         Control.of("Tile", tiles, default[1], lambda tile: (
-            f"{sides(tile[:2])}, {style.plural(tile[3], 'block')} an SM")),
+            f"{style.sides(tile[:2])}, {style.plural(tile[3], 'block')} an SM")),
         Control.of("GPU", gpus, default[2]),
     ]
 
