@@ -133,29 +133,6 @@ def parts(
     return {event: value / total for event, value in cycles.items() if value > 0}
 
 
-def per_step(spans: Sequence[Phase]) -> dict[str, float]:
-    """Return the mean cycles of a warp in each phase for one step of its main loop.
-
-    Parameters
-    ----------
-    spans : sequence of Phase
-        A step has one ``"load"``; what comes after the loop ("store") is no part of it.
-
-    Raises
-    ------
-    ValueError
-        If no step was marked.
-    """
-    steps = sum(span.event == "load" for span in spans)
-    if not steps:
-        raise ValueError("no step was marked: a step begins with a load")
-    cycles: dict[str, float] = {}
-    for span in spans:
-        if span.event != "store":
-            cycles[span.event] = cycles.get(span.event, 0.0) + (span.end - span.start) / steps
-    return cycles
-
-
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
     """Return up to when an overview tells all that ran, in seconds from the first block's start.
 
