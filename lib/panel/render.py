@@ -355,8 +355,8 @@ def mistakes(seeds: Sequence[Mistake], chosen: int | None) -> Answer:
     for number, mistake in enumerate(seeds):
         at.setdefault(mistake.line, []).append(number)
     if not at:
-        return refused("No mistake is seeded in the instantiation that this shape takes: take "
-                       "multiples of 8, or another variant.")
+        return refused("No mistake is seeded in the instantiation that runs here: take sides that "
+                       "are multiples of 8, or another variant.")
     with open(seeds[0].file, encoding="utf-8") as file:
         lines = file.read().rstrip().split("\n")
     rows = []

@@ -464,7 +464,8 @@ def test_every_control_has_a_name(opened, browser):
     panel.choose(0)
     panel.click("edit")
     panel.wait()
-    controls = panel.root.find_elements(By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button")
+    controls = panel.root.find_elements(
+        By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button")
     assert len(controls) >= 20
     assert [c.get_attribute("outerHTML") for c in controls
             if c.is_displayed() and not c.accessible_name] == []

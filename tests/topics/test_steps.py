@@ -672,7 +672,7 @@ def test_a_pair_that_was_timed_in_two_runs_is_marked(shown, change):
     sides = version.rows((), (pair.first, pair.second))[:2]
     runs = {one.page.recorded(SIZE, one.variant.name).chunk for one in sides}
     isolated(version, change, account="wavefronts")
-    assert (f"**{change}**\\*: " in shown[0]) == ("different runs" in shown[0]) == (len(runs) > 1)
+    assert (f"**{change}**†: " in shown[0]) == ("different runs" in shown[0]) == (len(runs) > 1)
 
 
 def by(stem, before, after, size=SIZE):

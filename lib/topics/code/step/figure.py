@@ -26,9 +26,9 @@ class Reached:
     spread : float or None
         Of the series: half the distance between their quartiles, over their median.
     cycles : float or None
-        Cycles of the SM, by ncu.
+        Cycles of the SM in the launches whose speed this is.
     joules : float or None
-        Energy of one product, J.
+        Energy of one product, J, of launches of their own, which a power cap may slow down.
     rival : bool
         Whether it is what the others are measured against.
     """

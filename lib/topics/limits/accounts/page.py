@@ -25,7 +25,7 @@ from lib.topics.version import RECORDED_ON, Version, short_name
 SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
-TWO_RUNS = "; *: the two sides were timed in different runs of `python -m lib record`"
+TWO_RUNS = "; †: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
@@ -212,7 +212,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         both = launches(version, (), (pair.first, pair.second), size)[:2]
         marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
-        mark = "\\*" if marked[-1] else ""
+        mark = "†" if marked[-1] else ""
         rows.append((
             f"**{pair.change}**{mark}: {' → '.join(_side(one, version) for one in both)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
