@@ -14,13 +14,8 @@ _NARROW_BAR, _LINE = 205.0, 13.0  # a class's name stands above its bars
 
 @style.styled
 def draw(
-    this: tuple[str, Mapping[str, float]],
-    previous: tuple[str, Mapping[str, float]] | None = None,
-    *,
-    evidence: str,
-    title: str | None = None,
-    unit: str | None = None,
-    narrow: bool = False,
+    this: tuple[str, Mapping[str, float]], previous: tuple[str, Mapping[str, float]] | None = None,
+    *, evidence: str, title: str | None = None, unit: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw one row a class of instruction.
 

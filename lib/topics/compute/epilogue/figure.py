@@ -24,8 +24,7 @@ class Bar:
 
 @style.styled
 def draw(
-    bars: Sequence[Bar], loops: Sequence[tuple[int, float]], *, evidence: str,
-    narrow: bool = False,
+    bars: Sequence[Bar], loops: Sequence[tuple[int, float]], *, evidence: str, narrow: bool = False
 ) -> Figure:
     """Draw a bar an epilogue, and a line where the products of a tile of so much K end.
 

@@ -195,9 +195,7 @@ def _terms(name: str, weights: list[int]) -> Iterator[str]:
                 f"{times}{part}")
 
 
-def _table(
-    fragment: emulated.Fragment, turned: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _table(fragment: emulated.Fragment, turned: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn positions by (register, lane, half) into (lane, register, half) by position."""
     rows, columns = fragment.positions
     found = np.zeros((3, *fragment.shape), int)

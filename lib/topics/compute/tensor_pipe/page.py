@@ -15,9 +15,7 @@ from lib.topics.memory.rasterization.model import Raster
 from lib.topics.version import RECORDED_ON, Version
 
 
-def account(
-    version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096
-) -> None:
+def account(version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
     """Display where the distance to the tensor cores' peak went, factor by factor."""
     def both(one: Launches) -> tuple[pipe_account.Account, pipe_account.Account]:
         return accounted(one.page, one.variant.name, size)

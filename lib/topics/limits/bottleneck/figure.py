@@ -15,15 +15,9 @@ _NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its
 
 @style.styled
 def draw(
-    times: Mapping[str, float],
-    *,
-    evidence: str,
-    seconds: float | None = None,
-    seconds_evidence: str = "recorded",
-    notes: Mapping[str, str] | None = None,
-    title: str | None = None,
-    note: str = "",
-    narrow: bool = False,
+    times: Mapping[str, float], *, evidence: str, seconds: float | None = None,
+    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None,
+    title: str | None = None, note: str = "", narrow: bool = False,
 ) -> Figure:
     """Draw one bar a unit.
 

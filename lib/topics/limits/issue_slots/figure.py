@@ -77,9 +77,7 @@ def draw(
         note="% of issue slots; hatched: modelled, by warps stalled")
 
 
-def _parts(
-    kernels: Mapping[str, Account]
-) -> tuple[dict[str, _Part], dict[str, dict[str, float]]]:
+def _parts(kernels: Mapping[str, Account]) -> tuple[dict[str, _Part], dict[str, dict[str, float]]]:
     """What the bars are made of, in order, and each kernel's shares; small ones are joined."""
     def large(name: str) -> bool:
         return any({**one.issued, **one.empty}.get(name, 0) >= _SMALL for one in kernels.values())

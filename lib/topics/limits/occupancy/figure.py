@@ -16,10 +16,8 @@ _NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE = 88.0, 160.0, 25.0, 34.0
 
 @style.styled
 def draw(
-    found: Mapping[str, Occupancy],
-    *,
-    evidence: str = "modelled: CUDA Occupancy Calculator's rules",
-    title: str | None = None,
+    found: Mapping[str, Occupancy], *,
+    evidence: str = "modelled: CUDA Occupancy Calculator's rules", title: str | None = None,
     narrow: bool = False,
 ) -> Figure:
     """Draw the four bars for each GPU.

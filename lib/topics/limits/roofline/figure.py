@@ -21,14 +21,8 @@ _LINE = 12.0  # of the names beside their dots, at least, pt
 
 @style.styled
 def draw(
-    roofs: Roofs,
-    points: Sequence[Point],
-    *,
-    evidence: str,
-    current: str | None = None,
-    peaks: Sequence[str] = ("FFMA",),
-    title: str | None = None,
-    narrow: bool = False,
+    roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str | None = None,
+    peaks: Sequence[str] = ("FFMA",), title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
 
@@ -154,9 +148,7 @@ def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
     return gap + 2 if 3 < gap < 16 else 5
 
 
-def _names(
-    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None
-) -> None:
+def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)

@@ -179,9 +179,7 @@ def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
     return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
 
 
-def wavefronts(
-    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int
-) -> list[list[Cell]]:
+def wavefronts(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -> list[list[Cell]]:
     """Return the wavefronts of one warp's shared access, each a list of (lane, bank, word).
 
     Parameters

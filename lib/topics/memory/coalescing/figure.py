@@ -80,13 +80,8 @@ class Group:
 
 
 def panel(
-    label: str,
-    access: WarpAccess,
-    allocation: Allocation | None = None,
-    *,
-    array: str | None = None,
-    kind: str = "load",
-    where: str = "",
+    label: str, access: WarpAccess, allocation: Allocation | None = None, *,
+    array: str | None = None, kind: str = "load", where: str = "",
 ) -> Panel:
     """Describe one access for the figure.
 

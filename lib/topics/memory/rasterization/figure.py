@@ -72,8 +72,7 @@ def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> Non
 
 
 def _facts(
-    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int,
-    l2_flops_per_s: float | None,
+    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int, l2_flops_per_s: float | None
 ) -> None:
     """The numbers beside the picture, what they belong to in its colour."""
     count = len(raster.wave(raster.waves - 1))

@@ -190,9 +190,7 @@ def _finding(start: Step, steps: Sequence[Step], unit: str) -> str:
     )
 
 
-def _alt(
-    start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str
-) -> str:
+def _alt(start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str) -> str:
     parts = [f"{start.name}: {_of(start.tflops, unit)}."]
     before = start
     for step in steps:

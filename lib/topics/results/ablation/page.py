@@ -90,9 +90,7 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
 
 
 @once_recorded()
-def causes(
-    version: Version, *names: str, above: Sequence[str] = (), size: int = 4096
-) -> None:
+def causes(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
     """Display recorded speed beside the counters that a cause would show in, a row a variant.
 
     Parameters

@@ -89,12 +89,8 @@ def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, 
 
 @style.styled
 def draw(
-    versions: Sequence[Version],
-    *,
-    evidence: str,
-    window: tuple[float, float] | None = None,
-    title: str | None = None,
-    narrow: bool = False,
+    versions: Sequence[Version], *, evidence: str, window: tuple[float, float] | None = None,
+    title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw one version, or several on one scale of cycles for before and after.
 
@@ -256,9 +252,7 @@ def _version(
         _overview(ax, y - _OVERVIEW + 24, one, window, wide)
 
 
-def _roles(
-    ax: Axes, top: float, one: Version, warps: int, row: float, wide: float
-) -> None:
+def _roles(ax: Axes, top: float, one: Version, warps: int, row: float, wide: float) -> None:
     """Name the warps by what they do, with a line between the roles."""
     first = 0
     for name, count in one.roles:
@@ -465,8 +459,7 @@ def _cost(versions: Sequence[Version]) -> str:
 
 
 def _alt(
-    versions: Sequence[Version], shares: Sequence[Mapping[str, float]],
-    window: tuple[float, float],
+    versions: Sequence[Version], shares: Sequence[Mapping[str, float]], window: tuple[float, float]
 ) -> str:
     parts = [
         f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "

@@ -58,9 +58,7 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
     return found
 
 
-def without_other_lanes(
-    events: Sequence[str], warps: Sequence[Sequence[Mark]]
-) -> list[list[Mark]]:
+def without_other_lanes(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[list[Mark]]:
     """Leave out what lanes wrote over a warp's first mark.
 
     Where one lane of a warp works and the others do not, as in the producer of 17, these come to

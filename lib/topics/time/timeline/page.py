@@ -69,13 +69,8 @@ def _named(
 
 
 def of_marks(
-    name: str,
-    timeline: Timeline,
-    clock_hz: float,
-    *,
-    blocks: Sequence[int] | None = None,
-    roles: Sequence[tuple[str, int]] = (),
-    stages: int = 0,
+    name: str, timeline: Timeline, clock_hz: float, *, blocks: Sequence[int] | None = None,
+    roles: Sequence[tuple[str, int]] = (), stages: int = 0,
 ) -> timeline_figure.Version:
     """What the figure needs of marks.
 
