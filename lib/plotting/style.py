@@ -142,10 +142,8 @@ def figure(title: str, height: float, width: float = WIDTH) -> Drawing:
     FigureCanvasAgg(fig)
     fig.drawing_height, fig.foot = height, foot
     fig.finding = title
-    fig.text(
-        _MARGIN / width, 1 - 0.03 / fig.get_figheight(), "\n".join(rows),
-        size=TITLE, weight="bold", ha="left", va="top", linespacing=1.15,
-    )
+    fig.text(_MARGIN / width, 1 - 0.03 / fig.get_figheight(), "\n".join(rows), size=TITLE,
+             weight="bold", ha="left", va="top", linespacing=1.15)
     return fig
 
 
@@ -229,9 +227,7 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
                      va="top", linespacing=1.2)
             y -= _FOOT_LINE * len(lines)
         return fig
-    fig.text(
-        1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
-    )
+    fig.text(1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom")
     if note:
         fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig

@@ -45,11 +45,9 @@ def draw(
             value = mix.get(name, 0.0)
             y = top - above - 3.5 - bar * (order + 1)
             is_this = version == this[0]
-            shapes.rectangles(
-                ax, [(left, y + 0.7, value * scale, bar - 1.4)],
-                facecolor=style.FOCUS if is_this else style.OTHER,
-                alpha=1.0 if is_this else 0.55,
-            )
+            shapes.rectangles(ax, [(left, y + 0.7, value * scale, bar - 1.4)],
+                              facecolor=style.FOCUS if is_this else style.OTHER,
+                              alpha=1.0 if is_this else 0.55)
             ax.text(left + value * scale + 5, y + bar / 2, style.number(value), va="center",
                     weight="bold" if is_this else "normal")
     ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", va="top")
@@ -58,11 +56,9 @@ def draw(
     y = height - (_LINE if narrow else 0.0)
     for version, _ in versions:
         is_this = version == this[0]
-        shapes.rectangles(
-            ax, [(x, y - 11, 8, 8)],
-            facecolor=style.FOCUS if is_this else style.OTHER,
-            alpha=1.0 if is_this else 0.55,
-        )
+        shapes.rectangles(ax, [(x, y - 11, 8, 8)],
+                          facecolor=style.FOCUS if is_this else style.OTHER,
+                          alpha=1.0 if is_this else 0.55)
         ax.text(x + 12, y - 2, version, va="top", weight="bold" if is_this else "normal")
         if narrow:
             y -= _LINE

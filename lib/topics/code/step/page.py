@@ -71,11 +71,9 @@ def _rows(
         rows.append(_reached(old, old.kernel.variant(name), size, here))
     mine = _time(version, chosen, size, here)
     rows.append(_reached(version, chosen, size, here))
-    rows.append(figure.Reached(
-        "the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
-        mine.cublas_clock.cycles if mine.cublas_clock else None,
-        mine.joules[1] if mine.joules else None, rival=True,
-    ))
+    rows.append(figure.Reached("the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
+                               mine.cublas_clock.cycles if mine.cublas_clock else None,
+                               mine.joules[1] if mine.joules else None, rival=True))
     return rows
 
 

@@ -93,12 +93,7 @@ def thread_tile(TM: int, TN: int, *, rows: int = 16, columns: int = 16, BK: int 
     BK : int
         Depth of the tiles in shared memory.
     """
-    return ThreadTile(
-        TM=TM,
-        TN=TN,
-        accumulators=TM * TN,
-        fragments=TM + TN,
-        registers=TM * TN + TM + TN + OTHER_REGISTERS,
-        loads_per_fma=(TM + TN) / (TM * TN),
-        shared_bytes=shared_bytes(rows * TM, columns * TN, BK),
-    )
+    return ThreadTile(TM=TM, TN=TN, accumulators=TM * TN, fragments=TM + TN,
+                      registers=TM * TN + TM + TN + OTHER_REGISTERS,
+                      loads_per_fma=(TM + TN) / (TM * TN),
+                      shared_bytes=shared_bytes(rows * TM, columns * TN, BK))

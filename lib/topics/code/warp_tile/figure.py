@@ -82,10 +82,9 @@ def _loads(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     for name, count, each in zip(("As", "Bs"), tile.loads, tile.wavefronts_a_load, strict=True):
         colour = style.GOOD if each == 2 else style.WARNING
         x, under = (left + 162, y - 10) if left else (0.0, y - 23)
-        shapes.rectangles(
-            ax, [(x + i * 9 + i // each * 6, under, 7.5, 9) for i in range(count * each)],
-            facecolor=colour,
-        )
+        shapes.rectangles(ax,
+                          [(x + i * 9 + i // each * 6, under, 7.5, 9) for i in range(count * each)],
+                          facecolor=colour)
         ax.text(left, y, f"{style.plural(count, 'load')} of {name}, {each} wavefronts each",
                 va="top")
         y -= 15 if left else 28

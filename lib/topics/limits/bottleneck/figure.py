@@ -51,11 +51,9 @@ def draw(
         y -= row
         is_busiest = unit == busiest
         weight = "bold" if is_busiest else "normal"
-        shapes.rectangles(
-            ax, [(left, y + 3, value * scale, _ROW - 6)],
-            facecolor=style.WARNING if is_busiest else style.OTHER,
-            alpha=1.0 if is_busiest else 0.55,
-        )
+        shapes.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
+                          facecolor=style.WARNING if is_busiest else style.OTHER,
+                          alpha=1.0 if is_busiest else 0.55)
         text = style.duration(value) if value else "none"
         text += f" ({notes[unit]})" if unit in notes else ""
         if narrow:

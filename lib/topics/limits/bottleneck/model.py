@@ -248,11 +248,9 @@ def of_record(
             else roofs and roofs.products.get(product),
             "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
         }
-    return least_times(
-        metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
-        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-        clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor,
-    )
+    return least_times(metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
+                       dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+                       clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor)
 
 
 def longest(times: Mapping[str, float]) -> str:

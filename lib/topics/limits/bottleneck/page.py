@@ -43,9 +43,8 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     times = busiest.of_record(
         version.metrics(size), gpus.GPUS[RECORDED_ON],
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
-        product=roofline.product_of(version.traced().trace.instructions),
-        flops=2.0 * size**3, clock_mhz=mhz(row.clock), lines=looked_up,
-    )
+        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
+        clock_mhz=mhz(row.clock), lines=looked_up)
     both(busiest_figure.draw, times, seconds=row.seconds,
          evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
          note="L1 lines: a wavefront each")
@@ -107,10 +106,8 @@ def unit_times(
     ValueError
         If tiles don't divide the problem.
     """
-    return emulated.unit_times(
-        version.kernel.stem, version.kernel.variant(variant).name, gpus.find(key), size,
-        l2_bytes_per_s, lines,
-    )
+    return emulated.unit_times(version.kernel.stem, version.kernel.variant(variant).name,
+                               gpus.find(key), size, l2_bytes_per_s, lines)
 
 
 def saturated(version: Version, *variants: str, key: str = "T4") -> Explorer:

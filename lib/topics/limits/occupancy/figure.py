@@ -53,8 +53,7 @@ def draw(
             cut = 1.0 if share > 3 else 0.0
             shapes.rectangles(
                 ax, [(left + i * share, y + bar, share - cut, 9) for i in range(one.blocks)],
-                facecolor=colour, alpha=1.0 if limits else 0.6,
-            )
+                facecolor=colour, alpha=1.0 if limits else 0.6)
             shapes.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
             fits += ": the limit" if limits else ""

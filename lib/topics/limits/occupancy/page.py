@@ -22,9 +22,8 @@ def draw(version: Version) -> None:
     for arch in legal(version.kernel.min_arch):
         used, key = version.compiled(arch).resources, gpus.for_arch(arch).key
         if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
-            found[key] = occupancy(
-                gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
-            )
+            found[key] = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes,
+                                   variant.threads)
     both(occupancy_figure.draw, found)
 
 

@@ -119,15 +119,11 @@ def _roofs(
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
     colour = style.FOCUS if is_current else style.OTHER
-    ax.plot(
-        [p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
-        linewidth=0.8 if is_current else 0.5, zorder=3 + is_current,
-    )
+    ax.plot([p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
+            linewidth=0.8 if is_current else 0.5, zorder=3 + is_current)
     for point in mine:
-        ax.plot(
-            [point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
-            markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current,
-        )
+        ax.plot([point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
+                markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current)
         if is_current and len(mine) > 1:
             # A roof is near on the left of the first, the versions' names on the right of the last.
             first = min(mine, key=lambda p: p.intensity)

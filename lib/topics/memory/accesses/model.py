@@ -196,8 +196,7 @@ def _by_callers(site: ptx.Site, lines: dict[str, list[str]]) -> str:
         if '"' in text:  # inline PTX: its operands are nobody's elements
             continue
         element = re.search(r"&(\w+(?:\[[^\[\]]*\])+)", text) or re.search(
-            r"\b(\w+(?:\[[^\[\]]*\])+)", text
-        )
+            r"\b(\w+(?:\[[^\[\]]*\])+)", text)
         if element:
             return element[1]
     return ""

@@ -18,10 +18,8 @@ def draw(version: Version, variant: str | None = None, kind: str | None = None) 
     """
     accesses = named(version.traced(variant).emulated, "shared")
     panels = [
-        banks_figure.panel(
-            one.label, one.access, kind=one.kind, where=one.where, source=one.source,
-            past_l1=one.past_l1,
-        )
+        banks_figure.panel(one.label, one.access, kind=one.kind, where=one.where, source=one.source,
+                           past_l1=one.past_l1)
         for one in sorted(accesses, key=lambda n: n.kind in ("load", "ldmatrix"))
         if kind in (None, one.kind)
     ]

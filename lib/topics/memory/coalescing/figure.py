@@ -100,14 +100,8 @@ def panel(
     where : str
         File and line, to stand beside it.
     """
-    return Panel(
-        label,
-        array if array is not None else label.split("[")[0].strip(),
-        access,
-        coalescing.describe(access, allocation),
-        kind,
-        where,
-    )
+    return Panel(label, array if array is not None else label.split("[")[0].strip(), access,
+                 coalescing.describe(access, allocation), kind, where)
 
 
 @style.styled

@@ -41,10 +41,8 @@ def draw(
         else:
             launch = version.traced(variant.name).emulated
         panels = [
-            coalescing_figure.panel(
-                one.label, one.access, one.allocation, array=one.array, kind=one.kind,
-                where=one.where,
-            )
+            coalescing_figure.panel(one.label, one.access, one.allocation, array=one.array,
+                                    kind=one.kind, where=one.where)
             for one in sorted(named(launch, "global", arguments), key=lambda n: n.kind == "store")
             if one.array not in but
         ]

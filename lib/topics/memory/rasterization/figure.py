@@ -53,12 +53,10 @@ def draw(
     _grid(ax, raster, top, wide, high)
     rows = {row for row, _ in first}
     columns = {column for _, column in first}
-    shapes.rectangles(
-        ax, [(_LEFT - _BAR - 3, top - (r + 1) * high, _BAR, high) for r in rows], facecolor=load
-    )
-    shapes.rectangles(
-        ax, [(_LEFT + c * wide, top + 3, wide, _BAR) for c in columns], facecolor=load
-    )
+    shapes.rectangles(ax, [(_LEFT - _BAR - 3, top - (r + 1) * high, _BAR, high) for r in rows],
+                      facecolor=load)
+    shapes.rectangles(ax, [(_LEFT + c * wide, top + 3, wide, _BAR) for c in columns],
+                      facecolor=load)
     ax.text(_LEFT - _BAR - 3, top + 4, "A", size=style.NORMAL, weight="bold", va="bottom")
     ax.text(_LEFT + _SIDE + 4, top + 2, "B", size=style.NORMAL, weight="bold", va="bottom")
     _facts(ax, raster, *((0.0, _UNDER - 12) if narrow else (_TEXT, top)), l2_bytes, l2_flops_per_s)

@@ -50,10 +50,8 @@ def draw(
     wasteful = found.efficiency < 1
     price = style.WARNING if wasteful else style.INK
     middle = heads - 10 if narrow else height - _HEAD - _ROW
-    for right, text, ink in zip(
-        numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
-        (style.INK, price, price), strict=True,
-    ):
+    for right, text, ink in zip(numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
+                                (style.INK, price, price), strict=True):
         ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
     for i, text in enumerate((
         f"one thread asks for {found.rows} × {found.row_bytes} B",

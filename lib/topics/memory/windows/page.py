@@ -54,7 +54,6 @@ def draw(
             trace = done.trace
             site = next(s for s in trace.sites if s.kind == "ldmatrix" and "trans" in s.opcode)
             addresses = trace.watched[site.line][0].addresses
-        panels.append(windows_figure.Panel(
-            name, expression, windows.windows(addresses, base, row_bytes)
-        ))
+        panels.append(windows_figure.Panel(name, expression,
+                                           windows.windows(addresses, base, row_bytes)))
     both(windows_figure.draw, panels, evidence=f"emulated: {version.kernel.min_arch} PTX")

@@ -48,9 +48,8 @@ def draw(
     rows, before = [], first.tflops
     for name in steps:
         row, guess = version.recorded(size, name), expected.get(name)
-        rows.append(ablation_figure.Step(
-            name, speed(row), before * (1 + guess.gain) if guess else None, row.spread
-        ))
+        rows.append(ablation_figure.Step(name, speed(row),
+                                         before * (1 + guess.gain) if guess else None, row.spread))
         before = speed(row)
     both(ablation_figure.draw, first, rows, evidence=f"{records.label(version.record)}, {size:,}³",
          least=least, limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),

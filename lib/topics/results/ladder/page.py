@@ -28,10 +28,9 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
         if row:
             dates.add(row.date)
             kinds.add(row.rival)
-        bars.append(ladder_figure.Bar(
-            stem[:2], short_name(kernel)[3:], kernel.group, row.ratio if row else None,
-            row.tflops if row else None, bool(row and row.stale),
-        ))
+        bars.append(ladder_figure.Bar(stem[:2], short_name(kernel)[3:], kernel.group,
+                                      row.ratio if row else None, row.tflops if row else None,
+                                      bool(row and row.stale)))
         bars += peers.get(stem, ())
     best = kinds == {model.BEST}
     when = records.span(dates) if dates else "not yet"

@@ -324,7 +324,6 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         for row in variant.bench
         if min(row.shape) >= least and (types is None or types.has(row))
     ]
-    return Steadiness(
-        len(rows_of), sum(steady for steady, _ in rows_of), sum(capped for _, capped in rows_of),
-        sum(steady for steady, capped in rows_of if capped),
-    )
+    return Steadiness(len(rows_of), sum(steady for steady, _ in rows_of),
+                      sum(capped for _, capped in rows_of),
+                      sum(steady for steady, capped in rows_of if capped))

@@ -72,8 +72,7 @@ def others_table(*stems: str) -> None:
             found.setdefault(row.kernel, {})[shape] = row
     if not found:
         raise records.NotRecorded(
-            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
-        )
+            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}")
     rows = [
         (short_name(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))

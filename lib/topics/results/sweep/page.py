@@ -30,8 +30,7 @@ def draw() -> None:
     settings = [
         sweep_figure.Setting(
             sweeps.tile_of(row), style.plural(row.warps, "warp"),
-            {name: model.tflops(sweep, row, form) for form, name in _FORMS.items()},
-        )
+            {name: model.tflops(sweep, row, form) for form, name in _FORMS.items()})
         for row in sweep.rows
     ]
     second = model.gains(sweeps.DOUBLE, sweeps.STAGED)

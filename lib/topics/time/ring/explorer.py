@@ -28,10 +28,8 @@ def rings(
     """
     controls = [
         Control.of(label, values, first, thousands, slider=True)
-        for label, values, first in zip(
-            ("Stages", "Cycles of a copy", "Cycles to multiply a tile"),
-            (stages, copies, multiplies), default, strict=True,
-        )
+        for label, values, first in zip(("Stages", "Cycles of a copy", "Cycles to multiply a tile"),
+                                        (stages, copies, multiplies), default, strict=True)
     ]
 
     def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:

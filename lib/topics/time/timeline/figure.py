@@ -388,10 +388,8 @@ def _overview(
     heights = blocks / blocks.max() * tall
     step = wide / len(seconds)
     shapes.outline(
-        ax,
-        [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
-        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5,
-    )
+        ax, [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
+        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5)
     shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
     ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", ha="right", va="center",
             linespacing=1.05)

@@ -62,10 +62,8 @@ def _named(
     name = short_name(version.kernel)
     if len(version.kernel.variants) > 1 or variant is not version.kernel.variants[0]:
         name += f", {variant.name}"
-    return of_marks(
-        name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
-        roles=variant.roles.warps, stages=variant.roles.stages,
-    )
+    return of_marks(name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
+                    roles=variant.roles.warps, stages=variant.roles.stages)
 
 
 def of_marks(
