@@ -85,9 +85,17 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     rivals.add_argument("--record", action="store_true", help="write a record of them")
 
     search = add(_search, "search", "time what the rule of Hopper's kernels may launch, on layers "
-                 "of public models and on random shapes", json_help="{file, timed, asked}")
-    search.add_argument("--held-out", action="store_true",
-                        help="on those that no rule is fitted to (default: those that it is)")
+                 "of public models and on random shapes", json_help="{file, timed, asked}; of "
+                 "--judge {kind: {products, first_timed, share, least_share, of_rival, "
+                 "least_of_rival}}")
+    which = search.add_mutually_exclusive_group()
+    which.add_argument("--held-out", action="store_true",
+                       help="on those that no rule is fitted to (default: those that it is)")
+    which.add_argument("--recorded", action="store_true",
+                       help="on the shapes of the rule's own record: cubes, odd and large ones")
+    which.add_argument("--judge", type=Path, metavar="FILE",
+                       help="time nothing: say how today's rule chooses among what a search "
+                       "has written there")
     search.add_argument("--seconds", type=float, default=170.0,
                         help="for so long, what is compiled first included (default: 170)")
     search.add_argument("--known", type=common.count, default=9, metavar="N",
@@ -96,8 +104,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="and of those that it doesn't take yet (default: 6)")
     search.add_argument("--jobs", type=common.count, default=16,
                         help="processes that compile (default: 16)")
-    search.add_argument("--to", type=Path, required=True, metavar="FILE",
-                        help="a line of JSON for each product")
+    search.add_argument("--to", type=Path, metavar="FILE",
+                        help="a line of JSON for each product; needed unless it is judged")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
@@ -317,14 +325,37 @@ def _rivals(options: argparse.Namespace) -> int:
 
 def _search(options: argparse.Namespace) -> int:
     from lib.kernels.layers import products
-    from lib.measure.rule_search import search
+    from lib.measure.rule_search import recorded, search
     from lib.run import device
 
+    if options.judge:
+        return _judged(options)
+    if not options.to:
+        raise ValueError("--to FILE: where the search is written")
     device.cupy()
-    asked = products(options.held_out)
+    asked = recorded() if options.recorded else products(options.held_out)
     done = search(asked, options.seconds, options.known, options.further, options.jobs, options.to)
     common.say(options, {"file": str(options.to), "timed": done, "asked": len(asked)},
                [f"{done} of {len(asked)} products are timed: {options.to}"])
+    return 0
+
+
+def _judged(options: argparse.Namespace) -> int:
+    """How the rule chooses on a search, by kinds of products."""
+    from lib.records import rule_searches
+
+    with common.of("--judge"):
+        found = rule_searches.choices(rule_searches.read(options.judge))
+        rows = {kind: rule_searches.summary(those) for kind, those in
+                (rule_searches.grouped(found) if found else {"all": found}).items()}
+    lines = [f"{'':<12} {'products':>8} {'first timed':>11} {'of the fastest candidate':>25} "
+             f"{'of cublasLt':>15}"]
+    for kind, one in rows.items():
+        rival = "" if one.of_rival is None else f"{one.of_rival:.3f}, {one.least_of_rival:.3f}"
+        lines.append(f"{kind:<12} {one.products:>8} {one.first_timed:>11} "
+                     f"{f'{one.share:.3f}, {one.least_share:.3f}':>25} {rival:>15}")
+    common.say(options, {kind: common.fields(one) for kind, one in rows.items()},
+               [*lines, "Speeds: the geometric mean, and the least."])
     return 0
 
 

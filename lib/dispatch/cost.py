@@ -70,6 +70,10 @@ class Costs:
         which warpgroups that read in turn divide. For TMA's rings the fit found no such cost.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
+    aspect : float
+        How much more of that a row of A takes than a column of B where the tiles under way at once
+        stand taller than wide, and less where they lie wider: the exponent of their height over
+        their width. Of persistent kernels it isn't known.
     dram : float
         Bytes that DRAM moves per cycle.
     spill : float
@@ -118,6 +122,7 @@ class Costs:
     read_flight: float
     l2: float
     l2_misfit: float
+    aspect: float
     dram: float
     spill: float
     narrow: float
@@ -143,7 +148,7 @@ H100 = Costs(
     shared_bytes=227 * 1024, threads=2048, registers=65536,
     products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
     read=13.04, read_flight=2352.0,
-    l2=5402.0, l2_misfit=3253.0, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
+    l2=5402.0, l2_misfit=3253.0, aspect=0.12, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
     start=2427.0, persist=1668.0, cluster=794.9, wave=2273.0, read_wave=1862.0,
     store=0.0854, odd=13.66, odd_swapped=4.793,
     share=236.8, sums=0.2763, packing_bytes=1778.0,
@@ -204,7 +209,8 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     if variant.schedule.swapped and not grid.blocks_per_sm:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
-    from_l2 = rows * LINE * busy / min(l2, costs.l2)
+    weighed = rows if grid.blocks_per_sm else _weighed(variant, problem, at_once, costs.aspect)
+    from_l2 = weighed * LINE * busy / min(l2, costs.l2)
     taken = costs.read if variant.warps_read else costs.ingest
     of_block = max(products, sum(tile) * LINE / taken, from_l2)
     loop = steps * of_block * sharing
@@ -260,12 +266,30 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     are read once for each such rectangle, but all of them once at least.
     """
     M, N, grid = problem.M, problem.N, variant.grid
-    height, width = variant.tile[0] * grid.cluster, variant.tile[1] * grid.cluster_n
-    clusters = max(blocks // grid.size, 1)
-    down = -(-M // height)
-    band = min(variant.schedule.group if grid.blocks_per_sm else down, down, clusters)
-    rows, columns = min(band * height, M), min(clusters / band * width, N)
+    down, across = _at_once(variant, problem, blocks)
+    rows = min(down * variant.tile[0] * grid.cluster, M)
+    columns = min(across * variant.tile[1] * grid.cluster_n, N)
     return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
+
+
+def _at_once(variant: Variant, problem: Problem, blocks: int) -> tuple[int, float]:
+    """Clusters' tiles, down and across C, that so many blocks work on at once."""
+    grid = variant.grid
+    down = -(-problem.M // (variant.tile[0] * grid.cluster))
+    across = -(-problem.N // (variant.tile[1] * grid.cluster_n))
+    clusters = max(blocks // grid.size, 1)
+    band = min(variant.schedule.group if grid.blocks_per_sm else down, down, clusters)
+    return band, min(clusters / band, across)
+
+
+def _weighed(variant: Variant, problem: Problem, blocks: int, aspect: float) -> float:
+    """Rows that a block asks of the L2 in a step, those of A and B weighed by the `aspect`."""
+    (height, width), grid = variant.tile, variant.grid
+    down, across = _at_once(variant, problem, blocks)
+    high, wide = down * height * grid.cluster, across * width * grid.cluster_n
+    of_a: float = height / grid.cluster_n * 2 / (1 + (wide / high) ** aspect)
+    of_b: float = width / grid.cluster * 2 / (1 + (high / wide) ** aspect)
+    return of_a + of_b
 
 
 def _blocks_of_sm(variant: Variant, costs: Costs) -> int:

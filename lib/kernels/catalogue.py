@@ -59,6 +59,8 @@ from lib.kernels.hopper import (
     stream_k,
     tma,
     tma_part,
+    untimed_of_21,
+    untimed_of_22,
     wgmma,
     wgmma_part,
     wgmma_ring,
@@ -887,7 +889,7 @@ CATALOGUE: dict[str, Kernel] = {
                      "21_clusters/ping_pong", "PING_PONG"),
             ),
             menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF),
-                  *every_type(searched_of_21)),
+                  *every_type(searched_of_21), *every_type(untimed_of_21)),
         ),
         Kernel(
             stem="22_few_tiles",
@@ -930,7 +932,8 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("launched before the one before has ended", "22_few_tiles/late",
                      "22_few_tiles/unsplit", launched=True),
             ),
-            menu=(*every_type(launched_of_22), *every_type(searched_of_22)),
+            menu=(*every_type(launched_of_22), *every_type(searched_of_22),
+                  *every_type(untimed_of_22)),
         ),
         Kernel(
             stem="23_stream_k",

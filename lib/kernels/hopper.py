@@ -324,55 +324,56 @@ _SWAPPED_TILES = (
     *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
-# Those of widths between the multiples of 64 columns, of a B by columns: tile, stages, clusters'
-# tiles down and across C, blocks that share K.
-_WIDTH_TILES = (
-    *(((64, 80), 12, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
-    *(((64, 96), 11, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
-    ((64, 96), 5, 1, 1, 1),
-    *(((64, 112), 9, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
-    ((64, 112), 4, 1, 1, 1),
-    *(((64, 144), 8, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
-    *(((64, 176), 7, *cluster) for cluster in ((1, 1, 1), (1, 2, 1))),
-    *(((64, 224), 6, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
-    *(((128, 80), 8, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
-    *(((128, 96), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (4, 1, 1))),
-    ((128, 96), 3, 2, 1, 1),
-    *(((128, 112), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
-    ((128, 112), 3, 2, 1, 1), ((128, 112), 3, 1, 2, 1),
-    *(((128, 144), 6, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
-    *(((128, 160), 6, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
-    *(((128, 176), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
-    *(((128, 208), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
-    *(((128, 224), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
-    ((256, 80), 5, 2, 1, 1), ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
-)
-# Those of 21, persistent.
-_WIDTHS_OF_21: Mapping[str, Schedule] = {
-    f"width_{rows}x{columns}_{down}x{across}": replace(
-        _PING_PONG, tile=(rows, columns), stages=stages, group=8, staged=1, ping_pong=rows == 128
-        and columns < 256, cluster=(down, across))
-    for rows, columns, stages in ((128, 96, 7), (128, 112, 6), (128, 144, 6), (128, 160, 5),
-                                  (128, 176, 5), (128, 320, 3), (256, 160, 4))
-    for down, across in ((2, 1), (1, 2)) if columns // down <= 256  # a box has no more
-}
-# And more of those in widths that all layouts have: 8 rows, 13 stages of 64×64 and 8 of 128×64.
-_MORE_TILES = (
+# What the rule may launch besides, since searches timed it (`lib.measure.rule_search`): in FP16 and
+# in BF16, and on a product of the one that the rule is fitted to within 5 % of the fastest. Tile,
+# stages, clusters' tiles down and across C, blocks that share K.
+_SEARCHED_TILES = (
     ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
     ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
-    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1), ((64, 256), 5, 1, 2, 1),
-    ((128, 64), 9, 2, 1, 1), ((128, 64), 9, 4, 1, 1), ((128, 64), 9, 2, 2, 1),
-    ((128, 64), 9, 1, 1, 2), ((128, 64), 4, 2, 1, 1), ((128, 64), 9, 2, 1, 2),
-    ((128, 128), 6, 1, 2, 1), ((128, 128), 3, 2, 1, 1), ((128, 128), 6, 1, 1, 2),
-    ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1), ((256, 64), 5, 2, 1, 1),
+    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1),
+    *(((128, 64), 9, *cluster) for cluster in ((2, 1, 1), (4, 1, 1), (2, 2, 1))),
+    ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1),
 )
-_MORE_SWAPPED_TILES = (
+_SEARCHED_SWAPPED_TILES = (
     *(((8, 64), 16, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
     ((8, 64), 7, 1, 1, 4), ((8, 64), 7, 1, 1, 8),
     *(((8, 128), 13, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
     ((8, 128), 6, 1, 1, 1), ((8, 128), 6, 1, 1, 4), ((8, 192), 8, 1, 1, 1),
-    ((8, 256), 6, 1, 1, 1),
 )
+# Those of widths between the multiples of 64 columns, of a B by columns.
+_SEARCHED_WIDTHS = (
+    *(((64, 80), 12, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 96), 11, 1, 1, 1), ((64, 96), 11, 1, 1, 2),
+    *(((64, 144), 8, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    *(((64, 224), 6, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    ((128, 96), 7, 2, 1, 1), ((128, 96), 7, 4, 1, 1), ((128, 112), 7, 2, 1, 1),
+    ((128, 144), 6, 2, 1, 1), ((128, 160), 6, 2, 1, 1), ((128, 176), 5, 1, 2, 1),
+    ((128, 224), 5, 2, 1, 1), ((128, 224), 5, 1, 2, 1),
+    ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
+)
+# Of 21: rows, columns, stages, clusters' tiles down and across C.
+_SEARCHED_WIDTHS_OF_21 = (
+    (128, 144, 6, 2, 1), (128, 144, 6, 1, 2), (128, 160, 5, 2, 1), (128, 176, 5, 2, 1),
+    (128, 176, 5, 1, 2), (128, 320, 3, 2, 1), (256, 160, 4, 2, 1), (256, 160, 4, 1, 2),
+)
+
+# What the next search times. No search has, or in one of the two types only, or they disagree; with
+# clusters of eight tiles, or of four that share B.
+_UNTIMED_TILES = (
+    ((64, 64), 14, 2, 4, 1), ((64, 128), 9, 2, 4, 1), ((64, 256), 5, 1, 2, 1),
+    ((128, 64), 9, 1, 1, 2), ((128, 64), 9, 2, 1, 2), ((128, 128), 6, 1, 2, 1),
+    ((128, 128), 6, 1, 1, 2), ((256, 64), 5, 2, 1, 1),
+)
+_UNTIMED_WIDTHS = (
+    ((64, 80), 12, 2, 4, 1), ((64, 96), 11, 2, 4, 1),
+    *(((64, 112), 9, *cluster) for cluster in ((1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 176), 7, 1, 1, 1),
+    ((128, 80), 8, 1, 1, 1), ((128, 80), 8, 2, 1, 1), ((128, 80), 8, 2, 4, 1),
+    ((128, 96), 7, 1, 1, 1), ((128, 96), 7, 2, 4, 1), ((128, 112), 7, 1, 1, 1),
+    ((128, 112), 7, 2, 4, 1), ((128, 144), 6, 2, 4, 1), ((128, 160), 6, 4, 1, 1),
+    ((128, 208), 5, 2, 1, 1), ((128, 224), 5, 4, 1, 1), ((256, 80), 5, 2, 1, 1),
+)
+_UNTIMED_WIDTHS_OF_21 = ((128, 96, 7, 2, 1),)
 
 # And for rows that TMA can't step over: tile, stages, blocks that share K, warpgroups that read;
 # operands are swapped in the second list.
@@ -415,24 +416,52 @@ def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
 
 
 def searched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
-    """Further ones of 21 that a search times; only for a B by columns."""
-    if types.get("b_layout") != "column":
-        return ()
-    return tuple(
-        clusters_widths(
-            prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
-            + ", in turn" * one.ping_pong, one, **types)
-        for name, one in _WIDTHS_OF_21.items()
-    )
+    """Further ones of 21 that the rule may launch, since a search timed them; B by columns."""
+    return _widths_of_21(prefix, _SEARCHED_WIDTHS_OF_21, types)
 
 
 def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
-    """Further ones of 22 that a search times; some only for a B by columns."""
-    by_columns = types.get("b_layout") == "column"
-    return (*_shared_out(few_tiles, prefix, False, _MORE_TILES, types),
-            *_shared_out(few_tiles, prefix, True, _MORE_SWAPPED_TILES, types),
-            *_shared_out(few_tiles_widths, prefix, False, _WIDTH_TILES if by_columns else (),
-                         types))
+    """Further ones of 22 that the rule may launch, likewise; some only for a B by columns."""
+    return (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES, types),
+            *_shared_out(few_tiles, prefix, True, _SEARCHED_SWAPPED_TILES, types),
+            *_widths_of_22(prefix, _SEARCHED_WIDTHS, types))
+
+
+def untimed_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 21 that only a search launches: the rule may not until one has timed them."""
+    return _widths_of_21(prefix, _UNTIMED_WIDTHS_OF_21, types)
+
+
+def untimed_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 22 that only a search launches."""
+    return (*_shared_out(few_tiles, prefix, False, _UNTIMED_TILES, types),
+            *_widths_of_22(prefix, _UNTIMED_WIDTHS, types))
+
+
+def _widths_of_21(
+    prefix: str, given: Iterable[tuple[int, int, int, int, int]], types: Types
+) -> tuple[Variant, ...]:
+    """Instantiations of 21's widths by rows, columns, stages and clusters; none for B by rows."""
+    if types.get("b_layout") != "column":
+        return ()
+    found = []
+    for rows, columns, stages, down, across in given:
+        ping_pong = rows == 128 and columns < 256
+        one = replace(_PING_PONG, tile=(rows, columns), stages=stages, group=8, staged=1,
+                      ping_pong=ping_pong, cluster=(down, across))
+        found.append(clusters_widths(
+            f"{prefix}width_{rows}x{columns}_{down}x{across}",
+            f"{_sizes(one)}, clusters of {down} × {across}" + ", in turn" * ping_pong, one,
+            **types))
+    return tuple(found)
+
+
+def _widths_of_22(
+    prefix: str, given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types
+) -> Iterator[Variant]:
+    """Instantiations of 22's widths; none for a B by rows."""
+    if types.get("b_layout") == "column":
+        yield from _shared_out(few_tiles_widths, prefix, False, given, types)
 
 
 def _shared_out(
@@ -500,6 +529,8 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
         listed = [
             ("21_clusters", (first,)), ("20_persistent", launched_of_20(prefix, **types)),
             ("21_clusters", others), ("22_few_tiles", launched_of_22(prefix, **types)),
+            ("21_clusters", searched_of_21(prefix, **types)),
+            ("22_few_tiles", searched_of_22(prefix, **types)),
             ("24_any_row", launched_of_24(prefix, **types)),
         ]
         candidates = [
@@ -513,8 +544,8 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
         ))
         menu += candidates
         menu += [of_version(versions[stem], packed(one), f"{stem}/{one.name}")
-                 for stem, launched in (("21_clusters", searched_of_21(prefix, **types)),
-                                        ("22_few_tiles", searched_of_22(prefix, **types)))
+                 for stem, launched in (("21_clusters", untimed_of_21(prefix, **types)),
+                                        ("22_few_tiles", untimed_of_22(prefix, **types)))
                  for one in launched]
     listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
               ("24_any_row", launched_of_24())]

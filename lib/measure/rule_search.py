@@ -27,8 +27,9 @@ from lib.dispatch import cost
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import refusal
 from lib.dispatch.plan import plan
+from lib.dispatch.rule import RULE, types_of
+from lib.kernels import shapes
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import RULES
 from lib.kernels.layers import Asked
 from lib.kernels.spec import Variant
 from lib.measure import bench, cublas, cublaslt
@@ -36,7 +37,6 @@ from lib.problem import ROUNDOFF, Problem, Reference
 from lib.run import device
 from lib.run.runner import prepare
 
-RULE = RULES["hopper"]
 # A turn, s, and how many launches it has at most; turns of the pass over all, and of those that are
 # left: the fastest so many of ours, and of cublasLt.
 TURN_SECONDS, MAX_LAUNCHES = 2e-3, 160
@@ -53,12 +53,10 @@ Enqueue = Callable[[int, int], None]
 """Enqueues the launches for one copy of the matrices, by its number, on a CUstream."""
 
 
-def types_of(problem: Problem) -> Variant:
-    """The rule's variant of a problem's types and layouts."""
-    for variant in RULE.variants:
-        if not refusal(variant, problem):
-            return variant
-    return RULE.variant("any_layout")
+def recorded() -> list[Asked]:
+    """The products of the rule's own record: cubes, odd and large shapes, a model's layers."""
+    return [Asked(variant.problem(*shape), "recorded")
+            for variant in RULE.variants for shape in shapes.timed(RULE, variant)]
 
 
 def entrants(problem: Problem, known: int, further: int) -> list[str]:

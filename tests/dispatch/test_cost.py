@@ -22,10 +22,10 @@ ERROR, ORDERED, LONGER = 0.219, 0.875, 1.04
 # Costs of which the times can tell that they are there, and what they are where they are not.
 WITHOUT = {
     "gathered": H100.sms, "products": math.inf, "swapped": 1.0, "ingest": math.inf,
-    "l2": 1e12, "l2_misfit": H100.l2, "dram": math.inf, "spill": 0.0, "narrow": 1.0, "cut": 1.0,
-    "start": 0.0, "persist": 0.0, "cluster": 0.0, "wave": 0.0, "store": 0.0, "odd": 1.0,
-    "odd_swapped": 1.0, "share": 0.0, "sums": 0.0, "packing_bytes": math.inf, "energy": 0.0,
-    "l2_energy": 0.0, "sharpness": 1.0,
+    "l2": 1e12, "l2_misfit": H100.l2, "aspect": 0.0, "dram": math.inf, "spill": 0.0,
+    "narrow": 1.0, "cut": 1.0, "start": 0.0, "persist": 0.0, "cluster": 0.0, "wave": 0.0,
+    "store": 0.0, "odd": 1.0, "odd_swapped": 1.0, "share": 0.0, "sums": 0.0,
+    "packing_bytes": math.inf, "energy": 0.0, "l2_energy": 0.0, "sharpness": 1.0,
 }
 
 

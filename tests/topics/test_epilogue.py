@@ -93,8 +93,8 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     page.contests()
     rows = {name: cells for name, *cells in shown[0][0]}
     assert rows["cublasLt, fused"] == [page.NOT_YET, "500", page.NOT_YET, page.NOT_YET]
-    assert rows["fused, of the fastest rival"][1] == "1.100"
-    assert rows["fused, of our product alone"][1] == "0.950"
+    assert rows["fused, times the fastest rival's speed"][1] == "1.100"
+    assert rows["fused, times our product's speed"][1] == "0.950"
     assert rows["DRAM recorded, MB: fused; apart"][1] == f"0; {page.NOT_YET}"
     assert rows["mJ per product: fused; apart"][1] == f"500.00; {page.NOT_YET}"
     assert "recorded: H100" in shown[0][1]

@@ -120,9 +120,9 @@ def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
     version = Version("26_fp8")
     text = version.kernel.source.read_text()
     for old, new, wrong in (
-        ("scales(0, step)", "scales(0, step)", ""),
-        ("scales(0, step)", "scales(0, step - 1)", "along K, by both"),
-        ("row + i * 64, col, min(step", "row + i * 64 + 1, col, min(step", "by rows of A, by both"),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 1 + AHEAD)", ""),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)", "along K, by both"),
+        ("M, N, at.x, at.y, min(step", "M, N, at.x + 1, at.y, min(step", "by rows of A, by both"),
     ):
         verdicts(version, edited(text, old, new) if new != old else text)
         found = re.findall(r"([\w ]+): wrong", capsys.readouterr().out)

@@ -83,7 +83,7 @@ def _level(
     loop = (re.sub(r" +# (by )?", " # ", textwrap.dedent(lines)) if narrow else lines).replace(
         " ", "\u00a0")
     bytes_of = (["and read as one"] if level.joint
-                else [f"{style.number(level.bytes_per_fma, 2)} B by the tile"])
+                else [f"{style.number(level.bytes_per_fma, 2)} B by {level.whose}"])
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
     if level.wavefronts is not None:
@@ -199,9 +199,10 @@ def _finding(levels: Sequence[Level]) -> str:
         return levels[0].finding
     block, last = levels[1], next(level for level in reversed(levels) if not level.joint)
     into = "the tensor cores" if last.boundary.endswith("tensor cores") else "registers"
+    name, rows, columns = last.shared_tile or (last.name, last.rows, last.columns)
     return (
-        f"A block computes {block.rows}×{block.columns} elements of C, a {last.name} "
-        f"{last.rows}×{last.columns}: {style.number(last.bytes_per_fma, 2)} B into "
+        f"A block computes {block.rows}×{block.columns} elements of C, a {name} "
+        f"{rows}×{columns}: {style.number(last.bytes_per_fma, 2)} B into "
         f"{into} per FMA"
     )
 
@@ -214,7 +215,7 @@ def _alt(levels: Sequence[Level]) -> str:
         if level.wavefronts is not None:
             counted = f", counted {style.number(level.wavefronts, 2)} wavefronts per 32 FMAs"
         operands = "read as one" if level.joint else (
-            f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by its size{counted}")
+            f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by {level.whose}{counted}")
         said.append(
             f"{level.name.capitalize()}{' (changed)' if level.changed else ''}: a tile of "
             f"{level.rows:,}×{level.columns:,}, {level.boundary} {operands}; "

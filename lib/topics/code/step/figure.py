@@ -11,6 +11,7 @@ from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _GAP = 122.0, 165.0, 21.0, 6.0
 _CLOCKS_DIFFER = 0.01  # speeds and cycles that disagree by as much are of different clocks
+_WIDE_SPREAD = 0.02  # of the rival's series: the title says so
 _NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
 
 
@@ -26,9 +27,9 @@ class Reached:
     spread : float or None
         Of the series: half the distance between their quartiles, over their median.
     cycles : float or None
-        Cycles of the SM in the launches whose speed this is.
+        Cycles of the SM, of the launches that were timed.
     joules : float or None
-        Energy of one product, J, of launches of their own, which a power cap may slow down.
+        Energy of one product, J, of a longer run alone.
     rival : bool
         Whether it is what the others are measured against.
     """
@@ -104,6 +105,8 @@ def numbers(row: Reached) -> str:
 def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
     share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
+    if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
+        share += f", itself ± {100 * rival.spread:.1g}%"
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops

@@ -25,8 +25,12 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
     """
     chosen = version.kernel.variant(variant)
     rows, evidence = recorded(version, variant, before, size)
-    energy = "; J: of two seconds of launches" if any(row.joules for row in rows) else ""
-    shown = [(rows, f"{evidence}; ± between series{energy}")]
+    said = "; ± between series"
+    if any(row.cycles for row in rows):
+        said += "; cycles of the timed launches"
+    if any(row.joules for row in rows):
+        said += "; J of longer runs, each alone"
+    shown = [(rows, evidence + said)]
     if version.measures(chosen):
         shown.insert(0, (_rows(version, chosen, before, size, True),
                          f"{version.timed_on([chosen.name])}, {size:,}³"))
@@ -86,5 +90,7 @@ def _reached(version: Version, variant: Variant, size: int, here: bool) -> figur
     name = short_name(version.kernel)
     if variant is not version.kernel.variants[0]:
         name = f"{version.kernel.stem[:2]} {variant.name}"
+    # Of the launches that the speed is of: a profiled one has another clock.
     return figure.Reached(name, row.tflops, row.spread, row.clock.cycles if row.clock else None,
                           row.joules[0] if row.joules else None)
+

@@ -62,7 +62,7 @@ def finding(bars: Sequence[Bar], loops: Sequence[tuple[int, float]]) -> str:
     fits = [K for K, cycles in loops if cycles >= worst.cycles]
     if not fits:
         return f"The longest epilogue, {worst.name}, is longer than any of these tiles' products"
-    return f"At K = {min(fits):,} the products of a tile outlast each of these epilogues"
+    return f"By the model, products of K = {min(fits):,} hide each of these epilogues"
 
 
 def _alt(bars: Sequence[Bar], loops: Sequence[tuple[int, float]]) -> str:

@@ -66,9 +66,10 @@ def contests() -> None:
                         ("PyTorch, its fused call", "PyTorch _addmm_activation"),
                         ("`torch.compile`", "torch.compile")):
         line(name, _tflops(named=named))
-    line("fused, of the fastest rival", lambda row: _of(row, "rival"))
-    line("fused by the unit's tanh, of the fastest rival", lambda row: _of(row, "rival", "unit"))
-    line("fused, of our product alone", lambda row: _of(row, "product"))
+    line("fused, times the fastest rival's speed", lambda row: _of(row, "rival"))
+    line("fused by the unit's tanh, times the fastest rival's speed",
+         lambda row: _of(row, "rival", "unit"))
+    line("fused, times our product's speed", lambda row: _of(row, "product"))
     rows.append(("DRAM at least, MB: fused; apart", *(
         f"{model.traffic(shape).fused / 1e6:,.0f}; {model.traffic(shape).apart / 1e6:,.0f}"
         for shape in SHAPES)))

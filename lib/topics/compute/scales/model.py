@@ -8,8 +8,6 @@ import numpy as np
 
 from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
 
-# Of the 16 rows of a warp a lane has sums in two, 8 apart (PTX ISA, wgmma's accumulator).
-ROWS_OF_A_LANE = 2
 
 
 @dataclass(frozen=True)

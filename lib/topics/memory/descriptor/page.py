@@ -8,7 +8,8 @@ from lib.topics.version import Version
 
 _MEANS = {
     "start address": "where the operand begins, in units of 16 bytes",
-    "stride byte offset": "from eight rows to the next eight",
+    "stride byte offset":
+        "from an atom to the next: eight rows of m or n on if K-major, eight of k if MN-major",
     "base offset": "0: the atoms lie on multiples of 1,024 bytes",
 }
 _MODES = {0: "no swizzle", 128: "swizzled by 128 bytes", 64: "swizzled by 64 bytes",

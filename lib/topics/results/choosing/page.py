@@ -10,6 +10,7 @@ from lib.kernels.spec import parted
 from lib.plotting import dots, style
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
+from lib.records import rule_searches
 from lib.records import store as records
 from lib.records.schema import KernelRecord, SearchRecord
 from lib.topics.results.choosing import model
@@ -77,6 +78,23 @@ def neighbours() -> None:
         note(f"**{short_name(KERNELS[stem])}**, "
              f"{len(KERNELS[stem].variant(variant).candidates)} candidates:")
         _chosen(model.by_neighbour(name), "by the nearest other shape", records.label(record))
+
+
+def searches() -> None:
+    """Display how the rule chooses on recorded searches: layers of models, and random shapes."""
+    for which, what in rule_searches.SEARCHES.items():
+        gpu, products = rule_searches.recorded(which)
+        rows = [
+            (kind, str(one.products), f"{one.share:.3f}; {one.least_share:.3f}",
+             "" if one.of_rival is None else f"{one.of_rival:.3f}; {one.least_of_rival:.3f}",
+             f"{one.first_timed} of {one.products}")
+            for kind, one in ((kind, rule_searches.summary(those)) for kind, those in
+                              rule_searches.grouped(rule_searches.choices(products)).items())
+        ]
+        note(f"**{what[0].upper()}{what[1:]}:**")
+        table(("", "products", "speed over that of the fastest candidate: geometric mean; least",
+               "over that of the best of cublasLt", "first of all candidates timed"), rows,
+              f"times recorded: `python -m lib search`, {gpu}; choices modelled: lib/dispatch")
 
 
 def costs() -> None:

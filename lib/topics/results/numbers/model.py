@@ -99,6 +99,13 @@ class Numbers:
             raise records.NotRecorded(f"no clock is recorded of {name or self._stem} at {n:,}")
         return clock
 
+    def watts(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded power of the board while the kernel runs alone for seconds, W."""
+        sustained = self._row(name, n).sustained
+        if sustained is None:
+            raise records.NotRecorded(f"no power is recorded of {name or self._stem} at {n:,}")
+        return sustained.own.watts
+
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n).ratio
@@ -293,19 +300,24 @@ class Numbers:
         """What `traffic` ``"apart"`` takes more than ``"fused"`` by the data sheet, µs."""
         return 1e6 * epilogue.saved_seconds((M, N, K))
 
-    def times_fused(self, whose: str, M: int, N: int, K: int) -> float:
+    def times_fused(self, whose: str, M: int, N: int, K: int, named: str = "") -> float:
         """Recorded time of others for bias and GELU over that of the fused kernel.
 
-        `whose`: ``"product"`` (ours, alone), ``"apart"``, ``"rival"`` or ``"rival's product"``.
+        `whose`: ``"product"`` (ours, alone), ``"apart"``, ``"rival"`` or ``"rival's product"``;
+        or ``""``, and `named` is the name of one of them, such as ``"PyTorch"``.
         """
         row = epilogue.contest((M, N, K))
-        return (epilogue.fastest(row, whose).seconds
+        return (epilogue.fastest(row, *filter(None, (whose,)), named=named).seconds
                 / epilogue.fastest(row, "fused").seconds)
 
     def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
         """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
         row = epilogue.parts((M, N, K))
         return epilogue.part(row, name).seconds / epilogue.part(row, over).seconds - 1
+
+    def part_us(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded µs of one of 25's instantiations, in turns with the others."""
+        return 1e6 * epilogue.part(epilogue.parts((M, N, K)), name).seconds
 
     def tail(self, name: str, over: str) -> float:
         """The least cycles that an epilogue adds to a tile (`lib.topics.compute.epilogue`)."""

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style, timebars
-from lib.topics.time.ring.model import Ring
+from lib.topics.time.ring.model import Ring, period
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 66.0, 438.0, 182.0
 _HEAD, _ROW, _GAP, _AXIS = 34.0, 19.0, 8.0, 26.0
@@ -67,10 +67,11 @@ def draw(
                 bar(tile.start, tile.end, y, "compute",
                     f"{number}: {tile.parity}" if apart else f"{number}")
     y = top - _ROW * (rows - 1) - _GAP
-    who = ("producer", "consumers") if apart else ("copies", "products")
+    who = ("producer", "consumers") if apart else ("asked for", "products")
     ax.text(0, y + _ROW / 2, who[0], weight="bold", va="center")
     for tile in ring.tiles:
-        bar(tile.waited, tile.asked, y, "wait")
+        if apart:  # who also multiplies doesn't stand and wait for a stage
+            bar(tile.waited, tile.asked, y, "wait")
         middle, wide = (tile.waited + tile.asked) / 2 - ring.begin, tile.asked - tile.waited
         if apart and tile.round and wide * scale > 8 and middle < last:  # the empty one's parity
             ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
@@ -106,6 +107,13 @@ def _key(ax: Axes, top: float, apart: bool, narrow: bool) -> None:
 
 def _finding(ring: Ring, apart: bool) -> str:
     stages, who = style.plural(ring.stages, "stage"), "consumers" if apart else "products"
+    if not apart:
+        last = ring.tiles[-1]
+        multiply, copy = last.end - last.start, last.arrived - last.asked
+        each = period(copy, multiply, ring.stages)
+        waits = (f"wait {style.percent(1 - multiply / each)} of it" if each > multiply
+                 else "never wait for a tile")
+        return f"{stages}, {each:,.0f} cycles per tile: products, {multiply:,.0f} cycles, {waits}"
     if ring.consumers_wait:
         share = ring.consumers_wait / (ring.end - ring.begin)
         return f"{stages}: {who} wait for tiles for {style.percent(share)} of the time"

@@ -1,0 +1,194 @@
+"""Searches of what the rule of Hopper's kernels may launch, and how the rule chooses on them.
+
+They stand in ``results/<gpu>/searches`` as `python -m lib search` writes them. A search times some
+candidates of each product. Where the rule's first is none of them, the first in its order that is
+counts, and the summary says of how many it was timed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib.dispatch import cost
+from lib.dispatch.cost import Costs
+from lib.dispatch.fit import misfits
+from lib.dispatch.rule import RULE, types_of
+from lib.kernels.spec import TMA_STRIDE
+from lib.paths import RESULTS
+from lib.problem import Problem
+
+# Those that the rule is held to, on one H100.
+FOLDER = RESULTS / "h100" / "searches"
+# Each by its file's name, and what it is.
+SEARCHES = {
+    "fitted": "layers and random shapes that candidates and `aspect` were chosen on",
+    "held_out": "other models, numbers of tokens and random shapes",
+    "recorded_shapes": "shapes of the rule's record, two candidates each",
+}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A product of a search.
+
+    Attributes
+    ----------
+    of : str
+        Where it comes from: ``"Llama 3 8B, 64 tokens"``, ``"random"``, ``"recorded"``.
+    problem : Problem
+    seconds : mapping of str to float
+        By the candidates' names; names that the rule no longer has among them.
+    rival : float or None
+        Seconds of the fastest that cublasLt has; None where it has none.
+    """
+
+    of: str
+    problem: Problem
+    seconds: Mapping[str, float]
+    rival: float | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the rule takes of a product.
+
+    Attributes
+    ----------
+    timed : Timed
+    first : str
+        The rule's first of all its candidates.
+    chosen : str
+        Its first of those that were timed.
+    """
+
+    timed: Timed
+    first: str
+    chosen: str
+
+    @property
+    def share(self) -> float:
+        """The share of the fastest one's speed that the chosen one has."""
+        return min(self.timed.seconds.values()) / self.timed.seconds[self.chosen]
+
+    @property
+    def of_rival(self) -> float | None:
+        """Its speed over that of cublasLt's fastest."""
+        rival = self.timed.rival
+        return rival / self.timed.seconds[self.chosen] if rival else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Choices of several products: geometric means, and the least of each.
+
+    Attributes
+    ----------
+    products, first_timed : int
+        How many; and of how many the rule's first of all its candidates was timed.
+    share, least_share : float
+        Of the fastest one's speed.
+    of_rival, least_of_rival : float or None
+        Over the speed of cublasLt's fastest.
+    """
+
+    products: int
+    first_timed: int
+    share: float
+    least_share: float
+    of_rival: float | None
+    least_of_rival: float | None
+
+
+def read(file: Path) -> list[Timed]:
+    """Read what a search has written: the products of which some candidate was timed.
+
+    Raises
+    ------
+    ValueError
+        If a line of it is none of a search.
+    OSError
+        If it can't be read.
+    """
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            seconds = {**row.get("passed", {}), **row.get("seconds", {})}
+            if seconds:  # else the head, or a product that failed
+                problem = Problem(row["M"], row["N"], row["K"], dtype=row["dtype"],
+                                  out=row["out"], b_layout=row["b_layout"])
+                found.append(Timed(row["of"], problem, seconds, row["rival_seconds"]))
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{file}, line {number}: no product of a search "
+                             f"({type(error).__name__}: {error})") from error
+    return found
+
+
+def recorded(which: str) -> tuple[str, list[Timed]]:
+    """One of `SEARCHES`, and the GPU that it was made on.
+
+    Raises
+    ------
+    ValueError
+        If it is not what a search writes.
+    OSError
+        If it can't be read.
+    """
+    file = FOLDER / f"{which}.jsonl"
+    with file.open(encoding="utf-8") as lines:
+        gpu: str = json.loads(lines.readline())["gpu"]
+    return gpu, read(file)
+
+
+def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
+    """What the rule takes of each product, by some costs; those left out that it has none of."""
+    found = []
+    for row in rows:
+        ranked = [one.name for one in cost.ranked(RULE, types_of(row.problem), row.problem, costs)]
+        if known := [name for name in ranked if name in row.seconds]:
+            found.append(Choice(row, ranked[0], known[0]))
+    return found
+
+
+def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
+    """Choices by kind: layers by their number of tokens, random shapes, cubes, rows that TMA can't
+    step over, and all. A product may be of several kinds, and there is no kind without any."""
+    groups: dict[str, list[Choice]] = {}
+    layers = [one for one in found if one.timed.of.endswith("tokens")]
+    for one in sorted(layers, key=lambda each: each.timed.problem.M):
+        groups.setdefault(f"{one.timed.problem.M} tokens", []).append(one)
+    kinds = {
+        "random": [one for one in found if one.timed.of == "random"],
+        "cubes": [one for one in found if one.timed.problem.M == one.timed.problem.N
+                  == one.timed.problem.K],
+        "odd rows": [one for one in found if misfits(one.timed.problem, TMA_STRIDE)],
+        "all": list(found),
+    }
+    return {**groups, **{name: those for name, those in kinds.items() if those}}
+
+
+def summary(found: Sequence[Choice]) -> Summary:
+    """Sum up choices.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    if not found:
+        raise ValueError("no product was timed in a candidate that the rule has")
+    shares = [one.share for one in found]
+    ratios = [one.of_rival for one in found if one.of_rival]
+    return Summary(
+        len(found), sum(one.first in one.timed.seconds for one in found),
+        mean(shares), min(shares), mean(ratios) if ratios else None, min(ratios, default=None),
+    )
+
+
+def mean(ratios: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
