@@ -9,7 +9,6 @@ import numpy as np
 from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
 
 
-
 @dataclass(frozen=True)
 class Step:
     """One step of K of one tile of C.
