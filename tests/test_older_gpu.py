@@ -7,11 +7,9 @@ import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.measure import timeline
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.time.timeline.page import phases, step_cycles
 from tests import played
 from tests.pages import cells
 
@@ -63,12 +61,6 @@ def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown,
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
 
 
-def test_a_comparison_of_both_says_which_is_which(shown, turing):
-    phases(Chapter("16_cp_async").version, "tile_256x128", above=("15_turing_limit",))
-    assert f"{MEASURED} (15 tile_128x256); recorded: H100" in shown[0]
-    assert "(16 tile_256x128)" in shown[0]
-
-
 def test_variants_that_do_not_fit_are_recorded_and_the_others_measured(shown, monkeypatch):
     played.play(played.L4, monkeypatch.setattr)
     Chapter("16_cp_async").speed("tile_256x128", "step_64")
@@ -107,12 +99,3 @@ def test_a_step_is_measured_here_and_the_recorded_one_stands_under_it(shown, tur
     assert "recorded: H100" in shown[1] and "1.25 TFLOP/s" not in shown[1]
     Chapter("16_cp_async").step()
     assert len(shown) == 3 and "recorded: H100" in shown[2]
-
-
-def test_what_a_page_calls_recorded_is_so_where_there_is_a_gpu_too(turing, monkeypatch):
-    """Some prose says "recorded: H100" of a timeline's cycles: they must not be of the GPU here."""
-    def fail(*asked):
-        pytest.fail("the timeline was measured")
-
-    monkeypatch.setattr(timeline, "timeline", fail)
-    assert step_cycles(Chapter("02_shared_tile").version, "tile32")["load"] > 0

@@ -16,7 +16,7 @@ from lib.panel.session import Session
 from lib.panel.tasks import TASKS
 from lib.ptx.launch import LANDINGS, SCHEDULES
 
-LIMIT = 60  # s that a run may take, as `panel.js` has it
+LIMIT = 60  # s that a run may take, as `engine.js` has it
 _ORDERS = {
     "lowest": "together, the lowest program counter first",
     "highest": "the highest warp first, until it must wait", "random": "at random",
@@ -64,21 +64,13 @@ def write(bundle: Bundle, answer: render.Answer, base: str, megabytes: float) ->
     """
     kernel = find(bundle.stem)
     variants = [kernel.variant(name) for name in bundle.variants]
-    said = {
-        v.name: [mistake.said for mistake in bundle.instances[kernel.expression(v)].mistakes]
-        for v in variants
-    }
-    # Variants of one source share most: each text stands in the page once.
-    texts = list(dict.fromkeys(text for some in said.values() for text in some))
-    mistakes = {"texts": texts, "of": {name: list(map(texts.index, some))
-                                       for name, some in said.items()}}
     name = f"live-{bundle.stem}"
     accesses = answer["accesses"][answer["first"] : answer["first"] + 1]
     # A picture stands in the page once: a run here brings the others.
     pictures = accesses[0]["html"] if accesses else ""
     return f"""\
 <section class="live" data-live data-base="{_TEXT(base)}" data-stem="{bundle.stem}"
- data-mistakes={_data(mistakes)} aria-labelledby="{name}">
+ aria-labelledby="{name}">
 <h3 id="{name}">Run it here</h3>
 <p>Below is a recorded run: the emulator ran this kernel when the page was built. "Load and run"
 loads the emulator itself, {megabytes:.1f} MB, once, from this site, and runs the kernel in your
@@ -98,8 +90,15 @@ browser.</p>
 <label>Asynchronous copies land <select name="landing">
 {_options({s: _COPIES[s] for s in LANDINGS})}</select></label>
 <label><input name="races" type="checkbox" checked> look for races</label>
-<label>Mistake in the source <select name="mistake"><option value="">none</option></select></label>
 </fieldset>
+<div class="live-row">
+<input name="mistake" type="hidden" value="">
+<span>Mistake in the source: <output data-part="mistake">none</output></span>
+<button type="button" data-part="choose" data-ask aria-expanded="false"
+ aria-controls="{name}-seeds">Choose one</button>
+<button type="button" data-part="cure" hidden>Take it out</button>
+</div>
+<div id="{name}-seeds" data-part="seeds" hidden></div>
 <div class="live-row">
 <button type="submit" data-part="run" data-ask>Load and run</button>
 <button type="button" data-part="stop" disabled>Stop</button>
@@ -112,14 +111,16 @@ browser.</p>
 <div class="live-tools" data-scripted hidden>
 <div class="live-row">
 <button type="button" data-part="edit" data-ask aria-expanded="false">Edit the PTX</button>
-<span>Your PTX runs with "Run"; closing the editor brings the compiler's back.</span>
+<span>Your PTX runs with "Run", without a seeded mistake; closing the editor brings the compiler's
+back. Line numbers of a verdict are those of the whole text.</span>
 </div>
 <div class="live-editor" data-part="editor" hidden>
-<div><label for="{name}-ptx">PTX, <span data-part="place"></span></label>
+<div><label for="{name}-ptx" data-part="place">PTX</label>
+<button type="button" data-part="all">Show all lines</button>
 <textarea id="{name}-ptx" data-part="ptx" spellcheck="false" autocomplete="off"
  autocapitalize="off" wrap="off"></textarea></div>
 <div><span id="{name}-file" data-part="file"></span>
-<ol data-part="cuda" tabindex="0" aria-labelledby="{name}-file"></ol></div>
+<ol data-part="cuda" aria-labelledby="{name}-file"></ol></div>
 </div>
 <div class="live-row">
 <label>Block <input data-part="block" type="number" min="0" value="0"></label>

@@ -72,8 +72,8 @@ def digest(stem: str, files: list[Path]) -> str:
     """What a chapter's bundle and recorded run depend on."""
     made = hashlib.sha256()
     compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
-    panel = [*sorted((ROOT / "lib" / "panel").glob("*.py")), HERE / "bundler.py",
-             HERE / "controls.py"]
+    panel = [*sorted((ROOT / "lib" / "panel").glob("*.py")),
+             *(HERE / name for name in ("bundler.py", "controls.py", "mistakes.py"))]
     sources = [CUDA / f"{stem}.cu", *sorted(CUDA.glob(f"steps/{stem}*.cu")),
                *sorted((CUDA / "include").glob("*"))]
     for path in (*files, *compiler, *panel, *sources):
@@ -124,7 +124,7 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
-    for name in ("panel.js", "panel.css"):
+    for name in ("panel.js", "engine.js", "panel.css"):
         text = (HERE / name).read_text(encoding="utf-8")
         (target / name).write_text(slim(text), encoding="utf-8")
     shutil.copy(HERE / "worker.js", target)

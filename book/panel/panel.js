@@ -1,89 +1,16 @@
-// The panels "Run it here" and the questions that ask for a number. Before a click nothing is loaded.
+// The panels "Run it here" before a click, and the questions that ask for a number. The first click in a
+// panel loads `engine.js`, which does the rest; until then a page carries no more than this.
 (function () {
   "use strict";
 
-  /** @typedef {{html: string, said: string, verdict: string, [more: string]: any}} Answer */
-
-  const LIMIT = 60; // s that a run may take
-  // What a tick of that clock may count, s. A page that sleeps, a tab that the browser has frozen or
-  // a machine that was shut, wakes to one long tick, in which nothing ran.
-  const TICK = 2;
   const VISIT = "gemm-live-used"; // this visit has started the emulator: the next chapter begins early
   const NO_NUMBER = "Type a number.";
-  let serial = 0;
-
-  /** The one worker of a page; all its panels share it. */
-  const engine = {
-    /** @type {Promise<Worker> | null} */
-    worker: null,
-    /** @type {Map<number, {resolve: (a: Answer) => void, reject: (e: Error) => void}>} */
-    waiting: new Map(),
-    /** @type {Set<(progress: number, said: string) => void>} */
-    listeners: new Set(),
-    ready: false,
-    /** @type {string | null} */
-    source: null, // so that it starts again without the server
-
-    /** @param {string} base */
-    async start(base) {
-      if (engine.source === null) {
-        const answer = await fetch(base + "worker.js");
-        if (!answer.ok) {
-          throw new Error(`worker.js: the server answers ${answer.status}; reload the page`);
-        }
-        engine.source = await answer.text();
-      }
-      const address = URL.createObjectURL(new Blob([engine.source], { type: "text/javascript" }));
-      const worker = new Worker(address, { type: "module" });
-      worker.addEventListener("message", ({ data }) => {
-        if (data.progress !== undefined) {
-          engine.ready = data.progress === 1;
-          engine.listeners.forEach((tell) => tell(data.progress, data.said));
-          return;
-        }
-        const who = engine.waiting.get(data.id);
-        engine.waiting.delete(data.id);
-        if (!who) { return; }
-        if (data.failed !== undefined) {
-          who.reject(new Error(explained(data.failed)));
-        } else {
-          who.resolve(JSON.parse(data.answer));
-        }
-      });
-      worker.addEventListener("error", (event) => {
-        event.preventDefault();
-        engine.end(explained(event.message || "the worker did not start"));
-      });
-      return worker;
-    },
-
-    /**
-     * @param {string} base @param {string} stem @param {object | null} request
-     * @returns {Promise<Answer>}
-     */
-    async ask(base, stem, request) {
-      if (!engine.worker) {
-        engine.worker = engine.start(base);
-        engine.worker.catch(() => { engine.worker = null; });
-      }
-      const worker = await engine.worker;
-      const id = ++serial;
-      return new Promise((resolve, reject) => {
-        engine.waiting.set(id, { resolve, reject });
-        worker.postMessage({ id, base, stem, request: request && JSON.stringify(request) });
-      });
-    },
-
-    /** @param {string} why */
-    end(why) {
-      const worker = engine.worker;
-      engine.worker = null;
-      engine.ready = false;
-      if (worker) { worker.then((one) => one.terminate(), () => {}); }
-      engine.waiting.forEach(({ reject }) => reject(new Error(why)));
-      engine.waiting.clear();
-    },
-  };
+  /** What `engine.js` shares with this script: it adds `begin`, which starts the emulator. */
+  const /** @type {any} */ shared = { compared, loadFonts };
+  /** @type {any} */ (window).gemmLive = shared;
+  /** @type {Promise<void> | null} */
+  let loading = null;
+  let loaded = false;
 
   /**
    * Load each font that a style sheet names. An icon is a letter of one until a script has drawn
@@ -93,321 +20,56 @@
     return Promise.allSettled(Array.from(document.fonts, (face) => face.load()));
   }
 
-  /** Keep this page, and what it has loaded, for a reader without a connection. @param {string} base */
-  async function keep(base) {
-    if (!("serviceWorker" in navigator)) { return; } // or the page came over plain HTTP
-    const root = new URL("../../", base).href;
-    try {
-      await navigator.serviceWorker.register(root + "offline.js");
-      const { active } = await navigator.serviceWorker.ready;
-      await loadFonts();
-      const loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
-      const pages = [location.href.split("#")[0], ...loaded];
-      active?.postMessage(pages);
-    } catch { /* the reader's settings forbid it: then this page needs its server */ }
-  }
-
-  /** @param {string} text what a worker failed with */
-  function explained(text) {
-    if (/out of memory|memoryerror|memory\.grow|(allocation|allocate).*(failed|memory)/i.test(text)) {
-      engine.end("stopped");
-      return "The memory of this page is used up: take a smaller shape, and run again.";
-    }
-    if (/Failed to fetch|NetworkError|Load failed/i.test(text)) {
-      return "The server can't be reached: look at the connection, and try again.";
-    }
-    if (/module.*not supported|import.*module script/i.test(text)) {
-      return "This browser has no modules in workers: open the page in a current one.";
-    }
-    return text;
-  }
-
-  /** Why this page can't run anything, in one line; empty if it can. */
-  function lacking() {
-    if (location.protocol === "file:") {
-      return "This page was opened from a file, from which a browser loads no program. " +
-        "Serve the folder (make serve, or python -m http.server) and open it from there.";
-    }
-    const lacks = [
-      ["WebAssembly", typeof WebAssembly === "object"],
-      ["workers", typeof Worker === "function"],
-      ["module scripts", "noModule" in HTMLScriptElement.prototype],
-      ["DecompressionStream", typeof DecompressionStream === "function"],
-    ].filter((one) => !one[1]).map((one) => one[0]);
-    return lacks.length
-      ? `This browser has no ${lacks.join(", no ")}: open the page in a current one.` : "";
+  /** The script that runs panels, once for a page. @param {string} base */
+  function load(base) {
+    loading ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = base + "engine.js";
+      script.onload = () => { loaded = true; resolve(); };
+      script.onerror = () => {
+        loading = null; // another click may try again
+        script.remove();
+        reject(new Error("engine.js can't be loaded: look at the connection, or reload the page."));
+      };
+      document.head.append(script);
+    });
+    return loading;
   }
 
   /** @param {Element} root */
   function panel(root) {
-    const /** @type {HTMLElement} */ box = /** @type {any} */ (root);
+    const box = /** @type {HTMLElement} */ (root);
     const base = new URL(box.dataset.base || "", location.href).href;
-    const stem = box.dataset.stem || "";
-    /** @param {string} name @returns {any} */
-    const part = (name) => box.querySelector(`[data-part="${name}"]`);
-    const form = part("form"), run = part("run"), stop = part("stop"), status = part("status");
-    const bar = part("bar"), shown = part("answer"), pictures = part("pictures");
-    let busy = false;
-    let /** @type {number | undefined} */ clock;
-
+    const status = /** @type {HTMLElement} */ (box.querySelector("[data-part=status]"));
     box.querySelectorAll("[hidden][data-scripted]").forEach((one) => { one.removeAttribute("hidden"); });
 
-    /** @param {boolean} now */
-    function working(now) {
-      busy = now;
-      box.toggleAttribute("data-busy", now);
-      box.querySelectorAll("[data-ask]").forEach((one) => {
-        one.setAttribute("aria-disabled", String(now));
-      });
-      stop.disabled = !now;
-      bar.hidden = !now;
-      clearInterval(clock);
-    }
-
-    /** @param {number} progress @param {string} said */
-    function progressed(progress, said) {
-      if (!busy) { return; }
-      bar.value = progress;
-      if (status.textContent !== said) { status.textContent = said; }
-      if (progress === 1) {
-        status.textContent = "Running";
-        bar.removeAttribute("value");
-        limit();
-      }
-    }
-    engine.listeners.add(progressed);
-
-    function limit() {
-      clearInterval(clock);
-      const most = Number(box.dataset.limit) || LIMIT;
-      let ran = 0, last = performance.now();
-      clock = setInterval(() => {
-        const now = performance.now();
-        ran += Math.min((now - last) / 1000, TICK);
-        last = now;
-        if (ran >= most) { engine.end(`Stopped after ${most} seconds: take a smaller shape.`); }
-      }, 250);
-    }
-
-    /**
-     * Ask, and show what comes; one question at a time.
-     * @param {object} request @param {(answer: Answer) => void} show
-     */
-    async function ask(request, show) {
-      if (busy) { return; }
-      const lacks = lacking();
-      if (lacks) {
-        status.textContent = lacks;
-        return;
-      }
-      working(true);
-      bar.value = 0;
-      status.textContent = engine.ready ? "Running" : "Loading";
-      if (engine.ready) {
-        bar.removeAttribute("value");
-        limit();
-      }
-      const began = performance.now();
+    // The first click waits for the script that answers it.
+    box.addEventListener("click", async (event) => {
+      const asked = /** @type {Element} */ (event.target).closest("[data-ask]");
+      if (loaded || !(asked instanceof HTMLElement)) { return; }
+      event.preventDefault();
+      event.stopPropagation();
+      if (box.hasAttribute("data-busy")) { return; }
+      box.toggleAttribute("data-busy", true);
+      status.textContent = "Loading";
       try {
-        const answer = await engine.ask(base, stem, request);
-        try { sessionStorage.setItem(VISIT, "1"); } catch { /* the reader keeps nothing */ }
-        if (run.textContent !== "Run") {
-          run.textContent = "Run";
-          keep(base);
-        }
-        status.textContent = `${answer.said} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
-        show(answer);
+        await load(base);
+        box.removeAttribute("data-busy");
+        asked.click();
       } catch (error) {
+        box.removeAttribute("data-busy");
         status.textContent = /** @type {Error} */ (error).message;
       }
-      working(false);
-    }
-
-    /** What the controls say. */
-    function wanted() {
-      const /** @type {Record<string, any>} */ found = {};
-      new FormData(form).forEach((value, name) => { found[name] = value; });
-      ["M", "N", "K", "alpha", "beta"].forEach((name) => {
-        const text = String(found[name]).trim();
-        found[name] = text === "" || isNaN(Number(text)) ? text : Number(text);
-      });
-      found.races = "races" in found;
-      found.mistake = found.mistake === "" ? null : Number(found.mistake);
-      const text = part("ptx");
-      found.ptx = edited && text.value !== original ? text.value : null;
-      return found;
-    }
-
-    /** @param {Answer} answer */
-    function show(answer) {
-      shown.innerHTML = answer.html;
-      box.dataset.verdict = answer.verdict;
-      if (answer.accesses) { choose(answer.accesses, answer.first); }
-    }
-
-    /** @param {{label: string, html: string}[]} accesses @param {number} first */
-    function choose(accesses, first) {
-      pictures.replaceChildren();
-      if (!accesses.length) { return; }
-      const name = document.createElement("label"), list = document.createElement("select");
-      const picture = document.createElement("div");
-      name.textContent = "Access of one warp ";
-      accesses.forEach(({ label }) => list.add(new Option(label)));
-      list.selectedIndex = first;
-      const draw = () => { picture.innerHTML = accesses[list.selectedIndex].html; };
-      list.addEventListener("change", draw);
-      name.append(list);
-      pictures.append(name, picture);
-      draw();
-    }
-
-    form.addEventListener("submit", (/** @type {Event} */ event) => {
-      event.preventDefault();
-      ask({ do: "run", ...wanted() }, show);
-    });
-
-    // A task sets the controls, and runs the kernel before its change and as they are then.
-    box.querySelectorAll("[data-task]").forEach((one) => {
-      const button = /** @type {HTMLElement} */ (one);
-      const guess = /** @type {HTMLInputElement} */ (button.parentElement?.querySelector("[data-guess]"));
-      button.addEventListener("click", () => {
-        if (busy) { return; }
-        const { variant, ...others } = JSON.parse(button.dataset.set || "{}");
-        const fields = form.elements;
-        const kept = edited && fields.variant.value === variant; // the reader's own PTX of it
-        form.reset();
-        fields.variant.value = variant;
-        if (!kept) { fields.variant.dispatchEvent(new Event("change")); }
-        for (const name of Object.keys(others)) { fields[name].value = String(others[name]); }
-        if (kept) { fields.mistake.value = ""; }
-        ask({ do: "task", task: Number(button.dataset.task), ...wanted() }, (answer) => {
-          show(answer);
-          if (answer.numbers && guess.value.trim() !== "") {
-            const said = document.createElement("p");
-            said.textContent = `Your guess: ${compared(guess.value, answer.numbers[1], "the run has " +
-              answer.numbers[1].toLocaleString("en"))}`;
-            shown.prepend(said);
-          }
-          shown.scrollIntoView({ block: "nearest" });
-        });
-      });
-    });
-    stop.addEventListener("click", () => {
-      engine.end("Stopped. The next run starts the emulator again, from the copies kept here.");
-    });
-
-    // Mistakes are those of the variant that is chosen.
-    const mistakes = JSON.parse(box.dataset.mistakes);
-    function offer() {
-      const list = form.elements.mistake;
-      list.length = 1;
-      mistakes.of[form.elements.variant.value].forEach(
-        (/** @type {number} */ text, /** @type {number} */ i) => {
-          list.add(new Option(mistakes.texts[text], String(i)));
-        });
-    }
-    form.elements.variant.addEventListener("change", () => {
-      offer();
-      edited = false;
-      part("editor").hidden = true;
-      part("edit").setAttribute("aria-expanded", "false");
-    });
-    offer();
-
-    // The PTX, with the CUDA line of the one that the caret is in.
-    let edited = false, original = "";
-    let /** @type {Record<string, number>} */ lines = {};
-    part("edit").addEventListener("click", () => {
-      const editor = part("editor");
-      if (!editor.hidden) {
-        editor.hidden = true;
-        edited = false;
-        part("edit").setAttribute("aria-expanded", "false");
-        return;
-      }
-      form.elements.mistake.value = "";
-      ask({ do: "ptx", ...wanted(), ptx: null }, (answer) => {
-        if (answer.verdict !== "listed") { return show(answer); }
-        original = answer.ptx;
-        lines = answer.lines;
-        edited = true;
-        const text = part("ptx");
-        text.value = original;
-        part("cuda").replaceChildren(...answer.cuda.split("\n").map((/** @type {string} */ row) => {
-          const line = document.createElement("li");
-          line.textContent = row || " ";
-          return line;
-        }));
-        part("file").textContent = answer.file;
-        editor.hidden = false;
-        part("edit").setAttribute("aria-expanded", "true");
-        const before = original.split("\n").slice(0, answer.entry - 1).join("\n").length;
-        text.setSelectionRange(before, before);
-        text.scrollTop = text.scrollHeight * (answer.entry - 1) / original.split("\n").length;
-        text.focus();
-        caret();
-      });
-    });
-    function caret() {
-      const text = part("ptx");
-      const row = text.value.slice(0, text.selectionStart).split("\n").length;
-      // An edit moves what stands behind it.
-      const moved = text.value.split("\n").length - original.split("\n").length;
-      const line = lines[row] || lines[row - moved];
-      part("place").textContent = `PTX line ${row}` + (line ? `, CUDA line ${line}` : "");
-      const rows = part("cuda").children;
-      for (const one of part("cuda").querySelectorAll(".live-now")) { one.classList.remove("live-now"); }
-      if (line && rows[line - 1]) {
-        rows[line - 1].classList.add("live-now");
-        part("cuda").scrollTop = rows[line - 1].offsetTop - part("cuda").clientHeight / 2;
-      }
-    }
-    ["keyup", "click", "input"].forEach((kind) => part("ptx").addEventListener(kind, caret));
-
-    // A warp, step by step.
-    let at = 0, count = 0, /** @type {number[]} */ memory = [], /** @type {number[]} */ starts = [];
-    const slider = part("at");
-    /** @param {Answer} answer */
-    function moment(answer) {
-      if (answer.verdict !== "step") { return show(answer); }
-      ({ at, count, memory, starts } = /** @type {any} */ (answer));
-      slider.max = String(count - 1);
-      slider.value = String(at);
-      slider.setAttribute("aria-valuetext", answer.said);
-      part("of").textContent = `${at + 1} of ${count}`;
-      part("moment").innerHTML = answer.html;
-      part("steps").hidden = false;
-    }
-    /** @param {number} to */
-    function step(to) {
-      const next = Math.max(0, Math.min(count - 1, to));
-      ask({ do: "step", at: next, registers: part("registers").value }, moment);
-    }
-    part("microscope").addEventListener("click", () => {
-      const place = Object.fromEntries(["block", "warp", "first"].map(
-        (name) => [name, Number(part(name).value)]));
-      ask({ do: "record", ...wanted(), ...place }, moment);
-    });
-    part("back").addEventListener("click", () => step(at - 1));
-    part("forward").addEventListener("click", () => step(at + 1));
-    // To the next memory access, or to where the warp comes to another line of the kernel.
-    for (const [name, places] of Object.entries({ access: () => memory, line: () => starts })) {
-      part(name).addEventListener("click", () => {
-        const next = places().find((one) => one > at);
-        if (next !== undefined) { step(next); }
-      });
-    }
-    slider.addEventListener("change", () => step(Number(slider.value)));
-    part("registers").addEventListener("change", () => { if (count) { step(at); } });
+    }, true);
 
     // Who has used it in this visit will do so again: start when the panel comes into sight.
     let used = false;
     try { used = sessionStorage.getItem(VISIT) === "1"; } catch { /* not kept */ }
-    if (used && !lacking() && "IntersectionObserver" in window) {
+    if (used && "IntersectionObserver" in window) {
       new IntersectionObserver((seen, observer) => {
         if (seen.some((one) => one.isIntersecting)) {
           observer.disconnect();
-          engine.ask(base, stem, null).catch(() => {});
+          load(base).then(() => shared.begin(box), () => {});
         }
       }).observe(box);
     }

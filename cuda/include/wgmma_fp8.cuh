@@ -18,7 +18,12 @@ template <int N>
 __device__ inline void wgmma_e4m3(float (&d)[N / 2], unsigned long long a, unsigned long long b,
                                   int add)
 {
-    static_assert(N == 64 || N == 128 || N == 256);
+    static_assert(N == 32 || N == 64 || N == 128 || N == 256);
+    if constexpr (N == 32)
+        WGMMA_E4M3("m64n32k32",
+                   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15",
+                   "%16", "%17", "%18",
+                   : WGMMA_8(d, 0), WGMMA_8(d, 8) : "l"(a), "l"(b), "r"(add));
     if constexpr (N == 64)
         WGMMA_E4M3("m64n64k32", WGMMA_D32_0, "%32", "%33", "%34",
                    : WGMMA_32(d, 0) : "l"(a), "l"(b), "r"(add));

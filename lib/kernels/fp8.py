@@ -13,13 +13,14 @@ from lib.problem import ITEM_BYTES
 
 # Bytes in a row of a tile of A and B, and elements; also what shares a scale along K.
 ROW = 128
-_TEMPLATE = ("TC", "BM", "BN", "STAGES", "GROUP", "SCALES", "PARTS", "AHEAD", "STAGED",
-             "PING_PONG")
+_TEMPLATE = ("TC", "BM", "BN", "STAGES", "GROUP", "CLUSTER_M", "CLUSTER_N", "SCALES", "PARTS",
+             "AHEAD", "STAGED", "PING_PONG", "STAGGERED")
+_FEW = ("TC", "BM", "BN", "STAGES", "CLUSTER_M", "CLUSTER_N", "CLUSTER_K", "SCALES")
 
 
 def fp8(
-    name: str, meaning: str, schedule: Schedule, scaling: str, parts: int, *, ahead: bool = True,
-    out: str = "bfloat16",
+    name: str, meaning: str, schedule: Schedule, scaling: str, parts: int, *, ahead: int = 1,
+    staggered: bool = False, out: str = "bfloat16",
 ) -> Variant:
     """An instantiation of 26.
 
@@ -31,18 +32,21 @@ def fp8(
         One of `lib.kernels.scaled.SCALES`.
     parts : int
         Sets of partial sums: 0 without promotion, 2 with promotion behind the next products.
-    ahead : bool
-        Whether scales are read a step ahead.
+    ahead : int
+        Steps before the one whose sums they scale that scales are read; 0, when its sums are there.
+    staggered : bool
+        Whether the second warpgroup begins a tile a step behind the first.
     out : str
         Type of C.
     """
-    BM, BN = schedule.tile
-    own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead)
+    (BM, BN), (down, across) = schedule.tile, schedule.cluster
+    own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead,
+                            STAGGERED=staggered)
     return Variant(
         name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out,
-        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(blocks_per_sm=1),
-        programmatic_launch=True,
-        maps=TensorMaps({"A": (BM, ROW), "B": (BN, ROW),
+        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
+        grid=Line(down, blocks_per_sm=1, cluster_n=across), programmatic_launch=True,
+        maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW),
                          "C": (64, 128 // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("consumers", 8), ("producer", 4)),
                     0 if schedule.ping_pong else schedule.stages),
@@ -51,10 +55,80 @@ def fp8(
     )
 
 
+def few(
+    name: str, meaning: str, schedule: Schedule, scaling: str, *, out: str = "bfloat16"
+) -> Variant:
+    """A tile for a block, of few rows or columns: each 128 of K waited for and promoted.
+
+    Parameters
+    ----------
+    name, meaning : str
+    schedule : Schedule
+        Its `cluster` are blocks that share tiles of A or B, its `split` those that share K.
+    scaling : str
+        One of `lib.kernels.scaled.SCALES`.
+    out : str
+        Type of C.
+    """
+    (BM, BN), (down, across) = schedule.tile, schedule.cluster
+    warps = BM // 16
+    return Variant(
+        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (32 * (warps + 1), 1), "block",
+        meaning, dtype=DTYPE, out=out, scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
+        grid=Line(down, split=schedule.split, cluster_n=across), programmatic_launch=True,
+        maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW)}, lanes_store=True),
+        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
+        shared_bytes=schedule.stages * (BM + BN) * ROW + ATOM_SLACK,
+        file="26_fp8_few", function="few",
+    )
+
+
 # Tiles as large as two sorts of sums of a warpgroup's rows allow; without partial sums, as 20's.
 SQUARE = Schedule((128, 128), ROW, stages=5, group=8, staged=1)
+SQUARE_PAIRS = replace(SQUARE, cluster=(1, 2))
 WIDE = replace(SQUARE, tile=(128, 256), stages=4)
 IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
+# One set of partial sums for both of a warpgroup's 64 rows: it is promoted while the other
+# warpgroup multiplies.
+TALL = replace(SQUARE, tile=(256, 128), stages=4, staged=2)
+TALL_PAIRS = replace(TALL, cluster=(1, 2))
+# Few rows: rings as deep as shared memory allows, and enough blocks for the SMs, by narrow tiles or
+# by blocks that share K. No cluster has more than two blocks: of larger ones fewer than the SMs run
+# at once.
+FEW_64 = Schedule((64, 64), ROW, stages=12)
+FEW_128 = Schedule((128, 64), ROW, stages=8, cluster=(1, 2))
+FEW = {
+    "few_64": (FEW_64, "64×64, a tile for a block"),
+    "few_64_thin": (replace(FEW_64, tile=(64, 32), stages=16, cluster=(1, 2)),
+                    "64×32, two tiles share A's"),
+    "few_64_split": (replace(FEW_64, split=2), "64×64, two blocks share K"),
+    "few_128": (FEW_128, "128×64, two tiles share A's"),
+    "few_128_thin": (replace(FEW_128, tile=(128, 32), stages=10), "128×32, two tiles share A's"),
+    "few_128_split": (replace(FEW_128, tile=(128, 128), stages=6, cluster=(1, 1), split=2),
+                      "128×128, two blocks share K"),
+}
+# Besides, for a search: tile, stages, clusters' tiles down and across C, blocks that share K.
+_FEW_TILES = (
+    ((64, 32), 16, 1, 1, 1), ((64, 32), 8, 1, 2, 1), ((64, 64), 12, 1, 2, 1),
+    ((64, 64), 6, 1, 1, 2), ((64, 64), 6, 1, 1, 4), ((64, 128), 8, 1, 1, 1),
+    ((64, 128), 8, 2, 1, 1), ((64, 128), 8, 1, 1, 2), ((64, 128), 4, 1, 1, 4),
+    ((128, 32), 5, 1, 2, 1), ((128, 64), 9, 1, 1, 1), ((128, 64), 4, 1, 2, 1),
+    ((128, 64), 8, 1, 1, 2), ((128, 64), 8, 1, 4, 1), ((128, 128), 6, 1, 2, 1),
+)
+# And of the persistent ones: what a band or a cluster has, how C leaves.
+_TALL_SCHEDULES = {
+    "tall_share_b": replace(TALL, cluster=(2, 1), group=4),
+    "tall_bands_4": replace(TALL_PAIRS, group=4),
+    "tall_bands_16": replace(TALL_PAIRS, group=16),
+    "tall_slice": replace(TALL_PAIRS, staged=1),
+}
+
+
+def _few_of(name: str, scaling: str = "blocks") -> Variant:
+    """One of `FEW`; what scales, unless blocks do, stands before its name."""
+    schedule, meaning = FEW[name]
+    prefix = "" if scaling == "blocks" else f"{scaling}_"
+    return few(prefix + name, meaning, schedule, scaling)
 
 
 FP8 = Kernel(
@@ -69,24 +143,56 @@ FP8 = Kernel(
     variants=(
         fp8("two_parts", "blocks, promoted behind the next products", SQUARE, "blocks", 2),
         fp8("ping_pong", "the same, warpgroups in turn", IN_TURN, "blocks", 2),
+        fp8("early_pairs", "two_parts, scales two steps ahead, pairs of blocks share A's tiles",
+            SQUARE_PAIRS, "blocks", 2, ahead=2),
+        fp8("tall_pairs", "the same, 256×128, promoted while the other warpgroup multiplies",
+            TALL_PAIRS, "blocks", 1, ahead=2),
+        fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
+            ahead=2, staggered=True),
+        _few_of("few_64"), _few_of("few_128"),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
-        fp8("vector_float", "the same, C in FP32", SQUARE, "vector", 2, out="float32"),
+        fp8("vector_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,
+            "vector", 1),
+        fp8("vector_float", "vector, C in FP32", SQUARE, "vector", 2, out="float32"),
         fp8("tensor", "a scale per matrix, promoted", SQUARE, "tensor", 2),
-        fp8("tensor_float", "the same, C in FP32", SQUARE, "tensor", 2, out="float32"),
+        fp8("tensor_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,
+            "tensor", 1),
+        fp8("tensor_float", "tensor, C in FP32", SQUARE, "tensor", 2, out="float32"),
     ),
     steps=(
-        fp8("no_promotion", "a scale per matrix, all of K in tensor cores", SQUARE, "tensor", 0),
+        fp8("no_promotion", "a scale per matrix, all of K in one accumulator", SQUARE, "tensor", 0),
         fp8("no_promotion_wide", "the same, 128×256", WIDE, "tensor", 0),
         fp8("no_promotion_float", "no_promotion, C in FP32", SQUARE, "tensor", 0, out="float32"),
         fp8("vector_no_promotion", "a scale per row and column, no promotion", SQUARE, "vector", 0),
         fp8("after_each", "a scale per matrix, each 128 of K waited for and promoted", SQUARE,
             "tensor", 1),
         fp8("blocks_late", "blocks, waited for, their scales read when sums are there", SQUARE,
-            "blocks", 1, ahead=False),
+            "blocks", 1, ahead=0),
         fp8("blocks_ahead", "blocks, waited for, scales read a step ahead", SQUARE, "blocks", 1),
+        fp8("early", "two_parts, scales read two steps ahead", SQUARE, "blocks", 2, ahead=2),
+        fp8("tall", "blocks_ahead, 256×128", TALL, "blocks", 1),
+        fp8("tall_early", "tall, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
         fp8("ping_pong_waiting", "warpgroups in turn, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
+        _few_of("few_64_split"),
+    ),
+    laid=(
+        fp8("tall_pairs_float", "tall_pairs, C in FP32", TALL_PAIRS, "blocks", 1, ahead=2,
+            out="float32"),
+        *(_few_of(name, scaling) for scaling in ("vector", "tensor")
+          for name in ("few_64", "few_128")),
+    ),
+    menu=(
+        *(_few_of(name) for name in ("few_64_thin", "few_128_thin", "few_128_split")),
+        *(fp8(name, "tall_pairs with another schedule", one, "blocks", 1, ahead=2)
+          for name, one in _TALL_SCHEDULES.items()),
+        *(few(f"few_{rows}x{columns}x{stages}_{down}x{across}x{split}",
+              f"{rows}×{columns}, {stages} stages, clusters of {down} × {across} tiles × {split} "
+              "of K",
+              Schedule((rows, columns), ROW, stages=stages, cluster=(down, across), split=split),
+              "blocks")
+          for (rows, columns), stages, down, across, split in _FEW_TILES),
     ),
     pairs=(
         Pair("each 128 of K promoted", "26_fp8/no_promotion", "26_fp8/after_each", "PARTS"),
@@ -94,19 +200,21 @@ FP8 = Kernel(
         Pair("scales read a step ahead", "26_fp8/blocks_late", "26_fp8/blocks_ahead", "AHEAD"),
         Pair("two sets of partial sums", "26_fp8/blocks_ahead", "26_fp8/two_parts", "PARTS"),
         Pair("a scale per 128 of K", "26_fp8/tensor", "26_fp8/two_parts", "SCALES"),
+        Pair("scales read two steps ahead", "26_fp8/two_parts", "26_fp8/early", "AHEAD"),
+        Pair("pairs of blocks share A's tiles", "26_fp8/early", "26_fp8/early_pairs", "CLUSTER_N"),
+        Pair("twice the rows, waited for", "26_fp8/blocks_ahead", "26_fp8/tall"),
+        Pair("of twice the rows, scales two steps ahead", "26_fp8/tall", "26_fp8/tall_early",
+             "AHEAD"),
+        Pair("of twice the rows, pairs share A's tiles", "26_fp8/tall_early", "26_fp8/tall_pairs",
+             "CLUSTER_N"),
+        Pair("the second warpgroup a step behind", "26_fp8/tall_pairs", "26_fp8/staggered",
+             "STAGGERED"),
+        Pair("two blocks share K", "26_fp8/few_64", "26_fp8/few_64_split", "CLUSTER_K"),
     ),
 )
-
-
-def suited(scaling: str, out: str) -> Variant:
-    """The first instantiation for scales and a type of C.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    for variant in FP8.variants:
-        if (variant.scaling, variant.out) == (scaling, out):
-            return variant
-    raise ValueError(f"26_fp8 has no instantiation for scales by {scaling} and C in {out}")
+# What the rule (`lib.dispatch.scaled`) may launch; of two that it can't tell apart the first.
+LAUNCHED = (
+    "tall_pairs", "early_pairs", *FEW, "tall_pairs_float", "two_parts_float",
+    *(f"{scaling}{form}" for scaling in ("vector", "tensor")
+      for form in ("_pairs", "", "_few_64", "_few_128", "_float")),
+)

@@ -223,7 +223,7 @@ class Variant:
     @property
     def promotes(self) -> bool:
         """Whether sums of 8-bit products are added up in FP32, 128 of K at a time (26)."""
-        return self.constants.get("PARTS", 0) != 0
+        return bool(self.scaling) and self.constants.get("PARTS", 1) != 0
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from lib.paths import ROOT
@@ -23,25 +23,30 @@ class Mistake:
     Attributes
     ----------
     name : str
-        What was done, for who has found it.
+        What was done, in a few words: "barrier left out".
+    change : str
+        What of the PTX is another, such as ``bar.sync was left out``.
     lines : dict of int to str
         What stands in place of these lines, counted from 1; there are as many lines as before.
-    where : str
-        The CUDA line's place, such as ``01_naive.cu:28``.
+    file : str
+        The CUDA file; empty where none is known.
+    line : int
+        The line in it that the mistake belongs to, counted from 1.
     source : str
-        The CUDA line.
+        That line.
     """
 
     name: str
+    change: str
     lines: dict[int, str]
-    where: str = ""
+    file: str = ""
+    line: int = 0
     source: str = ""
 
     @property
     def said(self) -> str:
-        """It for a menu: the line, and what is done there."""
-        source = re.sub(r"\s*//.*", "", self.source)
-        return f"{self.where}: {source} – {self.name}" if source else self.name
+        """It in a line: what was done, and where."""
+        return f"{self.name}, {PurePath(self.file).name}:{self.line}" if self.file else self.name
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,7 @@ def loads(text: str) -> Bundle:
     def instance(one: dict[str, Any]) -> Instance:
         merge = {int(line): wide and tuple(wide) for line, wide in one["merge"].items()}
         mistakes = [
-            Mistake(m["name"], {int(n): text for n, text in m["lines"].items()}, m["where"],
-                    m["source"])
+            Mistake(**{**m, "lines": {int(n): text for n, text in m["lines"].items()}})
             for m in one["mistakes"]
         ]
         return Instance(one["entry"], one["arch"], one["ptx"], merge, mistakes)

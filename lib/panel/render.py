@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from lib import ptx
 from lib.kernels.spec import Kernel
 from lib.panel import svg, tasks
+from lib.panel.bundle import Mistake
+from lib.panel.loops import inner_loop
 from lib.panel.result import Finished, Result, Stopped
 from lib.panel.tasks import Task
 from lib.ptx.core.memory import WINDOWS
@@ -323,25 +325,90 @@ def _number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.3g}"
 
 
+# -- mistakes in the source ---------------------------------------------------------------------
+
+def seeded(answer: Answer, mistake: Mistake | None) -> Answer:
+    """Say in an answer which mistake was in the kernel."""
+    if mistake is None:
+        return {**answer, "mistake": ""}
+    line = f" <code>{_TEXT(mistake.source)}</code>" if mistake.source else ""
+    return {**answer, "mistake": mistake.said,
+            "html": f"<p>Mistake: {_TEXT(mistake.said)}{line}</p>{answer['html']}"}
+
+
+def mistakes(seeds: Sequence[Mistake], chosen: int | None) -> Answer:
+    """The kernel's source, where a line that can have a mistake is a button.
+
+    Parameters
+    ----------
+    seeds : sequence of Mistake
+        All of one file.
+    chosen : int or None
+        The one that the kernel has now.
+
+    Returns
+    -------
+    dict
+        ``verdict`` is "source", and ``first`` the line of the first mistake.
+    """
+    at: dict[int, list[int]] = {}
+    for number, mistake in enumerate(seeds):
+        at.setdefault(mistake.line, []).append(number)
+    if not at:
+        return refused("No mistake is seeded in the instantiation that runs here: take sides that "
+                       "are multiples of 8, or another variant.")
+    with open(seeds[0].file, encoding="utf-8") as file:
+        lines = file.read().rstrip().split("\n")
+    rows = []
+    for line, text in enumerate(lines, 1):
+        code = f"<code>{_TEXT(text) or ' '}</code>"
+        buttons = "".join(
+            f'<button type="button" data-mistake="{number}" aria-pressed='
+            f'"{"true" if number == chosen else "false"}">{"" if i else code}'
+            f"<span>{_TEXT(seeds[number].name)}</span></button>"
+            for i, number in enumerate(at.get(line, ())))
+        rows.append(f"<li>{buttons or code}</li>")
+    said = (f"{PurePath(seeds[0].file).name}: {_plural(len(seeds), 'mistake')} in "
+            f"{_plural(len(at), 'line')} of {len(lines)}")
+    return {"html": f'<p>{_TEXT(said)}. Choose a marked line, then run.</p><ol '
+                    f'class="live-source live-seeds">{"".join(rows)}</ol>',
+            "said": said, "verdict": "source", "first": min(at)}
+
+
 # -- PTX beside CUDA ----------------------------------------------------------------------------
 
 def listing(text: str, entry: str) -> Answer:
-    """PTX for the editor: where its entry begins, and the CUDA line of each of its lines."""
+    """PTX for the editor: its inner loop, and the CUDA line of each of its lines.
+
+    Returns
+    -------
+    dict
+        ``first`` and ``last`` are the lines of the inner loop, or of the kernel where it has none;
+        ``lines`` has the CUDA line by line of PTX; ``ptx`` is the text, ``cuda`` the source.
+    """
     program = parse(text)
     at: dict[int, int] = {}
-    for each in program.entries[entry].instructions:
+    instructions = program.entries[entry].instructions
+    for each in instructions:
         place = own_line(each)
         if place:
             at[each.line] = place[1]
-    files = [i.cuda[0] for i in program.entries[entry].instructions if i.cuda]
+    files = [i.cuda[0] for i in instructions if i.cuda]
     own = next((f for f in files if f.endswith(".cu")), None)
     source = ""
     if own:
         with open(own, encoding="utf-8") as file:
             source = file.read()
-    return {"html": "", "said": f"{text.count(chr(10)):,} lines of PTX", "ptx": text,
-            "cuda": source, "file": PurePath(own).name if own else "", "lines": at,
-            "entry": program.entries[entry].line, "verdict": "listed"}
+    loop = inner_loop(instructions)
+    begin, end = loop or (0, len(instructions) - 1)
+    first, last = instructions[begin].line, instructions[end].line
+    rows = text.split("\n")
+    while first > 1 and not rows[first - 2].rstrip().endswith((";", "{", "}")):
+        first -= 1  # its label, and where it is in the source
+    what = "the inner loop" if loop else "the kernel"
+    return {"html": "", "said": f"PTX, lines {first:,} to {last:,} of {len(rows):,}: {what}",
+            "ptx": text, "cuda": source, "file": PurePath(own).name if own else "", "lines": at,
+            "first": first, "last": last, "verdict": "listed"}
 
 
 def own_line(instruction: Instruction) -> tuple[str, int] | None:

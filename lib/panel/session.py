@@ -1,8 +1,9 @@
 """A session of one chapter's page: one request, one answer, both as JSON has them.
 
 A request names what to `do`: ``"run"`` a kernel, answer a ``"task"``, ``"record"`` a warp,
-``"step"`` to one of its instructions, or show the ``"ptx"``. An answer has ``html``, what the page
-shows, ``said``, one line of it for screen readers, and what else the page needs.
+``"step"`` to one of its instructions, show the ``"ptx"``, or the ``"source"`` with the mistakes
+that can be seeded in it. An answer has ``html``, what the page shows, ``said``, one line of it for
+screen readers, and what else the page needs.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Session:
         try:
             given = {**DEFAULT, **json.loads(request)}
             answers = {"run": self._run, "task": self._task, "record": self._record,
-                       "step": self._step, "ptx": self._ptx}
+                       "step": self._step, "ptx": self._ptx, "source": self._source}
             if given["do"] not in answers:
                 raise Refused(unknown("request", str(given["do"]), answers))
             answer = answers[given["do"]](given)
@@ -156,20 +157,22 @@ class Session:
         baseline = self._baseline(planned.request)
         if baseline is not None and baseline.request == planned.request:
             return render.answer(self.kernel, baseline, baseline)
-        return render.answer(self.kernel, self.run(planned), baseline)
+        return render.seeded(render.answer(self.kernel, self.run(planned), baseline),
+                             planned.mistake)
 
     def _task(self, given: Mapping[str, Any]) -> render.Answer:
         """Answer a task by two runs: before its change, and as the controls are now."""
         known = tasks.TASKS.get(self.bundle.stem, ())
         task = known[whole({"task": -1, **given}, "task", 0, len(known) - 1)]
-        before, after = (
-            self.run(self._planned(self._read(run)))
-            for run in ({**DEFAULT, **self.settings(task.before)}, given))
+        earlier, later = (self._planned(self._read(run)) for run in (
+            {**DEFAULT, **self.settings(task.before)}, given))
+        before, after = self.run(earlier), self.run(later)
         try:
             numbers = [render.counted(result, task.asked) for result in (before, after)]
         except ValueError as error:
             raise Refused(f"This run doesn't answer the task: {error}.") from None
-        return render.task(self.kernel, task, (before, after), numbers)
+        return render.seeded(render.task(self.kernel, task, (before, after), numbers),
+                             later.mistake)
 
     def settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """What the controls are set to for one run of a task.
@@ -319,11 +322,23 @@ class Session:
         said = render.COUNTS[space][count].format(f"{space} {kind}")
         return found, f"{said} of {array}, variant {name}", render.caption(access)
 
+    def executed(self, name: str) -> set[int]:
+        """The lines of PTX that a variant's run executes, of the problem that a page shows first.
+
+        None of an exhibit that the emulator stops.
+        """
+        result = self.run(self._planned(self._read({**DEFAULT, "variant": name, "races": False})))
+        return set() if isinstance(result, Stopped) else set(result.launch.traced.lines)
+
     # -- the PTX, and a warp step by step -------------------------------------------------------
 
     def _ptx(self, given: Mapping[str, Any]) -> render.Answer:
         planned = self._planned(self._read(given))
         return render.listing(planned.text, planned.instance.entry)
+
+    def _source(self, given: Mapping[str, Any]) -> render.Answer:
+        planned = self._planned(self._read({**given, "mistake": None}))
+        return render.mistakes(planned.instance.mistakes, given["mistake"])
 
     def _record(self, given: Mapping[str, Any]) -> render.Answer:
         planned = self._planned(self._read(given))

@@ -101,7 +101,6 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
     for number, row in enumerate(shown):
         y = _TOP + number * each
         grid += [_box(left, y, width, tall),
-                 *(f"M{left + b * cell:g} {y}v{tall}" for b in range(1, across)),
                  *(f"M{left} {y + i * _ROW}h{width:g}" for i in range(1, parts_of))]
         colour = WARNING if number >= found.ideal else ACCESS[kind]
         scale.append(_text(left - 6, y + 13, number + 1, "end"))
@@ -116,6 +115,9 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
                 said.append(_text(x + many * cell / 2, above + 13,
                                   _name(meeting, many > 1 or parts_of == 1)))
         parts += [_path(boxes, colour), _texts(said, on(colour))]
+    # One line a bank, through all wavefronts; dashes leave the gaps between them out.
+    columns = [f"M{left + b * cell:g} {_TOP}V{bottom}" for b in range(1, across)]
+    gaps = f' stroke-dasharray="{tall} {each - tall}"' if each > tall else ""
     if parts_of > 1:
         scale.append(_text(0, bottom + 13, f"rows in twos: banks 0 to {across - 1}, then "
                            f"{across} to {BANKS - 1}", "start"))
@@ -124,7 +126,7 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
         scale.append(_text(left, bottom + 14, f"… and {left_out} more wavefronts", "start"))
         bottom += _ROW
     return (left + width + 4, bottom + 4, _texts(scale) + _path(grid, "none", _GRID)
-            + "".join(parts))
+            + _path(columns, "none", _GRID + gaps) + "".join(parts))
 
 
 def _name(lanes: Sequence[int], room: bool) -> str:

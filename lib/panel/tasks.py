@@ -326,7 +326,7 @@ def settings(run: Mapping[str, Any], mistakes: Sequence[Mistake]) -> dict[str, A
     if name is None:
         return dict(run)
     for number, mistake in enumerate(mistakes):
-        if name in mistake.name or name in mistake.source:
+        if name in mistake.change or name in mistake.source:
             return {**run, "mistake": number}
     raise ValueError(f"no seeded mistake is about {name!r}; there are: "
-                     f"{', '.join(one.name for one in mistakes)}")
+                     f"{', '.join(one.change for one in mistakes)}")

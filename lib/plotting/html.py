@@ -25,8 +25,8 @@ def svg(fig: Figure, narrow: Figure | None = None) -> str:
     """Return a finished figure as a ``<figure>`` with inline SVG.
 
     Ink becomes ``currentColor``, so that the picture follows a light or a dark page; ids are unique
-    among all figures of this process; a narrow screen scrolls the figure sideways, because a
-    smaller copy would have text under 9 pt.
+    among all figures of this process. No copy is so small that its text is under 9 pt: a narrow
+    screen has the second layout, and without one the figure scrolls in its own box.
 
     Parameters
     ----------
@@ -166,9 +166,7 @@ def _name_ids(body: str, prefix: str) -> str:
         name: f"{prefix}{number}"
         for number, name in enumerate(sorted(set(itertools.chain(*used)) - {""}))
     }
-    body = re.sub(
-        r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body
-    )
+    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body)
     body = re.sub(r"<g>(<text[^>]*>[^<]*</text>)</g>", r"\1", body)
     body = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{names[m[1]]})", body)
     body = re.sub(r'href="#([^"]+)"', lambda m: f'href="#{names[m[1]]}"', body)

@@ -38,6 +38,8 @@ _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
 _OF_HAZARDS = {
     "warning": "order the lanes with __syncwarp(), or let one lane write",
     "barrier divergence": "let all threads of the block reach the same barrier",
+    "barrier reached twice": "let a thread that came by bar.arrive go on to another barrier, or "
+                             "wait for what tells it that this one is complete",
     "exited before barrier": "let every thread reach the barrier before it returns",
     MISSING_LANE: "let all lanes of the warp live until the shuffle, out-of-range ones with a "
                   "neutral value, or read from lanes that are there",

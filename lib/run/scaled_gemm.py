@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.dispatch.plan import plan
+from lib.dispatch.scaled import suited
 from lib.kernels.build import compile_kernel
-from lib.kernels.fp8 import FP8, suited
+from lib.kernels.fp8 import FP8
 from lib.kernels.scaled import DTYPE, OUTS, SCALES, Operands, ScaledProblem
 from lib.run import device, libraries, placed
 from lib.run.bound import Bound
@@ -127,9 +128,9 @@ def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
         out = C.dtype.name
     out = out or OUTS[0]
     problem = ScaledProblem(M, N, K, out=out, scaling=_scaling((M, N, K), scale_a, scale_b))
-    variant = suited(problem.scaling, problem.out)
-    chosen = plan(FP8, variant, problem, [looks[name][0] for name in "ABC" if name in looks],
-                  device.filled)
+    chosen = plan(FP8, suited(problem), problem,
+                  [looks[name][0] for name in "ABC" if name in looks], device.filled)
+    variant = chosen.variant
     if refused := device.why_not(FP8, variant):
         raise device.NoGpu(refused)
     given = Operands(
@@ -138,7 +139,8 @@ def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
     )
     step = Step(variant, chosen.launch,
                 (*arguments(problem, *given[:3], variant), *scales(problem, given)))
-    ready = _code(device.current(), variant.name).ready(step.launch, step.arguments)
+    ready = _code(device.current(), variant.name, variant.schedule.staged).ready(
+        step.launch, step.arguments)
     spans = tuple(map(_span, given))
     return Plan((M, N), out, spans, Bound([step], [ready]))
 
@@ -199,8 +201,11 @@ def _check_overlap(plan: Plan, looks: dict[str, Look], place: int) -> None:
 
 
 @lru_cache(maxsize=64)
-def _code(index: int, name: str) -> device.Loaded:
-    """An instantiation on a GPU; it stays there, for graphs that hold it."""
-    compiled = compile_kernel(FP8, FP8.variant(name), device.arch())
+def _code(index: int, name: str, staged: int) -> device.Loaded:
+    """An instantiation on a GPU, with so many slices of C.
+
+    It stays there, for graphs that hold it.
+    """
+    compiled = compile_kernel(FP8, FP8.variant(name).scheduled(staged=staged), device.arch())
     with while_capturing():
         return device.Loaded(compiled)

@@ -10,7 +10,7 @@ import pytest
 
 from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
-from lib.kernels.fp8 import FP8, suited
+from lib.kernels.fp8 import FP8
 from lib.kernels.scaled import BLOCK, DTYPE, Operands, ScaledProblem, decoded, encoded
 from lib.kernels.source import edited
 from lib.ptx.isa import wgmma_fp8
@@ -19,12 +19,16 @@ from tools.mutation import BUILD, Equivalent, Table
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
-             "ping_pong_waiting")
+             "ping_pong_waiting", "early_pairs", "staggered", "few_64_thin", "few_128_split",
+             "vector_few_128", "tensor_few_64")
 VARIANTS = [
     pytest.param(one, id=one.name, marks=[] if one.name in TEMPLATES else pytest.mark.slow)
-    for one in FP8.measured
+    for one in (*FP8.measured, *FP8.laid, *FP8.menu)
 ]
-EVERY = [pytest.param(one, id=one.name) for one in FP8.measured]
+EVERY = [
+    pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one in FP8.menu else [])
+    for one in (*FP8.measured, *FP8.laid, *FP8.menu)
+]
 KINDS = ("e4m3", "e4m3")
 SCHEDULES = [{"schedule": "lowest", "landing": "late"},
              {"schedule": "random", "landing": "late", "seed": 3},
@@ -186,9 +190,6 @@ def test_a_problem_says_what_it_is():
                   {"b_layout": "row"}):
         with pytest.raises(ValueError):
             replace(problem, **wrong)
-    assert suited("vector", "float32").name == "vector_float"
-    with pytest.raises(ValueError, match="no instantiation for scales by rows"):
-        suited("rows", "float32")
 
 
 def test_bytes_are_the_numbers_of_ml_dtypes():
@@ -220,28 +221,39 @@ def test_products_of_two_steps_are_in_flight():
     assert sum(name.startswith("WARPGROUP.DEPBAR") for name in code) == 5
 
 
-def test_blocks_are_as_many_as_tiles_or_sms():
-    variant = FP8.variants[0]
-    for shape, blocks in (((129, 136, 128), 4), ((4096, 4096, 128), 132)):
-        assert plan(FP8, variant, problem_of(variant, *shape), (), 132).launch.grid == (
-            blocks, 1, 1)
+@pytest.mark.parametrize("name, shape, blocks", [
+    ("two_parts", (129, 136, 128), 4), ("two_parts", (4096, 4096, 128), 132),
+    ("tall_pairs", (129, 136, 128), 2), ("tall_pairs", (129, 264, 128), 4),
+    ("tall_pairs", (4096, 4096, 128), 132), ("few_64", (64, 4096, 128), 64),
+    ("few_64_split", (64, 4096, 128), 128), ("few_128", (128, 7168, 128), 112),
+])
+def test_blocks_are_as_many_as_tiles_or_sms(name, shape, blocks):
+    variant = FP8.variant(name)
+    assert plan(FP8, variant, problem_of(variant, *shape), (), 132).launch.grid == (blocks, 1, 1)
+
+
 
 
 # -- mutants ------------------------------------------------------------------------------------
 
 MISTAKES = {
     "promotion left out": (
-        "promote<SCALES>(sum[0], from, scale);\n                    scale = next", "scale = next"),
+        "promote<SCALES>(sum[0], from, scale);\n                    before", "before"),
     "the last promotion left out": (
         "release(before);\n                    promote<SCALES>(sum[0], from, scale);\n"
-        "                };\n                if", "release(before);\n                };\n"
-        "                if"),
+        "                };\n                Share", "release(before);\n                };\n"
+        "                Share"),
     "partial sums not begun anew": ("ask(to, 0, false);", "ask(to, 0, true);"),
-    "the neighbouring row's scale": ("row + i * 64, col, min(step", "row + 1, col, min(step"),
+    "the neighbouring row's scale": ("N, at.x, at.y, min(step", "N, at.x + 1, at.y, min(step"),
     "the neighbouring columns' scale": (
-        "row + i * 64, col, min(step", "row + i * 64, max(0, col - 128), min(step"),
-    "a stage's scales late": ("scales(0, step)", "scales(0, step - 1)"),
-    "the stage after's scales": ("scales(0, step)", "scales(0, step + 1)"),
+        "M, N, at.x, at.y, min(step", "M, N, at.x, max(0, at.y - 128), min(step"),
+    "a stage's scales late": ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)"),
+    "the stage after's scales": ("scales(at, step - 1 + AHEAD)", "scales(at, step + AHEAD)"),
+    "scales read anew before they are exchanged": (
+        "const Factors scale = exchanged<SCALES>(mine, 0);\n"
+        "                    mine = scales(at, step - 1 + AHEAD);",
+        "mine = scales(at, step - 1 + AHEAD);\n"
+        "                    const Factors scale = exchanged<SCALES>(mine, 0);"),
     "the wait for products left out": ("wgmma_wait<1>();\n                    release(before)",
                                        "release(before)"),
     "a stage let go before it is read": (
@@ -259,35 +271,98 @@ HELD_OUT = {
                            "const float upper = scale.upper,"),
     "a fragment's first products forgotten": ("adds);\n        };", "true);\n        };"),
     "the last 128 of K left out": ("(K + BK - 1) / BK", "K / BK"),
-    "the producer a step behind": ("tile.y * BN, k);", "tile.y * BN, max(0, k - BK));"),
+    "the producer a step behind": ("arrival, row, col, k);",
+                                   "arrival, row, col, max(0, k - BK));"),
+}
+# Of tiles with two fragments for each warpgroup, in pairs, the second warpgroup a step behind.
+TALL_MISTAKES = {
+    "promotion left out": ("promote<SCALES>(sum[i], part[0], scale);", ""),
+    "the first fragment's scales for both": (
+        "scale = exchanged<SCALES>(mine, i);", "scale = exchanged<SCALES>(mine, 0);"),
+    "the fragments' scales from one place": (
+        None, "lane / 16 : 0;", "0 : 0;"),
+    "a stage's scales late": ("scales(at, step + AHEAD);", "scales(at, step + AHEAD - 1);"),
+    "the tile's scales for the next one's": ("begin(t + TURNS * clusters);", "begin(t);"),
+    "scales read anew before both fragments have them": (
+        "i == FRAGMENTS - 1) mine =", "i == 0) mine ="),
+    "a stage let go when half is read": (
+        "if (i == FRAGMENTS - 1) release(ring.stage);", "if (i == 0) release(ring.stage);"),
+    "a stage let go for each fragment": (
+        "if (i == FRAGMENTS - 1) release(ring.stage);", "release(ring.stage);"),
+    "the producer's parity": ("ring.parity ^ 1);\n                    MARK(LOAD)",
+                              "ring.parity);\n                    MARK(LOAD)"),
+    "room made by one block of a pair": (
+        "neighbours.SHARERS * CONSUMERS / TURNS", "CONSUMERS / TURNS"),
+    "a pair that doesn't meet": ("meet<CLUSTER>();", "__syncthreads();"),
+    "a block that leaves its partner": ("neighbours.stay(freed, ring);", ""),
+    "the second warpgroup never told": (
+        "if (staggers && warpgroup == 0 && step + i == 0) barrier_arrive(5, 256);", ""),
+    "the second warpgroup told at each step": (
+        "if (staggers && warpgroup == 0 && step + i == 0)", "if (staggers && warpgroup == 0)"),
+}
+# Of a tile for a block, by the instantiation that has what is changed.
+FEW_MISTAKES = {
+    "promotion left out": ("few_64", "promote<SCALES>(sum, part, scale);", ""),
+    "the wait for products left out": ("few_64", "wgmma_wait<0>();", ""),
+    "partial sums not begun anew": ("few_64", "Bs + ring.stage * B_BYTES, false);",
+                                    "Bs + ring.stage * B_BYTES, true);"),
+    "the producer's parity": ("few_64", "ring.parity ^ 1);", "ring.parity);"),
+    "the other block's scales": ("few_64_split", "scales(rank_k + i * CLUSTER_K)",
+                                 "scales(i * CLUSTER_K)"),
+    "the next step's scales, the other block's": (
+        "few_64_split", "scales(step + AHEAD * CLUSTER_K)", "scales(step + AHEAD)"),
+    "sums left where products still read": (
+        "few_128_split", "barrier_sync(1, CONSUMERS * 128);", ""),
+    "the second warpgroup's scales are the first's": (
+        "few_128", "M, N, row0 + shift, col0, min(", "M, N, row0, col0, min("),
+    "room made by one block of a pair": ("few_128", "neighbours.SHARERS * CONSUMERS", "CONSUMERS"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found_out(mistake):
     old, new = MISTAKES[mistake]
-    assert found_out(edited(FP8.source.read_text(), old, new)), mistake
+    assert found_out(FP8.variants[0], edited(FP8.source.read_text(), old, new)), mistake
 
 
 @pytest.mark.parametrize("mistake", HELD_OUT)
 def test_a_mistake_that_was_held_out_is_found_out(mistake):
-    *where, old, new = HELD_OUT[mistake]
-    text = FP8.source.read_text()
-    if where:  # in the header, which stands in the file for this
-        header = (FP8.source.parent / "include" / "scales.cuh").read_text()
-        changed = edited(header, old, new).replace("#pragma once", "")
-        text = edited(text, '#include "scales.cuh"', changed)
-    else:
-        text = edited(text, old, new)
-    assert found_out(text), mistake
+    assert found_out(FP8.variants[0], changed(FP8.source.read_text(), *HELD_OUT[mistake])), mistake
 
 
-def found_out(source: str) -> str:
+@pytest.mark.parametrize("mistake", TALL_MISTAKES)
+def test_a_mistake_in_tall_tiles_is_found_out(mistake):
+    text = changed(FP8.source.read_text(), *TALL_MISTAKES[mistake])
+    assert found_out(FP8.variant("staggered"), text, (300, 264, 400)), mistake
+
+
+@pytest.mark.parametrize("mistake", FEW_MISTAKES)
+def test_a_mistake_with_few_tiles_is_found_out(mistake):
+    name, old, new = FEW_MISTAKES[mistake]
+    variant = FP8.variant(name)
+    rows, columns = variant.tile
+    text = edited(FP8.file(variant).read_text(), old, new)
+    assert found_out(variant, text, (rows + 2, 2 * columns + 8, 912)), mistake
+
+
+def changed(text: str, *edit: str | None) -> str:
+    """A kernel's text with a line changed: its own, or, behind None, one of scales.cuh."""
+    *where, old, new = edit
+    if not where:
+        return edited(text, old, new)
+    header = (FP8.source.parent / "include" / "scales.cuh").read_text()
+    return edited(text, '#include "scales.cuh"',
+                  edited(header, old, new).replace("#pragma once", ""))
+
+
+def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)) -> str:
     """What shows that a changed source is wrong: an error, a hazard or the result."""
-    variant = replace(FP8.variants[0], schedule=replace(FP8.variants[0].schedule, stages=2))
+    stages = 2 if variant.schedule.split == 1 else 4  # sums need the ring's room
+    small = replace(variant, schedule=replace(variant.schedule, stages=stages))
+    sms = variant.grid.size
     for options in ({"races": False}, *SCHEDULES):
         try:
-            done = run(variant, 66, 136, 400, sms=1, source=source, **{"races": True} | options)
+            done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
         except Exception as error:  # noqa: BLE001 - of whichever kind: it was found out
             return str(error)
         if done.launch.hazards:
@@ -295,6 +370,15 @@ def found_out(source: str) -> str:
         if not done.verdict.ok:
             return str(done.verdict)
     return ""
+
+
+@pytest.mark.parametrize("name", ["two_parts", "staggered", "few_64", "few_64_split", "few_128",
+                                  "few_128_split"])
+def test_what_is_not_changed_is_not_found_out(name):
+    variant = FP8.variant(name)
+    shape = {"two_parts": (66, 136, 400), "staggered": (300, 264, 400)}.get(
+        name, (variant.tile[0] + 2, 2 * variant.tile[1] + 8, 912))
+    assert not found_out(variant, FP8.file(variant).read_text(), shape)
 
 
 EQUIVALENTS: tuple[Equivalent, ...] = ()

@@ -315,8 +315,8 @@ MISTAKES = {
         "fence_async_proxy();\n            barrier_sync(1 + warpgroup, 128);",
         "fence_async_proxy();"),
     "a store never committed": ("tma_commit();", ""),
-    "the bias of the columns beside": ("const Pair*>(bias + column);",
-                                       "const Pair*>(bias + (column ^ 2));"),
+    "the bias of the columns beside": ("const Pair*>(bias + x + i * 8);",
+                                       "const Pair*>(bias + (x ^ 2) + i * 8);"),
     "the bias behind the activation": (
         "to[i] = make_float2(E::of(in[0].x, in[E::FOLD - 1].x)",
         "to[i] = make_float2(E::of(in[0].x - 1.0f, in[E::FOLD - 1].x)"),

@@ -24,6 +24,11 @@ from tools.mutation import BUILD, Equivalent, Table
 
 EQUIVALENTS = (
     Equivalent(
+        "14_ldmatrix", r"bar\.warp\.sync", "__syncwarp",
+        "it holds ptxas to an order of loads and stores; what threads see of each other the "
+        "block's barriers order",
+    ),
+    Equivalent(
         "16_cp_async", r"cp\.async\.wait_group 0;", "",
         "the copies that are still on their way bring zeros that nobody reads",
     ),

@@ -42,6 +42,20 @@ class Panel:
         WebDriverWait(self.browser, MAX_SECONDS, 0.02).until(
             lambda _: re.search(said, self.status), said)
 
+    def choose(self, number):
+        """Choose a mistake at its line of the source; None takes it out."""
+        if number is None:
+            self.click("cure")
+            return
+        if not self.part("seeds").is_displayed():
+            self.click("choose")
+            self.wait()
+        self.browser.execute_script("arguments[0].click()", self.seed(number))
+
+    def seed(self, number):
+        """The button of a mistake."""
+        return self.part("seeds").find_element(By.CSS_SELECTOR, f'[data-mistake="{number}"]')
+
     def run(self, **values):
         for name, value in values.items():
             field = self.field(name)

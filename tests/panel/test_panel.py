@@ -133,14 +133,48 @@ def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, 
         both(do="step", at=at)
 
 
-def test_a_mistake_is_found(running):
-    running.run(M="64", N="64", K="64", mistake="0")
+def test_a_mistake_is_chosen_at_the_line_that_it_changes(running):
+    running.choose(0)
+    seed = running.seed(0)
+    assert seed.get_attribute("aria-pressed") == "true"
+    source = (ROOT / "cuda" / "02_shared_tile.cu").read_text(encoding="utf-8").split("\n")
+    line, name = seed.text.split("\n")
+    assert name == "barrier left out" and line.strip().startswith("__syncthreads();")
+    rows = [row.text for row in running.part("seeds").find_elements(By.TAG_NAME, "li")]
+    assert len(rows) == len("\n".join(source).rstrip().split("\n"))
+    number = next(i for i, row in enumerate(rows, 1) if row == seed.text)
+    assert source[number - 1].strip() == line.strip()
+    assert running.part("mistake").text == f"barrier left out, line {number}"
+    running.run(M="64", N="64", K="64")
     assert running.verdict in ("suspicious", "wrong")
     found = running.part("answer").text
-    assert re.search(r"02_shared_tile\.cu:\d+", found) and "lane" in found
+    assert f"barrier left out, 02_shared_tile.cu:{number}" in found and "lane" in found
     assert "with the mistake" in found and "tile32, unchanged" in found
-    running.run(mistake="")
-    assert running.verdict == "right"
+    running.choose(None)
+    running.run()
+    assert running.verdict == "right" and running.part("mistake").text == "none"
+
+
+def test_a_second_click_or_another_variant_takes_the_mistake_out(running):
+    running.choose(1)
+    assert running.field("mistake").get_attribute("value") == "1"
+    running.choose(1)
+    assert running.field("mistake").get_attribute("value") == ""
+    running.choose(1)
+    running.run(variant="only_a")
+    assert running.verdict == "right" and not running.part("seeds").is_displayed()
+    running.run(variant="tile32")
+
+
+def test_a_mistake_and_the_reader_s_own_ptx_take_turns(running):
+    running.choose(0)
+    running.click("edit")
+    running.wait()
+    assert running.field("mistake").get_attribute("value") == ""
+    running.choose(0)
+    assert not running.part("editor").is_displayed()
+    running.choose(None)
+    running.click("choose")
 
 
 def test_a_task_sets_the_controls_and_shows_before_and_after(running):
@@ -149,13 +183,14 @@ def test_a_task_sets_the_controls_and_shows_before_and_after(running):
     running.browser.execute_script(
         "arguments[0].click()", task.find_element(By.CSS_SELECTOR, "[data-task]"))
     status = running.wait()
-    mistake = Select(running.field("mistake")).first_selected_option.text
-    assert mistake.startswith("02_shared_tile.cu:") and "__syncthreads();" in mistake
+    assert re.fullmatch(r"barrier left out, 02_shared_tile\.cu:\d+", running.part("mistake").text)
     old, new = re.search(r"(\d+) before, (\d+) after", status).groups()
     assert old == "0" and int(new) > 0
     shown = running.part("answer").text
     assert shown.startswith(f"Your guess: Off by {5 - int(new)}") and "before" in shown
-    running.run(mistake="")
+    assert "__syncthreads();" in shown
+    running.choose(None)
+    running.run()
     assert running.verdict == "right"
 
 
@@ -182,17 +217,35 @@ def test_pictures_of_each_access_can_be_chosen(running):
     assert len(pictures) == len(choice.options) >= 6
 
 
+def test_the_editor_opens_at_the_inner_loop(running):
+    running.click("edit")
+    running.wait()
+    shown = running.part("ptx").get_attribute("value")
+    first, last, many = (int(number.replace(",", "")) for number in re.search(
+        r"lines ([\d,]+) to ([\d,]+) of ([\d,]+)", running.part("place").text).groups())
+    assert shown.count("\n") + 1 == last - first + 1 < 0.6 * many
+    assert "fma" in shown and "bra" in shown.split("\n")[-1] and ".entry" not in shown
+    assert running.part("all").text == f"Show all {many:,} lines"
+    running.click("all")
+    whole = running.part("ptx").get_attribute("value")
+    assert ".entry" in whole and whole.count("\n") + 1 == many
+    assert "\n".join(whole.split("\n")[first - 1 : last]) == shown
+    assert not running.part("all").is_displayed()
+    running.click("edit")
+
+
 def test_edited_ptx_is_run(running, browser):
     running.click("edit")
     running.wait()
     text = running.part("ptx")
-    assert text.is_displayed() and ".entry" in text.get_attribute("value")
-    edited = re.sub(r"\tret;", "\ttrap_;\n\tret;", text.get_attribute("value"))
-    browser.execute_script("arguments[0].value = arguments[1]", text, edited)
+    loop = text.get_attribute("value")
+    assert text.is_displayed()
+    # What is written in the loop is at its line of the whole text.
+    browser.execute_script("arguments[0].value = arguments[1]", text, "\ttrap_;\n" + loop)
     running.click("run")
-    assert "stopped" in running.wait() and "PTX line" in running.status
-    right = edited.replace("\ttrap_;\n", "\t// nothing\n")
-    browser.execute_script("arguments[0].value = arguments[1]", text, right)
+    line = int(re.search(r"lines ([\d,]+)", running.part("place").text)[1].replace(",", ""))
+    assert "stopped" in running.wait() and f"PTX line {line}" in running.status
+    browser.execute_script("arguments[0].value = arguments[1]", text, "\t// nothing\n" + loop)
     running.click("run")
     running.wait()
     assert running.verdict == "right" and "your PTX" in running.part("answer").text
@@ -203,12 +256,32 @@ def test_edited_ptx_is_run(running, browser):
 def test_the_cuda_line_of_the_caret_is_marked(running, browser):
     running.click("edit")
     running.wait()
+    running.click("all")
     browser.execute_script("""
       const text = arguments[0], at = text.value.indexOf('bar.sync');
       text.setSelectionRange(at, at);
       text.dispatchEvent(new Event('click'));""", running.part("ptx"))
     marked = running.part("cuda").find_elements(By.CSS_SELECTOR, ".live-now")
     assert len(marked) == 1 and marked[0].text.strip().startswith("__syncthreads();")
+    running.click("edit")
+
+
+def test_a_line_of_the_cuda_shows_its_ptx(running, browser):
+    running.click("edit")
+    running.wait()
+    buttons = running.part("cuda").find_elements(By.TAG_NAME, "button")
+    barriers = [one for one in buttons if one.text.strip().startswith("__syncthreads();")]
+    browser.execute_script("arguments[0].click()", barriers[0])
+    assert running.part("ptx").get_attribute("value").strip().startswith("bar.sync")
+    assert re.fullmatch(r"PTX of CUDA line \d+: place 1 of \d+.*", running.status)
+    # By the keyboard: one line is reached with Tab, the arrows lead on.
+    reached = running.part("cuda").find_elements(By.CSS_SELECTOR, "[tabindex='0']")
+    assert reached == [barriers[0]]
+    barriers[0].send_keys(Keys.ARROW_UP)
+    above = browser.switch_to.active_element
+    assert above == buttons[buttons.index(barriers[0]) - 1]
+    above.send_keys(Keys.ENTER)
+    assert "bar.sync" not in running.part("ptx").get_attribute("value")
     running.click("edit")
 
 
@@ -348,6 +421,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened, browser):
     panel.run(M="32", N="32", K="32", variant="together")
     panel.click("microscope")
     panel.wait()
+    panel.choose(0)
     panel.click("edit")
     panel.wait()
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
@@ -364,20 +438,37 @@ def test_the_keyboard_runs_it(opened, browser):
             break
         active.send_keys(Keys.TAB)
     assert {"variant", "M", "N", "K", "alpha", "beta", "schedule", "landing", "races",
-            "mistake"} <= set(reached)
+            "choose"} <= set(reached)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert "right" in panel.wait()
+
+
+def test_the_keyboard_chooses_a_mistake(opened, browser):
+    panel = opened("02_shared_tile")
+    panel.part("choose").send_keys(Keys.ENTER)
+    panel.wait()
+    active = browser.switch_to.active_element
+    assert active.get_attribute("data-mistake") is not None
+    active.send_keys(Keys.TAB)
+    active = browser.switch_to.active_element
+    active.send_keys(Keys.SPACE)
+    assert active.get_attribute("aria-pressed") == "true"
+    assert panel.field("mistake").get_attribute("value") == active.get_attribute("data-mistake")
+    assert active.text.split("\n")[-1] in panel.part("mistake").text
 
 
 def test_every_control_has_a_name(opened, browser):
     panel = opened("02_shared_tile")
     panel.click("microscope")
     panel.wait()
+    panel.choose(0)
     panel.click("edit")
     panel.wait()
-    controls = panel.root.find_elements(By.CSS_SELECTOR, "input, select, textarea, button")
+    controls = panel.root.find_elements(
+        By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button")
     assert len(controls) >= 20
-    assert [c.get_attribute("outerHTML") for c in controls if not c.accessible_name] == []
+    assert [c.get_attribute("outerHTML") for c in controls
+            if c.is_displayed() and not c.accessible_name] == []
     browser.execute_script(AXE.read_text(encoding="utf-8"))
     assert browser.execute_async_script(RUN_AXE, True) == []
 
@@ -606,3 +697,17 @@ def test_a_file_that_is_missing_is_said(browser, spoilt, name, change, said):
     panel.click("run")
     assert f"{said}: the server answers 404; reload the page" in panel.wait()
     assert "right" in panel.part("answer").text
+
+
+def test_the_script_of_a_click_that_is_missing_is_said_and_another_click_tries_again(
+        browser, spoilt, tmp_path):
+    emulate(browser, **READING)
+    browser.get(f"{spoilt('engine.js', None)}chapters/02_shared_tile.html")
+    panel = Panel(browser)
+    panel.click("run")
+    assert panel.wait() == (
+        "engine.js can't be loaded: look at the connection, or reload the page.")
+    assert "right" in panel.part("answer").text
+    (tmp_path / "site" / "_static" / "live" / "engine.js").write_text(
+        (ROOT / "book" / "panel" / "engine.js").read_text(encoding="utf-8"), encoding="utf-8")
+    assert "right" in panel.run(M="32")

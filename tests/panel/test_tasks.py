@@ -59,7 +59,7 @@ def test_a_task_counts_the_reader_s_own_ptx(sessions):
 def test_before_and_after_stand_side_by_side(sessions):
     answer = ask(sessions("03_strip"), do="task", task=0, variant="strips_first")
     assert re.findall("<h4>(\\w+)</h4>", answer["html"]) == ["Before", "After"]
-    assert answer["accesses"] == [] and answer["html"].count("<svg") == 2
+    assert answer["accesses"] == [] and answer["html"].count("<figure ") == 2
 
 
 @pytest.mark.parametrize("task", [-1, 3, None, "0"])
@@ -87,8 +87,8 @@ def test_a_mistake_that_is_not_seeded_is_named():
 def test_mistakes_are_named_by_the_kernel_s_own_lines(sessions):
     page = sessions("18_tma").bundle
     said = [one.said for one in next(iter(page.instances.values())).mistakes]
-    assert any(one.startswith("18_tma.cu:") and "wrong phase" in one for one in said)
-    assert all(one.startswith("18_tma.cu:") for one in said)
+    assert any("wrong phase" in one for one in said)
+    assert all(re.search(r", 18_tma\.cu:\d+$", one) for one in said)
 
 
 def test_a_page_says_its_limits_and_shows_its_tasks_without_scripts(sessions):

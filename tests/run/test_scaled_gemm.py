@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lib
+from lib.dispatch.scaled import suited
 from lib.kernels.scaled import SCALES, ScaledProblem
 from lib.run import device, scaled_gemm
 from lib.run import gemm as products
@@ -66,6 +67,20 @@ def test_scales_of_any_strides(gpu):
     assert across.strides == (4, 33 * 4)
     lib.gemm(A, B, C=C, scale_a=across, scale_b=of_b)
     assert problem.judge(C.numpy(), reference).ok
+
+
+@pytest.mark.parametrize("shape", [(37, 131, 272), (300, 264, 400), (128, 4096, 256)])
+def test_it_launches_what_the_rule_says_in_a_form_that_c_s_rows_allow(gpu, shape, monkeypatch):
+    loaded, load = [], scaled_gemm._code
+    monkeypatch.setattr(scaled_gemm, "_code", lambda index, *which: loaded.append(which) or load(
+        index, *which))
+    problem = ScaledProblem(*shape, 0.5, -2.0)
+    A, B, C, of_a, of_b, reference = operands(gpu, problem)
+    lib.gemm(A, B, 0.5, -2.0, C, scale_a=of_a, scale_b=of_b)
+    assert problem.judge(C.numpy(), reference).ok
+    chosen = suited(problem)
+    staged = 0 if problem.N % 8 else chosen.schedule.staged  # rows of C are 16 bytes each, or not
+    assert loaded == [(chosen.name, staged)]
 
 
 def refused(gpu, words, change, problem=None):

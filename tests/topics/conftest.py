@@ -164,13 +164,6 @@ def timeline_with_roles(narrow=False):
     return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
-def marked_ring():
-    record = ring_record()
-    warps = record["blocks"][0]["warps"]
-    found = ring_model.from_marks(record["events"], warps[8], warps[:8], 4)
-    return ring.draw(found, evidence=RECORDED, landed=False)
-
-
 def both_addressings(narrow=False):
     lanes = np.arange(32)
     right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
@@ -415,10 +408,6 @@ FIGURES = {
     "pipeline, one buffer": lambda narrow=False: pipeline.draw(loop(300, 400, 1), narrow=narrow),
     "pipeline, three buffers": lambda narrow=False: pipeline.draw(
         loop(1200, 300, 3), narrow=narrow),
-    "pipeline, one and two buffers": lambda: pipeline.compare(
-        [loop(300, 900, 1, 6), loop(300, 900, 2, 6)], evidence="modelled: assumed times",
-        title="Two buffers are 1.33 times as fast",
-    ),
     "sweep": lambda narrow=False: sweep.draw(
         [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
          sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
@@ -516,7 +505,6 @@ FIGURES = {
         Box(128, 16, False), narrow=narrow),
     "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
     "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
-    "ring, from marks": marked_ring,
     "timeline, roles": timeline_with_roles,
     "warp tile": lambda narrow=False: warp_tile.draw(
         WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")], narrow=narrow),

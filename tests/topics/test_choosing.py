@@ -11,6 +11,7 @@ from lib.dispatch import cost, nearest
 from lib.dispatch.plan import choose
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
+from lib.plotting import display
 from lib.records import rule_searches
 from lib.records import store as records
 from lib.records.schema import SearchRecord
@@ -101,7 +102,7 @@ def test_each_cost_is_told_with_its_value(monkeypatch):
 
 def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     monkeypatch.setattr(model, "timed", lambda: {
         SHAPE: [Timed("a", 2.0, 0.1, 5.0, 10.0), Timed("b", 1.0, 0.1, 6.0, 5.0),
                 Timed("c", 1.0, 0.1, 6.0, None)]})

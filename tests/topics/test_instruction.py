@@ -45,6 +45,15 @@ def test_every_instruction_of_a_chapter_is_taken_apart(stem, variant):
         assert not re.search(r"%|\bU?R\d|\bP\d", said), said
 
 
+def test_some_parts_alone_and_no_unknown_one(shown):
+    compiled = Version("14_ldmatrix").compiled("sm_90a")
+    page.apart_of(compiled, "mma.sync", (".row",))
+    [table] = [one for one in shown if "what it means" in one]
+    assert ".<wbr>row" in table and ".<wbr>m16n8k8" not in table and "SASS" in table
+    with pytest.raises(ValueError, match="no part .diagonal"):
+        page.apart_of(compiled, "mma.sync", (".row", ".diagonal"))
+
+
 def test_an_mma_by_its_parts():
     compiled = Version("14_ldmatrix").compiled("sm_90a")
     found = model.apart(compiled.ptx, compiled.sass, "mma.sync")

@@ -98,7 +98,6 @@ def test_a_step_takes_a_scale_per_row_and_one_of_b():
     assert (found.rows, found.columns, found.depth) == (
         range(128, 200), range(128, 256), range(256, 384))
     assert (found.of_a, found.of_b) == (72, 1)
-    assert scales.loaded_by_a_lane(found) == 3  # Factors of scales.cuh
     assert scales.bytes_per_step(found) == 4 * 73
     fig = scales_figure.draw(found, evidence="modelled: a tile")
     assert fig.finding.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")
@@ -121,9 +120,9 @@ def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
     version = Version("26_fp8")
     text = version.kernel.source.read_text()
     for old, new, wrong in (
-        ("scales(0, step)", "scales(0, step)", ""),
-        ("scales(0, step)", "scales(0, step - 1)", "along K, by both"),
-        ("row + i * 64, col, min(step", "row + i * 64 + 1, col, min(step", "by rows of A, by both"),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 1 + AHEAD)", ""),
+        ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)", "along K, by both"),
+        ("M, N, at.x, at.y, min(step", "M, N, at.x + 1, at.y, min(step", "by rows of A, by both"),
     ):
         verdicts(version, edited(text, old, new) if new != old else text)
         found = re.findall(r"([\w ]+): wrong", capsys.readouterr().out)

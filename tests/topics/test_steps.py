@@ -18,6 +18,7 @@ from lib.records import store as records
 from lib.records.predictions import PREDICTIONS
 from lib.records.schema import KernelRecord
 from lib.topics.code.instruction_order import model as order
+from lib.topics.limits.accounts.page import isolated
 from lib.topics.limits.issue_slots.model import warp_time
 from lib.topics.memory.accesses.model import named
 from lib.topics.memory.banks.model import describe
@@ -656,13 +657,22 @@ def test_ready_warps_do_not_wait():
     assert found == [("barrier", 2.0), ("wait", 0.5), ("misc", 0.2)]
 
 
-@pytest.mark.parametrize("stem", ["02_shared_tile", "06_vectorized", "08_warp_tile",
-                                  "09_fp32_limit"])
+@pytest.mark.parametrize("stem", ["02_shared_tile", "06_vectorized", "09_fp32_limit"])
 def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
     page = Chapter(stem)
     there = list(page.version.record.variants)  # others are not recorded yet
     assert {variant.name for variant in page.kernel.variants} <= set(there)
     assert len({page.version.recorded(SIZE, name).chunk for name in there}) == 1
+
+
+@pytest.mark.parametrize("change", [pair.change for pair in CATALOGUE["08_warp_tile"].pairs])
+def test_a_pair_that_was_timed_in_two_runs_is_marked(shown, change):
+    version = Chapter("08_warp_tile").version
+    pair = next(pair for pair in CATALOGUE["08_warp_tile"].pairs if pair.change == change)
+    sides = version.rows((), (pair.first, pair.second))[:2]
+    runs = {one.page.recorded(SIZE, one.variant.name).chunk for one in sides}
+    isolated(version, change, account="wavefronts")
+    assert (f"**{change}**†: " in shown[0]) == ("different runs" in shown[0]) == (len(runs) > 1)
 
 
 def by(stem, before, after, size=SIZE):

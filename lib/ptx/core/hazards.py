@@ -65,8 +65,9 @@ class Hazard:
     ----------
     kind : str
         "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
-        "barrier divergence", "exited before barrier", "shuffle from a missing lane" (which the mask
-        leaves out, which exited, or which a smaller block lacks), "missing proxy fence"
+        "barrier divergence", "exited before barrier", "barrier reached twice" (by a thread, in one
+        phase of a named barrier), "shuffle from a missing lane" (which the mask leaves out, which
+        exited, or which a smaller block lacks), "missing proxy fence"
         (fence.proxy.async before the asynchronous proxy reads or writes), "missing wgmma.fence",
         "wgmma in flight" (registers of a product before its wait), "tensor memory in flight" (words
         of it before what accessed them is complete), "missing tcgen05.fence" (on the way through a

@@ -93,8 +93,9 @@ class NamedBarriers:
             return
         active = f.active_lanes
         expected = self.expected.setdefault(number, np.zeros(f.blocks, np.int64))
-        here = active.any(axis=1)
-        busy = here & self._arrived(number).any(axis=1)
+        here, there = active.any(axis=1), self._arrived(number)
+        self._check_again(instruction, number, active & there)
+        busy = here & there.any(axis=1)
         want = 0 if count is None else count
         if (expected[busy] != want).any():
             raise Error(
@@ -198,6 +199,23 @@ class NamedBarriers:
                 absent,
                 f.exited_by,
             )
+
+    def _check_again(self, instruction: Instruction, number: int, again: np.ndarray) -> None:
+        """Report threads that come to a barrier that they have come to, and that is not complete.
+
+        Whoever waits there would be let go before the others have come: hardware counts arrivals,
+        not who they are of.
+        """
+        if not again.any():
+            return
+        f = self.f
+        first = next(p.instruction for p in self.parties[number] if (p.arrived & again).any())
+        f.hazard(
+            "barrier reached twice",
+            f"{f.place(instruction)}: threads come to barrier {number} again before it is "
+            f"complete; they have come to it at {f.place(first)}: {f.lane_names(again)}",
+            instruction, again, first,
+        )
 
     def expected_all(self, parties: list[Party]) -> np.ndarray:
         """Which blocks wait for all of their threads."""

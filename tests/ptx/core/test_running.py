@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -186,6 +188,41 @@ def test_arrive_and_sync(schedule):
     result = run(body, out, block=64, schedule=schedule, races=True)
     assert out[32:].tolist() == list(range(32))
     assert not result.hazards
+
+
+# Warp 0 comes twice and warp 1 waits twice; between them warp 0 may wait for warp 1's answer.
+TWICE = STORE_TID + """
+    setp.lt.u32 %p, %t, 32;
+    @!%p bra WAIT;
+    bar.arrive 2, 64;
+    ANSWERED
+    AGAIN 2, 64;
+    bra END;
+    WAIT:
+    bar.sync 2, 64;
+    ANSWER
+    bar.sync 2, 64;
+    END:
+    """
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_who_comes_again_after_the_phase_is_right(schedule):
+    for again in ("bar.arrive", "bar.sync"):
+        body = (TWICE.replace("AGAIN", again).replace("ANSWERED", "bar.sync 3, 64;")
+                .replace("ANSWER", "bar.arrive 3, 64;"))
+        assert not run(body, np.zeros(1, np.uint32), block=64, schedule=schedule).hazards
+
+
+@pytest.mark.parametrize("again", ["bar.arrive", "bar.sync"])
+def test_who_comes_twice_in_one_phase_is_told(again):
+    """Hardware counts arrivals, so the barrier would open for warp 0's second one."""
+    body = TWICE.replace("AGAIN", again).replace("ANSWERED", "").replace("ANSWER", "")
+    with pytest.raises(ptx.Deadlock) as ended:  # of those that are counted once
+        run(body, np.zeros(1, np.uint32), block=64, schedule="lowest")
+    (found,) = ended.value.hazards
+    assert found.kind == "barrier reached twice" and found.first.warp == found.second.warp == 0
+    assert re.search(r"barrier 2 again .* come to it at kernel 'k', PTX line \d+", found.message)
 
 
 def test_deadlock_names_the_lines():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from lib.compiler.compiled import Compiled
 from lib.plotting.display import note, table
@@ -12,33 +13,38 @@ from lib.topics.version import Version
 NEWEST = "sm_90a"
 
 
-def apart(version: Version, opcode: str, arch: str = "", variant: str | None = None) -> None:
+def apart(version: Version, opcode: str, arch: str = "", variant: str | None = None,
+          only: Sequence[str] = ()) -> None:
     """Display one PTX instruction of this build, each part explained, and its machine instruction.
 
     Parameters
     ----------
-    version : Version
     opcode : str
         Parts of the mnemonic, such as ``"mma.sync"``, ``"ldmatrix.trans"`` or
         ``"cp.async.bulk.tensor.multicast"`` (see `lib.topics.code.instruction.model.apart`).
     arch : str
         What it is compiled for: sm_90a, unless the kernel needs a newer one.
-    variant : str, optional
-        The first if none is named.
+    only : sequence of str
+        Parts to explain, where an earlier page has the others; all if none is named.
 
     Raises
     ------
     ValueError
-        If the kernel has no such instruction, or one of its parts has no meaning on file.
+        If the kernel has no such instruction, the instruction no such part, or one of its parts
+        has no meaning on file.
     """
     arch = arch or _arch(version, variant)
-    apart_of(version.compiled(arch, variant), opcode)
+    apart_of(version.compiled(arch, variant), opcode, only)
 
 
-def apart_of(compiled: Compiled, opcode: str) -> None:
+def apart_of(compiled: Compiled, opcode: str, only: Sequence[str] = ()) -> None:
     """Display one PTX instruction of compiled code, as `apart` does."""
     found = model.apart(compiled.ptx, compiled.sass, opcode)
-    rows: list[tuple[str, str]] = [(_code(part.token), part.meaning) for part in found.parts]
+    missing = set(only) - {part.token for part in found.parts}
+    if missing:
+        raise ValueError(f"{opcode} has no part {', '.join(sorted(missing))}")
+    rows: list[tuple[str, str]] = [(_code(part.token), part.meaning) for part in found.parts
+                                   if not only or part.token in only]
     machine = [f"{count} × {_code(text)}" if count > 1 else _code(text)
                for text, count in zip(found.sass, found.counts, strict=True)]
     rows.append(("SASS: " + (", ".join(machine) or "none"), found.sass_meaning))

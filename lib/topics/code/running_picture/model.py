@@ -51,6 +51,10 @@ class Level:
         Bytes per FMA, where it isn't operands that cross.
     finding : str
         What the picture shows of the changed level, where it isn't the size of the tiles.
+    whose : str
+        What fetches an operand once: the level's tile, or a larger one that shares.
+    shared_tile : tuple of (str, int, int) or None
+        Name, rows and columns of that larger one, where it is an instruction's.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Level:
     joint: bool = False
     crossing: float | None = None
     finding: str = ""
+    whose: str = "the tile"
+    shared_tile: tuple[str, int, int] | None = None
 
     @property
     def bytes_per_fma(self) -> float:
@@ -203,7 +209,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
         "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
-    }, joint=True, finding="A block asks for its next tiles before it multiplies these"),
+    }, joint=True, finding="Two buffers: the next tiles go where no warp reads"),
     "13_wmma_vectorized": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles, 8 halves a load", "  … → other buffer; barrier"),
@@ -227,7 +233,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  wait_group; barrier", "  cp.async: 3 tiles ahead"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
         "thread": ("    mma of 16×8×16", "    {each} sums, in known places"),
-    }, joint=True),
+    }, joint=True, finding="A ring of four stages: three tiles on their way, one in use"),
     "17_wgmma": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  wait_group; fence; barrier", "  wgmma; cp.async: 3 ahead"),
@@ -239,7 +245,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  mbarrier: bytes are here", "  wgmma; thread 0 asks TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="One thread asks TMA for tiles; all wait on mbarriers"),
     "19_warp_specialization": Nest(("grid", "block"), {
         "grid": ("for each two tiles of C:", "  # by blocks"),
         "block": (*_TILE, "  a warpgroup: TMA", "  two warpgroups: wgmma"),
@@ -259,14 +265,14 @@ NESTS: dict[str, Nest] = {
                   "  wgmma: 2 steps in flight"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="A block loads its part of a tile, for all of its cluster"),
     "22_few_tiles": Nest(("grid", "block"), {
         "grid": ("for each tile of C:", "  # 4 blocks share its K"),
         "block": ("for every fourth k0 of K:", "  TMA, wgmma",
                   "add up a quarter of 4", "  partial sums: C"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="Four blocks share a tile’s K, then each sums a quarter"),
     "23_stream_k": Nest(("grid", "block"), {
         "grid": ("for each share of the last", "  wave’s steps of K, then",
                  "  for each whole tile:"),
@@ -315,7 +321,7 @@ NESTS: dict[str, Nest] = {
 
 def levels(
     stem: str, work: Work, step: int, size: int, metrics: Mapping[str, float] | None = None,
-    item_bytes: int = 4,
+    item_bytes: int = 4, cluster: tuple[int, int] = (1, 1),
 ) -> list[Level]:
     """The picture's levels for a version.
 
@@ -333,6 +339,8 @@ def levels(
         Hardware counters recorded at that size.
     item_bytes : int
         Of an element of A and B.
+    cluster : tuple of (int, int)
+        Blocks along M and N that share what they load: each asks for its part.
     """
     nest = NESTS.get(stem, PLAIN)
     warp = _extent(work.warp)
@@ -356,12 +364,18 @@ def levels(
         boundaries["warp"] = f"{'shared' if nest.shared else 'L1'} → registers"
         boundaries["thread"] = "held by 32 lanes"
     sums: dict[str, float] = {}
+    whose: dict[str, str] = {}
     if nest.straight:
         boundaries |= {"warp": "shared → tensor cores", "thread": "wanted by 128 lanes"}
         sums["warp"] = item_bytes * (1 / WARPGROUP_ROWS + 1 / warp[1])
+        whose["warp"] = f"{WARPGROUP_ROWS}×{warp[1]}"
     if nest.tensor:  # a float each, once for all of K
         boundaries |= {"warp": "tensor memory → warp"}
         sums = dict.fromkeys(("warp", "thread"), 4 / size)
+    if cluster != (1, 1):
+        rows, columns = tiles["block"]
+        sums["block"] = item_bytes * (1 / (cluster[0] * rows) + 1 / (cluster[1] * columns))
+        whose["block"] = "the cluster"
     if nest.pair:
         rows, columns = tiles["block"]
         sums["block"] = item_bytes * (1 / (2 * rows) + 1 / columns)
@@ -380,7 +394,9 @@ def levels(
                for line in nest.loop[name]],
               parts[name], boundaries[name], crossed.get(name), wavefronts.get(name),
               name in nest.changed, item_bytes,
-              (nest.joint or nest.straight) and name == "thread", sums.get(name), finding)
+              (nest.joint or nest.straight) and name == "thread", sums.get(name), finding,
+              whose.get(name, "the tile"),
+              ("warpgroup", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None)
         for name in LEVELS
     ]
 
@@ -409,9 +425,7 @@ def fragment(warp: Sequence[Region]) -> list[Region]:
             for row in range(0, rows, 8) for column in range(0, columns, 8)]
 
 
-def _crossed(
-    metrics: Mapping[str, float], size: int, shared: bool
-) -> dict[str, float]:
+def _crossed(metrics: Mapping[str, float], size: int, shared: bool) -> dict[str, float]:
     """Bytes per FMA that crossed each boundary whose bytes a recorded counter has."""
     found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"]}
     if not shared:

@@ -11,6 +11,7 @@ from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _GAP = 122.0, 165.0, 21.0, 6.0
 _CLOCKS_DIFFER = 0.01  # speeds and cycles that disagree by as much are of different clocks
+_WIDE_SPREAD = 0.02  # of the rival's series: the title says so
 _NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
 
 
@@ -26,9 +27,9 @@ class Reached:
     spread : float or None
         Of the series: half the distance between their quartiles, over their median.
     cycles : float or None
-        Cycles of the SM, by ncu.
+        Cycles of the SM, of the launches that were timed.
     joules : float or None
-        Energy of one product, J.
+        Energy of one product, J, of a longer run alone.
     rival : bool
         Whether it is what the others are measured against.
     """
@@ -51,11 +52,6 @@ def draw(
     ----------
     rows : sequence of Reached
         Before (if there is one), this version, the rival.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     row_height = _NARROW_ROW if narrow else _ROW
     height = row_height * len(rows) + 4
@@ -73,12 +69,11 @@ def draw(
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
         if narrow:
             ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
-            ax.text(0, y + 13, numbers(row), size=style.SMALL, va="top", weight=weight)
+            ax.text(0, y + 13, numbers(row), va="top", weight=weight)
         else:
             ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
                     weight=weight)
-            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
-                    weight=weight)
+            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), va="center", weight=weight)
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
@@ -110,6 +105,8 @@ def numbers(row: Reached) -> str:
 def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
     share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
+    if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
+        share += f", itself ± {100 * rival.spread:.1g}%"
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops

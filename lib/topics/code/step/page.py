@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from lib.kernels.spec import Variant, parted
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.records import store as records
-from lib.records.reader import RecordedRival
 from lib.records.schema import Benchmark
 from lib.topics.code.step import figure
-from lib.topics.version import RECORDED_ON, Version, short_name
+from lib.topics.version import Version, short_name
 
 SIZE = 4096
 
@@ -21,23 +20,22 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     before : str, optional
         What it is held against, as ``stem`` or ``stem/variant``; the version before if not given.
-    size : int
-        M = N = K.
     """
     chosen = version.kernel.variant(variant)
     rows, evidence = recorded(version, variant, before, size)
-    shown = [(rows, f"{evidence}; ± between series")]
+    said = "; ± between series"
+    if any(row.cycles for row in rows):
+        said += "; cycles of the timed launches"
+    if any(row.joules for row in rows):
+        said += "; J of longer runs, each alone"
+    shown = [(rows, evidence + said)]
     if version.measures(chosen):
         shown.insert(0, (_rows(version, chosen, before, size, True),
                          f"{version.timed_on([chosen.name])}, {size:,}³"))
     for rows, evidence in shown:
-        wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
-        show(wide, narrow)
+        both(figure.draw, rows, evidence=evidence)
 
 
 def recorded(version: Version, variant: str | None = None, before: str | None = None,
@@ -77,11 +75,9 @@ def _rows(
         rows.append(_reached(old, old.kernel.variant(name), size, here))
     mine = _time(version, chosen, size, here)
     rows.append(_reached(version, chosen, size, here))
-    rows.append(figure.Reached(
-        "the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
-        None if here else _cycles_of_rival(version, size),
-        mine.joules[1] if mine.joules else None, rival=True,
-    ))
+    rows.append(figure.Reached("the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
+                               mine.cublas_clock.cycles if mine.cublas_clock else None,
+                               mine.joules[1] if mine.joules else None, rival=True))
     return rows
 
 
@@ -94,21 +90,7 @@ def _reached(version: Version, variant: Variant, size: int, here: bool) -> figur
     name = short_name(version.kernel)
     if variant is not version.kernel.variants[0]:
         name = f"{version.kernel.stem[:2]} {variant.name}"
-    cycles = None
-    if not here:
-        try:
-            cycles = version.metrics(size, variant.name)["cycles"]
-        except records.NotRecorded:
-            pass
-    return figure.Reached(name, row.tflops, row.spread, cycles,
+    # Of the launches that the speed is of: a profiled one has another clock.
+    return figure.Reached(name, row.tflops, row.spread, row.clock.cycles if row.clock else None,
                           row.joules[0] if row.joules else None)
 
-
-def _cycles_of_rival(version: Version, size: int) -> float | None:
-    """Cycles of cuBLAS's default, where FP32 ones are recorded."""
-    if version.kernel.group != "FP32":
-        return None
-    try:
-        return RecordedRival(RECORDED_ON).counters(size, "fp32")["cycles"]
-    except records.NotRecorded:
-        return None

@@ -23,8 +23,6 @@ def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] |
     ----------
     version : Version
         18 to 23: one that loads by TMA.
-    variant : str, optional
-        The first if none is named.
     steps : tuple of int, optional
         Steps along K whose events are shown: the first, and the one that meets its stage again,
         with the other parity, if none are given.
@@ -56,23 +54,23 @@ def groups(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         16 or 17: one whose ring cp.async fills.
-    variant : str, optional
-        The first if none is named.
     """
     chosen = version.kernel.variant(variant)
     stages = chosen.schedule.stages
     rows: list[tuple[object, ...]] = []
-    for number, one in enumerate(model.groups(version.kernel, chosen)):
+    waits = model.groups(version.kernel, chosen)
+    tiles = len(waits) - 2  # one wait before the loop, one in each step, one behind it
+    for number, one in enumerate(waits):
         last = one.complete - 1
-        read = f"{last}, in stage {last % stages}" if one.keep else "none: the end"
+        read = f"{last}, in stage {last % stages}" if last < tiles else "none: behind the last"
         rows.append((number, one.committed, one.keep, f"0 to {last}", read, one.flying))
-    if len(rows) > stages + 4:  # once round the ring, and the end: what lies between is the same
-        rows[stages + 1:-2] = [("…", *[""] * (len(rows[0]) - 1))]
+    if len(rows) > 6:  # what lies between the first and the last is the same
+        rows[3:-3] = [("…", *[""] * (len(rows[0]) - 1))]
     table(
         ("wait", "groups committed", "N of `wait_group N`", "groups complete",
          "tile that may be read now", "copies of the thread still under way"),
         rows, f"emulated: {version.kernel.stem}, {chosen.name}, {stages} stages, thread 0; group i "
-        "has the copies of tile i, or zeros behind the end of K",
+        f"has the copies of tile i, of {tiles}; behind the last it is empty",
     )
 
 

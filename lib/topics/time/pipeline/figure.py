@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -26,9 +24,6 @@ def draw(
     ----------
     found : Pipeline
         What `lib.topics.time.pipeline.model.pipeline` returns.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
@@ -41,24 +36,23 @@ def draw(
     _parts(ax, found, height, scale)
     for buffer in range(found.buffers):
         y = top - _ROW * (buffer + 1)
-        ax.text(0, y + _ROW / 2, f"buffer {buffer}", size=style.SMALL, va="center")
+        ax.text(0, y + _ROW / 2, f"buffer {buffer}", va="center")
         for tile, step in enumerate(found.steps):
             if step.buffer == buffer:
                 _bar(ax, step.asked, step.arrived, y, scale, "load", tile)
                 _bar(ax, step.start, step.end, y, scale, "compute", tile)
     y = top - _ROW * rows - _GAP - _ROW
-    ax.text(0, y + _ROW / 2, "arithmetic", size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, "arithmetic", weight="bold", va="center")
     for step in found.steps:
         _bar(ax, step.start, step.end, y, scale, "compute", None)
     timebars.axis(ax, _LEFT, y - 3, wide,
                   f"{single:,.0f} cycles" + ("" if narrow else " with one buffer"))
     if narrow:
-        ax.text(_LEFT + wide, y - 18, "with one buffer", size=style.SMALL, ha="right", va="top")
+        ax.text(_LEFT + wide, y - 18, "with one buffer", ha="right", va="top")
     end = _LEFT + found.cycles * scale
     if end < _LEFT + wide - (80 if narrow else 190):
         shapes.strokes(ax, [((end, y - 3), (end, top))], edgecolor=style.FOCUS, linewidth=1.2)
-        ax.text(end, y - 6, f"{found.cycles:,.0f}", size=style.SMALL, weight="bold", ha="center",
-                va="top")
+        ax.text(end, y - 6, f"{found.cycles:,.0f}", weight="bold", ha="center", va="top")
     return style.finish(fig, alt=_alt(found, single), evidence=evidence,
                         note="no other warps on the SM")
 
@@ -89,7 +83,7 @@ def _phases(ax: Axes, top: float) -> None:
     for phase, text in (("load", "load a tile"), ("compute", "compute on it")):
         tall = 8 * (1.0 if phase == "compute" else 0.72)
         shapes.rectangles(ax, [(x, top - 10, 8, tall)], facecolor=style.PHASE[phase])
-        ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
+        ax.text(x + 12, top - 11, text, va="bottom")
         x += 92
 
 
@@ -104,61 +98,19 @@ def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
             for name, (start, end) in spans.items() if end > start}
     for x0, x1 in ends.values():
         shapes.strokes(ax, [((x0, y), (x1, y)), ((x0, y), (x0, y - 3)), ((x1, y), (x1, y - 3))],
-                       edgecolor=style.INK, linewidth=0.7)
+                       linewidth=0.7)
     # The outer ones may be narrower than their names, which then reach over the middle one.
     left, right = _LEFT, _LEFT + found.cycles * scale
     if "prologue" in ends:
-        ax.text(left, y - 13, "prologue", size=style.SMALL, ha="left", va="bottom")
+        ax.text(left, y - 13, "prologue", ha="left", va="bottom")
         left += letter * len("prologue")
     if right - left < letter * len("epilogue") + 4:
-        ax.text(right + 3, y - 13, "epilogue", size=style.SMALL, ha="left", va="bottom")
+        ax.text(right + 3, y - 13, "epilogue", ha="left", va="bottom")
     else:
-        ax.text(right, y - 13, "epilogue", size=style.SMALL, ha="right", va="bottom")
+        ax.text(right, y - 13, "epilogue", ha="right", va="bottom")
     right -= letter * len("epilogue")
     if right - left > letter * len("steady state") + 8:
-        ax.text((left + right) / 2, y - 13, "steady state", size=style.SMALL, ha="center",
-                va="bottom")
-
-
-@style.styled
-def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
-    """Draw the same loop with several numbers of buffers under each other, on one scale.
-
-    Parameters
-    ----------
-    found : sequence of Pipeline
-        Of the same tiles, the slowest first.
-    evidence, title : str
-    """
-    height = 18.0 + sum(_panel(one) for one in found) + 12.0
-    fig, ax = style.canvas(title, height)
-    scale = _WIDTH / max(one.cycles for one in found)
-    _phases(ax, height)
-    top = height - 18.0
-    for one in found:
-        _brackets(ax, one, top - 6, scale)
-        for buffer in range(one.buffers):
-            y = top - 20 - _ROW * (buffer + 1)
-            name = style.plural(one.buffers, "buffer") if buffer == 0 else ""
-            ax.text(0, y + _ROW / 2, name, size=style.SMALL, va="center", weight="bold")
-            for tile, step in enumerate(one.steps):
-                if step.buffer == buffer:
-                    _bar(ax, step.asked, step.arrived, y, scale, "load", tile)
-                    _bar(ax, step.start, step.end, y, scale, "compute", tile)
-        end = _LEFT + one.cycles * scale
-        bottom = top - 20 - _ROW * one.buffers
-        shapes.strokes(ax, [((end, bottom - 2), (end, top - 4))], edgecolor=style.FOCUS,
-                       linewidth=1.2)
-        ax.text(end, bottom - 3, f"{one.cycles:,.0f} cycles", size=style.SMALL, ha="right",
-                va="top", weight="bold")
-        top -= _panel(one)
-    single = max(one.cycles for one in found)
-    return style.finish(fig, alt=" ".join(_alt(one, single) for one in found), evidence=evidence,
-                        note="no other warps on the SM")
-
-
-def _panel(found: Pipeline) -> float:
-    return 20 + _ROW * found.buffers + 22
+        ax.text((left + right) / 2, y - 13, "steady state", ha="center", va="bottom")
 
 
 def _finding(found: Pipeline) -> str:
