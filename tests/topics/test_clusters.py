@@ -352,6 +352,10 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
     clock = version.recorded(4096, "wide").clock
     here = Numbers("21_clusters")
     assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
+    steady = version.recorded(4096, "wide").sustained.own
+    assert here.watts("wide") == steady.joules / steady.seconds
+    with pytest.raises(store.NotRecorded, match="no power"):
+        here.watts("cluster_1x1")
     # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
     there = Numbers("23_stream_k")
     assert there.longest("store", "cut") > there.longest("store", "whole") > 0
