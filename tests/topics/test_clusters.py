@@ -6,6 +6,7 @@ from msgspec import structs
 from lib.dispatch import cost
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import LAST_WAVES, timed
+from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
@@ -103,7 +104,7 @@ def test_a_variant_s_shares_are_those_of_its_launch(shown):
 
 def test_shares_are_drawn_by_their_tiles(monkeypatch):
     figures = []
-    monkeypatch.setattr(shares_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     shares_page.draw(Version("23_stream_k"))
     assert figures[0].finding == (
         "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
@@ -243,7 +244,7 @@ def test_what_a_cut_is_worth_by_two_rates(shown):
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
     figures = []
-    monkeypatch.setattr(shares_page.touched, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     shares_page.coalescing(Version("23_stream_k"))
     assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "load v[j]" in figures[0].alt
@@ -279,7 +280,7 @@ def test_packing_moves_each_matrix_twice(shown):
 
 def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
     figures = []
-    monkeypatch.setattr(coalescing_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
     assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt
 
@@ -321,7 +322,7 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
         ["2 × 1", "4,096", "256", "66", "66", "1 wave, 4 tiles", "66", "1 wave, 4 tiles"],
         ["2 × 2", "4,096", "128", "30", "33", "2 waves, 7 tiles", "30", "1 wave, 5 tiles"]]
     figures = []
-    monkeypatch.setattr(clusters_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     clusters_page.draw(version, "cluster_2x2")
     assert figures[0].finding == (
         "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5")
@@ -373,7 +374,7 @@ def test_cycles_of_a_pair_may_be_those_of_the_timed_launches(shown):
 
 def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply(monkeypatch):
     figures = []
-    monkeypatch.setattr(picture_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     picture_page.draw(Version("21_clusters"))
     assert "a tile of 128×256" in figures[0].alt and "128 sums in each lane" in figures[0].alt
     picture_page.draw(Version("22_few_tiles"))  # whose sums are dealt anew before they are stored

@@ -366,9 +366,8 @@ def test_pipeline(drawn):
     fig = drawn["pipeline, one buffer"]
     assert fig.finding == "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%"
     fig = drawn["pipeline, three buffers"]
-    assert "steady state" in shown(fig) and "buffer 2" in shown(fig)
+    assert {"prologue", "steady state", "epilogue", "buffer 2"} <= set(shown(fig))
     assert "With one buffer 12,000 cycles." in fig.alt
-    assert {"prologue", "steady state", "epilogue"} <= set(shown(fig))
 
 
 def test_swizzle(drawn):
@@ -438,8 +437,6 @@ def test_swizzles_of_tma(drawn):
 def test_rings(drawn):
     assert drawn["ring"].finding.startswith("4 stages: after the first tile, consumers never wait")
     assert "2 stages: consumers wait for tiles for" in drawn["ring, starved"].finding
-    assert "asked for, not yet seen" in shown(drawn["ring, from marks"])
-    assert {"0: 0", "4: 1"} <= set(shown(drawn["ring, from marks"]))
 
 
 def test_timeline_tells_roles_apart(drawn):

@@ -8,14 +8,7 @@ from lib.topics.version import Version
 
 
 def loads(version: Version, variant: str | None = None) -> None:
-    """Display what each block of a cluster loads in a step, for whom, and whom it waits for.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    """
+    """Display what each block of a cluster loads in a step, for whom, and whom it waits for."""
     chosen = version.kernel.variant(variant)
     found = model.observed(version.kernel, chosen)
     count = len(found)
