@@ -14,6 +14,7 @@ from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
 from lib.topics.memory.coalescing import page as coalescing_page
+from lib.topics.memory.multicast import figure as multicast_figure
 from lib.topics.memory.multicast import model as multicast
 from lib.topics.memory.multicast import page as multicast_page
 from lib.topics.memory.rasterization import model as rasterization
@@ -334,6 +335,16 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
     assert set(map(evidence, quoted)) == {"modelled"}
 
 
+def test_a_cluster_is_drawn_with_who_loads_each_part():
+    found = multicast.observed(CLUSTERS, CLUSTERS.variant("cluster_2x2"))
+    assert multicast.loaders(found, 1) == ((1, 3), (0, 1))
+    assert multicast.loaders(found, 2) == ((0, 2), (2, 3))
+    for narrow in (False, True):
+        fig = multicast_figure.draw(found, evidence="emulated: two by two", narrow=narrow)
+        assert fig.finding == "A block loads 24,576 of the 49,152 bytes that it multiplies in a step"
+        assert "Rank 1: A's tile is loaded by 1, 3, B's by 0, 1." in fig.alt
+
+
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
     version = Version("21_clusters")
     changed = store.changed
@@ -353,6 +364,10 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
     clock = version.recorded(4096, "wide").clock
     here = Numbers("21_clusters")
     assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
+    steady = version.recorded(4096, "wide").sustained.own
+    assert here.watts("wide") == steady.joules / steady.seconds
+    with pytest.raises(store.NotRecorded, match="no power"):
+        here.watts("cluster_1x1")
     # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
     there = Numbers("23_stream_k")
     assert there.longest("store", "cut") > there.longest("store", "whole") > 0

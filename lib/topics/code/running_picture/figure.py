@@ -19,6 +19,7 @@ _STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
 _PICTURE, _LOOP, _BYTES = 54.0, 146.0, 388.0
 _NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
 CHANGED = ", changed"
+_LESS = 0.95  # a count below this share of what the tile asks for is worth a word
 _LEAST = 2.5  # pt; smaller parts are drawn as large
 
 
@@ -86,6 +87,12 @@ def _level(
                 else [f"{style.number(level.bytes_per_fma, 2)} B by {level.whose}"])
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
+        if level.recorded < _LESS * level.bytes_per_fma:
+            less = "less: served on the way"  # merged with another's request, or by a cache
+            if narrow:
+                bytes_of[-1] += f", {less}"
+            else:
+                bytes_of.append(less)
     if level.wavefronts is not None:
         per = f"{style.number(level.wavefronts, 2)} wavefronts"
         bytes_of += [f"{per} per 32 FMAs"] if narrow else [per, "per 32 FMAs"]
@@ -93,6 +100,8 @@ def _level(
         "size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
     }
     if narrow:
+        if len(level.loop) > 3:  # between the level's name and what crosses to it
+            code["linespacing"] = 1.15
         ax.text(_NARROW_LOOP, middle + 14, loop, **code)
         ax.text(_NARROW_LOOP, middle - 16, level.boundary, va="center", weight="bold")
         for i, text in enumerate(bytes_of):

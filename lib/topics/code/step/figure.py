@@ -106,7 +106,7 @@ def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
     share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
     if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
-        share += f", itself ± {100 * rival.spread:.1g}%"
+        share += f" (± {100 * rival.spread:.1g}%)"
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops

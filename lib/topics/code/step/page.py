@@ -27,9 +27,9 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
     rows, evidence = recorded(version, variant, before, size)
     said = "; ± between series"
     if any(row.cycles for row in rows):
-        said += "; cycles of the timed launches"
+        said += "; cycles as timed"
     if any(row.joules for row in rows):
-        said += "; J of longer runs, each alone"
+        said += "; J of longer runs"
     shown = [(rows, evidence + said)]
     if version.measures(chosen):
         shown.insert(0, (_rows(version, chosen, before, size, True),
