@@ -281,8 +281,8 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
     return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
             f"slower on {len(lost)}, and as fast within both spreads on "
             f"{len(gains) - len(won) - len(lost)}. Its best is "
-            f"{highest[0]:.3f} times the speed, at {style.sides(highest[2])}; its worst {least[0]:.3f}, "
-            f"at {style.sides(least[2])}.")
+            f"{highest[0]:.3f} times the speed, at {style.sides(highest[2])}; its worst "
+            f"{least[0]:.3f}, at {style.sides(least[2])}.")
 
 
 @once_recorded()
