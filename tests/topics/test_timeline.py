@@ -10,7 +10,6 @@ from lib.topics.time.timeline.model import (
     Phase,
     at_work,
     parts,
-    per_step,
     phases,
     recorded_until,
     residency,
@@ -82,16 +81,6 @@ def test_parts_are_of_the_marked_time_in_the_window():
     assert parts(spans, ["load", "wait", "compute"], (0, 100)) == {"load": 0.2, "compute": 0.8}
     assert parts(spans, ["load", "wait", "compute"], (5, 65)) == {"load": 0.5, "compute": 0.5}
     assert parts(spans, ["load", "wait", "compute"], (20, 50)) == {}
-
-
-def test_cycles_of_a_step():
-    marks = [("load", 0), ("wait", 10), ("compute", 40), ("barrier", 90), ("load", 100),
-             ("wait", 130), ("compute", 140), ("store", 240), ("end", 300)]
-    assert per_step(phases((), [marks])) == {
-        "load": 20.0, "wait": 20.0, "compute": 75.0, "barrier": 5.0,
-    }
-    with pytest.raises(ValueError, match="no step"):
-        per_step([])
 
 
 def test_marks_of_lanes_that_take_no_part_are_left_out():

@@ -23,8 +23,6 @@ def fields(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         17 or later.
-    variant : str, optional
-        The first if none is named.
     """
     chosen = version.kernel.variant(variant)
     found = model.observed(version.kernel, chosen)
@@ -68,10 +66,6 @@ def tensor_map(version: Version, matrix: str = "A", size: int = 4096, variant: s
     version : Version
         18 or later.
     matrix : {"A", "B", "C"}
-    size : int
-        M = N = K.
-    variant : str, optional
-        The first if none is named.
 
     Raises
     ------

@@ -304,13 +304,11 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     rows, columns = variant.tile
     # The trace counts warps' instructions, and the four warps of a warpgroup issue one together.
     together = 1 if of_one else WARPGROUP
-    return Asked(
-        problem.flops, sum(site.requests for site in loads),
-        SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read, products // together,
-        together * lanes // products,
-        sum(count for count, _ in trace.instructions.values()),
-        0 if of_one else rows * columns // (WARP * consumers),
-    )
+    return Asked(problem.flops, sum(site.requests for site in loads),
+                 SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read,
+                 products // together, together * lanes // products,
+                 sum(count for count, _ in trace.instructions.values()),
+                 0 if of_one else rows * columns // (WARP * consumers))
 
 
 # -- descriptors, field by field

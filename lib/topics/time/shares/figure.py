@@ -24,9 +24,6 @@ def draw(
         The same tiles on the same clusters: the last wave whole, and cut.
     what : str
         The product, for the finding.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     panel = _HEAD + whole.clusters * _ROW + _FOOT
     height = 2 * panel + _KEY
@@ -51,8 +48,7 @@ def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> Non
     high = _ROW - 3
     for cluster in range(shares.clusters):
         y, at = top - _HEAD - (cluster + 1) * _ROW, 0
-        ax.text(_LEFT - 6, y + high / 2, f"cluster {cluster}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 6, y + high / 2, f"cluster {cluster}", ha="right", va="center")
         for part in shares.of(cluster):
             is_cut = part.steps < shares.steps
             colour = style.PHASE["load" if is_cut else "compute"]
