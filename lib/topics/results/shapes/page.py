@@ -162,7 +162,8 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             gains.append((gain, before.spread + after.spread, shape))
             labels[records.label(version.record)] = None
             columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                    f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rival else ()))
+                       f"**{gain:.3f}**",
+                       *((f"{1e6 * before.cublas_seconds:,.1f}",) if rival else ()))
         rows.append((style.sides(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
                      f"{predict(one, other, shape):.3f}",
