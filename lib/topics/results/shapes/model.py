@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lib.dispatch import cost
 from lib.gpus import GPUS
-from lib.kernels.grid import LastWave, Sms, h100_sms
+from lib.kernels.grid import LastWave, Line, Sms, h100_sms
 from lib.kernels.spec import Variant
 from lib.problem import Problem
 
@@ -56,7 +56,15 @@ def steps(variant: Variant, problem: Problem, sms: Sms = h100_sms) -> int:
 
 
 def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
-    """How full the last wave of a persistent variant is; 1 if all are."""
+    """How full the last wave of a persistent variant is, of what the GPU holds; 1 if all are.
+
+    Raises
+    ------
+    ValueError
+        If the variant's tiles are not handed out in a line.
+    """
     grid, problem = variant.grid, variant.problem(*shape)
-    clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
+    if not isinstance(grid, Line):
+        raise ValueError(f"{variant.name} has no waves of a persistent grid")
+    clusters = grid.at_once(sms)
     return (grid.cluster_tiles(problem, variant.tile) % clusters or clusters) / clusters

@@ -279,7 +279,8 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
     lost = [one for one in gains if 1 - one[0] > one[1]]
     highest, least = max(gains), min(gains)
     return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
-            f"slower on {len(lost)}, and within both spreads on the others. Its best is "
+            f"slower on {len(lost)}, and as fast within both spreads on "
+            f"{len(gains) - len(won) - len(lost)}. Its best is "
             f"{highest[0]:.3f} times the speed, at {style.sides(highest[2])}; its worst "
             f"{least[0]:.3f}, at {style.sides(least[2])}.")
 

@@ -293,7 +293,7 @@ def _flight(
                        closed=True, linewidth=0, facecolor=style.PHASE["load"])
     shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
                    alpha=0.4)
-    ax.text(_LEFT - 4, bottom + tall / 2, "tiles in\nflight", ha="right", va="center",
+    ax.text(_LEFT - 4, bottom + tall / 2, "stages\nin flight", ha="right", va="center",
             linespacing=1.05)
     ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", ha="left", va="center")
 
