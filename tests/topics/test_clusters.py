@@ -10,6 +10,7 @@ from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
+from lib.topics.compute.split_k import figure as split_k_figure
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
@@ -344,6 +345,14 @@ def test_a_cluster_is_drawn_with_who_loads_each_part():
         assert fig.finding == (
             "A block loads 24,576 of the 49,152 bytes that it multiplies in a step")
         assert "Rank 1: A's tile is loaded by 1, 3, B's by 0, 1." in fig.alt
+
+
+def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
+    parts = split_k.parts((64, 64), 16, 4)
+    for narrow in (False, True):
+        fig = split_k_figure.draw(parts, 16, evidence="modelled: four", narrow=narrow)
+        assert fig.finding.startswith("Each of 4 blocks multiplies every fourth step of K")
+        assert "Block 2: steps 2, 6, 10, 14; rows 32 to 47 of all." in fig.alt
 
 
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):

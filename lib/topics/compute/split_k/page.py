@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import table
-from lib.topics.compute.split_k import model
+from lib.plotting.display import both, table
+from lib.topics.compute.split_k import figure, model
 from lib.topics.version import Version
 
 SHOWN = 3  # steps that are named one by one
@@ -22,6 +22,14 @@ def parts(version: Version, variant: str | None = None, K: int = 16384) -> None:
            "reads from the others"), rows,
           f"modelled: {version.kernel.stem}, {chosen.name}, a tile of "
           f"{chosen.tile[0]}×{chosen.tile[1]}, K = {K:,}")
+
+
+def draw(version: Version, variant: str | None = None, K: int = 1024) -> None:
+    """Draw which steps each block multiplies, and which rows of all sums it adds up."""
+    chosen = version.kernel.variant(variant)
+    steps = -(-K // chosen.step)
+    both(figure.draw, model.parts(chosen.tile, steps, chosen.schedule.split), steps,
+         evidence=f"modelled: {version.kernel.stem}, {chosen.name}, K = {K:,}")
 
 
 def _listed(steps: range) -> str:
