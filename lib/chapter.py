@@ -90,9 +90,9 @@ class Chapter:
 
     def map(self, variant: str | None = None) -> None:
         """Draw who computes what, from the stores and the launch of the traced run."""
-        from lib.topics.code.mapping import page
+        from lib.topics.code.mapping import figure
 
-        page.draw(self.version, variant)
+        figure.shown(self.version, variant)
 
     def code(self) -> None:
         """Display the difference to the version before, or a new kernel; the whole file folded."""

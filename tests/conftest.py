@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
-from lib.kernels.catalogue import CATALOGUE
 from lib.plotting import display
 from lib.run import device
 
@@ -17,11 +14,13 @@ from . import cpu_seconds
 
 # Hooks: pytest takes them from here.
 from .cpu_seconds import pytest_runtest_protocol  # noqa: F401
+from .garbage import pytest_collection  # noqa: F401
 from .memory_limit import (  # noqa: F401
     pytest_configure,
     pytest_runtest_call,
     pytest_runtest_setup,
 )
+from .scheduling import pytest_xdist_make_scheduler  # noqa: F401
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -62,29 +61,6 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = selected
     config.stash[GPU_TESTS] = len(left_out)
-
-
-KERNEL = re.compile(rf"\[.*?({'|'.join(CATALOGUE)})")
-
-
-class ByKernel(LoadScopeScheduling):
-    """Hand a worker all tests of a kernel, wherever they stand, and else of a module.
-
-    So no worker waits for the longest module, and each decodes the kernels that it runs, not all.
-    The pages stay together, and so do the panels: they share a browser, and an emulator in it
-    that takes seconds to start.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        apart = nodeid.startswith(("tests/book/", "tests/panel/"))
-        kernel = None if apart else KERNEL.search(nodeid)
-        return kernel[1] if kernel else super()._split_scope(nodeid)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """Schedule by kernel where `--dist loadscope` is asked for."""
-    return ByKernel(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture

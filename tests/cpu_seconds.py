@@ -15,15 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from .scheduling import kernel_of
+
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = json.loads(Path(__file__).with_name("budget.json").read_text(encoding="utf-8"))
-STORED = ROOT / "_build" / "test-seconds.json"  # of each file, when it was last run
+# Of each file, and of each kernel's tests in all files, when they were last run.
+STORED = ROOT / "_build" / "test-seconds.json"
 WHOLE = 300  # CPU seconds from which a run is held against the shares: it is of all folders
 OVER = 1.25  # times its share, from which a folder is named
 
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
-_seconds: dict[str, float] = defaultdict(float)
+_seconds: dict[str, float] = defaultdict(float)  # by file
+_of_kernels: dict[str, float] = defaultdict(float)  # by stem; in `_seconds`, too
 
 
 def used() -> float:
@@ -59,19 +63,24 @@ def pytest_runtest_protocol(item):
     try:
         return (yield)
     finally:
-        _seconds[item.nodeid.partition("::")[0]] += max(0.0, used() - before)
+        took = max(0.0, used() - before)
+        _seconds[item.nodeid.partition("::")[0]] += took
+        if kernel := kernel_of(item.nodeid):
+            _of_kernels[kernel] += took
 
 
 def hand_on(config) -> None:
     """Hand a worker's count on."""
     if hasattr(config, "workeroutput"):
-        config.workeroutput["cpu_seconds"] = dict(_seconds)
+        config.workeroutput["cpu_seconds"] = [dict(_seconds), dict(_of_kernels)]
 
 
 def take(node) -> None:
     """Take a worker's count."""
-    for file, seconds in getattr(node, "workeroutput", {}).get("cpu_seconds", {}).items():
-        _seconds[file] += seconds
+    counted = getattr(node, "workeroutput", {}).get("cpu_seconds", ({}, {}))  # none: it died
+    for sums, counts in zip((_seconds, _of_kernels), counted, strict=True):
+        for name, seconds in counts.items():
+            sums[name] += seconds
 
 
 def folder(file: str, shares: dict[str, float]) -> str:
@@ -103,13 +112,13 @@ def lines(seconds: dict[str, float], shares: dict[str, float]) -> list[str]:
 
 
 def summarise(terminalreporter) -> None:
-    """Print the table, and keep each file's seconds for `tools/quick.py`."""
+    """Print the table; keep the seconds for `tools/quick.py` and for the next run's order."""
     if sum(_seconds.values()) < 20:
         return
     terminalreporter.section("CPU seconds by folder")
     for line in lines(_seconds, BUDGET):
         terminalreporter.line(line)
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
-    stored |= {file: round(took, 1) for file, took in _seconds.items()}
+    stored |= {name: round(took, 1) for name, took in (_seconds | _of_kernels).items()}
     STORED.parent.mkdir(exist_ok=True)
     STORED.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -28,7 +28,6 @@ from lib.topics.results.counters.page import counted as counters_counted
 from lib.topics.results.ladder.page import draw as draw_ladder
 from lib.topics.results.shapes.page import draw as draw_shapes
 from lib.topics.results.speed.page import SPEED_SIZES, codes, provenance
-from lib.topics.time.timeline.page import marked
 from lib.topics.version import roof, short_name
 from tests.pages import cells
 
@@ -328,14 +327,6 @@ def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
     assert table["global load requests"] == ["0.0625", "0.0312", "0.0312"]
     assert "03 strip, columns_first" in shown[0] and "02 shared tile, tile32" in shown[0]
     assert Chapter("05_bank_conflicts").version.each("shared_wavefronts") == 13 / 64
-
-
-def test_what_marks_change_of_a_kernel():
-    found = marked(Chapter("03_strip").version)
-    assert found.registers_with > found.registers
-    assert (found.blocks, found.blocks_with) == (2, 1) and found.slowdown > 0.5
-    conflicts = marked(Chapter("03_strip").version, "strips_first")
-    assert conflicts.blocks == conflicts.blocks_with == 2 and conflicts.slowdown < 0.1
 
 
 def test_the_version_before_is_shown_by_its_own_counters(shown):

@@ -10,7 +10,6 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.time.timeline.page import phases
 from tests import played
 from tests.pages import cells
 
@@ -60,12 +59,6 @@ def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown,
         return
     here = page.kernel.min_arch == "sm_75"
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
-
-
-def test_a_comparison_of_both_says_which_is_which(shown, turing):
-    phases(Chapter("16_cp_async").version, "tile_256x128", above=("15_turing_limit",))
-    assert f"{MEASURED} (15 tile_128x256); recorded: H100" in shown[0]
-    assert "(16 tile_256x128)" in shown[0]
 
 
 def test_variants_that_do_not_fit_are_recorded_and_the_others_measured(shown, monkeypatch):

@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What each test file took in the last run here, and in one elsewhere, of 2 s and more.
+# What each test file took in the last run here, and in one elsewhere, of 2 s and more. (And each
+# kernel's tests, which is what `tests/scheduling.py` asks.)
 SECONDS = (ROOT / "tools" / "seconds.json", ROOT / "_build" / "test-seconds.json")
 UNKNOWN = 2.0  # more of these are loading than testing
 ALWAYS = ("tests/test_layers.py", "tests/test_docstrings.py")

@@ -224,8 +224,10 @@
     function tell(answer, seconds) {
       const said = document.createElement("span");
       said.textContent = answer.said;
-      said.classList.toggle("live-heard", answer.html.includes("live-verdict"));
-      status.replaceChildren(said, ` (${seconds.toFixed(1)} s)`);
+      const below = answer.html.includes("live-verdict");
+      said.classList.toggle("live-heard", below);
+      status.replaceChildren(said, below ? ` Done in ${seconds.toFixed(1)} s:`
+        : ` (${seconds.toFixed(1)} s)`);
     }
 
     /** What the controls say. */

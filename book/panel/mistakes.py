@@ -145,7 +145,7 @@ def _first(
 
 def _indices(lines: list[str], entry: str, own: Own) -> Iterator[Mistake]:
     """An access of each kind, one element off."""
-    def moved(match: re.Match[str]) -> tuple[str, str]:
+    def shifted(match: re.Match[str]) -> tuple[str, str]:
         begin, kind, space, vector, bits, offset, end = match.groups()
         # A vector stays on a multiple of its size.
         wide = int(bits) // 8 * int(vector or 1)
@@ -156,12 +156,12 @@ def _indices(lines: list[str], entry: str, own: Own) -> Iterator[Mistake]:
         yield from _first(
             lines, entry, own,
             rf"^(\s*({kind})\.({space})(?:\.nc)?\.(?:v([24])\.)?[a-z](\d+)\s.*\[%\w+)(?:\+(-?\d+))?"
-            r"(\].*)$", moved)
+            r"(\].*)$", shifted)
 
 
 def _fragments(lines: list[str], entry: str, own: Own) -> Iterator[Mistake]:
     """A fragment of `COLUMNS` columns loaded or stored so many columns off."""
-    def moved(match: re.Match[str]) -> tuple[str, str]:
+    def shifted(match: re.Match[str]) -> tuple[str, str]:
         begin, kind, bits, offset, end = match.groups()
         off = int(offset or 0) + COLUMNS * int(bits) // 8
         return (f"{begin}+{off}{end}",
@@ -170,7 +170,7 @@ def _fragments(lines: list[str], entry: str, own: Own) -> Iterator[Mistake]:
     for kind in ("load", "store"):
         yield from _first(
             lines, entry, own,
-            rf"^(\s*wmma\.({kind})\.\w\.\S*\.f(\d+)\s.*\[%\w+)(?:\+(-?\d+))?(\].*)$", moved)
+            rf"^(\s*wmma\.({kind})\.\w\.\S*\.f(\d+)\s.*\[%\w+)(?:\+(-?\d+))?(\].*)$", shifted)
 
 
 def _phases(lines: list[str], entry: str, own: Own) -> Iterator[Mistake]:

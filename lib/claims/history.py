@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib.plotting.markdown import markdown as table
+
 
 @dataclass(frozen=True)
 class Processor:
@@ -103,18 +105,13 @@ def count_text(count: int) -> str:
 
 def markdown() -> str:
     """The processors as a Markdown table, with the growth of the clock since the row before."""
-    lines = [
-        "| year | processor | transistors | clock | growth of the clock a year |",
-        "|---|---|---:|---:|---:|",
-    ]
+    rows: list[tuple[object, ...]] = []
     before: Processor | None = None
     for processor in PROCESSORS:
         growth = ""
         if before and before.clock_hz and processor.clock_hz:
             growth = f"{yearly_growth(before, processor):+.0%}".replace("-", "−")
-        lines.append(
-            f"| {processor.year} | {processor.name} | {count_text(processor.transistors)} "
-            f"| {clock_text(processor)} | {growth} |"
-        )
+        rows.append((processor.year, processor.name, count_text(processor.transistors),
+                     clock_text(processor), growth))
         before = processor
-    return "\n".join(lines)
+    return table(("year", "processor", "transistors", "clock", "growth of the clock a year"), rows)

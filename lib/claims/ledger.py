@@ -20,6 +20,7 @@ from lib.claims.checks import (
     worklog_wmma,
 )
 from lib.claims.evidence import NOT_YET, VERDICTS, Evidence, Missing, Verdict
+from lib.plotting.markdown import markdown as table
 
 Judge = Callable[[Evidence], Verdict]
 
@@ -327,14 +328,14 @@ def markdown(chapter: str | None = None, evidence: Evidence | None = None) -> st
 
     Three columns, so that it can be read on a phone.
     """
-    lines = ["| id | the claim | the verdict, and its evidence |", "|---|---|---|"]
+    cells = []
     for row in sorted(rows(chapter, evidence), key=lambda row: row.verdict.kind == NOT_YET):
         verdict = row.verdict
         text = f"**{verdict.kind}**. {verdict.sentence}"
         if verdict.evidence:
             text += f" *{', '.join(verdict.evidence)}*: {verdict.where}"
-        lines.append(f"| {row.claim.id} | {_cell(row.claim.text)} | {_cell(text)} |")
-    return "\n".join(lines)
+        cells.append((row.claim.id, _cell(row.claim.text), _cell(text)))
+    return table(("id", "the claim", "the verdict, and its evidence"), cells)
 
 
 def summary(evidence: Evidence | None = None) -> str:

@@ -16,6 +16,12 @@ fit brought down to nothing were taken out: none changed a choice. No size stand
 ping-pong reads more from DRAM the longer K is, is a guess: at 16,384 its kernels took up to 1.35
 times as long in some turns as in others, while a cooperative one's turns differed by less than 1 %.
 
+`aspect` was fitted last and alone, with the others as they were, to the first of two searches of
+candidates on layers of public models and on random shapes (``results/h100/searches``,
+`lib.records.rule_searches`). A fit of all costs to that search did little for the other one, and
+changed the choice of cubes unless they were held. Costs for the empty part of a wave, or for the
+flight of a ring's tiles, brought nothing on either.
+
 On 30 random shapes that no fit had seen the choice reached 1.22 of cublasLt's best in the geometric
 mean, and the fastest of the first eight 1.29. Three choices lay below 0.9, the least at 0.80: their
 K was 15 to 370 times as long as M or N.

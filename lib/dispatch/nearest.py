@@ -3,7 +3,9 @@
 A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. For the
 kernels of older instruction sets no formula of a few lines knows where one overtakes the other. So
 the candidates are timed on a few shapes, once (`lib.measure.search`); another shape takes the tile
-of the timed one that is most like it. Hopper's kernels have a model (`lib.dispatch.cost`).
+of the timed one that is most like it. Hopper's kernels have a model (`lib.dispatch.cost`), which
+chooses better on either of two searches than the other one, handed in here, would
+(`tests/dispatch/test_rule.py`).
 """
 
 from __future__ import annotations

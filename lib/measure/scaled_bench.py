@@ -116,8 +116,8 @@ def of_ours(problem: ScaledProblem, steps: bool = False, menu: bool = False) -> 
         return cost.cycles(one, problem, H100)
 
     found = [one for one in (*FP8.variants, *FP8.laid, *(FP8.steps if steps else ())) if takes(one)]
-    most = WORTH * min(map(predicted, found), default=0.0)
-    searched = [one for one in (FP8.menu if menu else ()) if takes(one) and predicted(one) <= most]
+    bound = WORTH * min(map(predicted, found), default=0.0)
+    searched = [one for one in (FP8.menu if menu else ()) if takes(one) and predicted(one) <= bound]
     return list({one.name: one for one in (*found, suited(problem), *searched)}.values())
 
 

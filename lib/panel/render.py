@@ -80,7 +80,10 @@ def _verdict(result: Result) -> tuple[str, str]:
             f"α = {problem.alpha:g}, β = {problem.beta:g}")
     if isinstance(result, Stopped):
         kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(result.error).__name__).lower()
-        return "stopped", f"{what}: stopped, {kind}. {result.error}"
+        named = "" if kind == "error" else f", {kind}"
+        # Which kernel is known, and its name has a hundred letters.
+        where = re.sub(r"^kernel '[^']*', ", "", str(result.error))
+        return "stopped", f"{what}: stopped{named}. {where}"
     found = result.hazards
     races = _plural(len(grouped(found)), "hazard") if found else (
         "no hazard" if request.races else "races were not looked for")
@@ -405,6 +408,8 @@ def listing(text: str, entry: str) -> Answer:
     rows = text.split("\n")
     while first > 1 and not rows[first - 2].rstrip().endswith((";", "{", "}")):
         first -= 1  # its label, and where it is in the source
+    while not rows[first - 1].strip():
+        first += 1
     what = "the inner loop" if loop else "the kernel"
     return {"html": "", "said": f"PTX, lines {first:,} to {last:,} of {len(rows):,}: {what}",
             "ptx": text, "cuda": source, "file": PurePath(own).name if own else "", "lines": at,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import ParamSpec, cast
 
 from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure
@@ -12,6 +13,8 @@ from matplotlib.figure import Figure
 from lib.plotting import html
 from lib.plotting.markdown import markdown
 from lib.records.store import NotRecorded
+
+P = ParamSpec("P")
 
 # Who collects figures in place of a page that shows them.
 _collecting: ContextVar[list[Figure] | None] = ContextVar("collecting", default=None)
@@ -42,6 +45,12 @@ def show(figure: Figure, narrow: Figure | None = None) -> None:
         figures.append(figure)
         return
     display(HTML(html.svg(figure, narrow)))
+
+
+def both(draw: Callable[P, Figure], *args: P.args, **options: P.kwargs) -> None:
+    """Display a figure and its layout for phones: what `draw` makes of these arguments."""
+    narrow = cast(Callable[..., Figure], draw)
+    show(draw(*args, **options), narrow(*args, **options, narrow=True))
 
 
 def note(text: str) -> None:

@@ -55,11 +55,8 @@ def draw(
         At least one, with a dot at least.
     kinds : mapping of str to str
         What the key says, and how its dots are drawn: `FULL`, `RING`, `GREY` or `HOLLOW`.
-    title, evidence : str
     same : str
         What stands at 100 %.
-    narrow : bool
-        For a phone: nothing is written at the rows' ends.
 
     Raises
     ------
@@ -87,25 +84,25 @@ def draw(
         tick = low + count * step
         x = place(tick)
         even = abs(tick - 1) < step / 100
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], edgecolor=style.INK,
-                       linewidth=1.0 if even else 0.5, alpha=1.0 if even else 0.18)
-        ax.text(x, _AXIS - 6, f"{100 * tick:.0f}%", size=style.SMALL, ha="center", va="top",
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=1.0 if even else 0.5,
+                       alpha=1.0 if even else 0.18)
+        ax.text(x, _AXIS - 6, f"{100 * tick:.0f}%", ha="center", va="top",
                 weight="bold" if even else "normal")
     y = top
     for row in rows:
         y -= _ROW
         middle = y + _ROW / 2
-        ax.text(left - 8, middle, row.name, size=style.SMALL, ha="right", va="center")
+        ax.text(left - 8, middle, row.name, ha="right", va="center")
         ends = [place(value) for _, value in row.dots]
         if len(ends) > 1:
-            shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))],
-                           edgecolor=style.INK, linewidth=0.7, alpha=0.5)
+            shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7,
+                           alpha=0.5)
         # What is filled lies on what is hollow.
         for kind, value in sorted(row.dots, key=lambda dot: kinds[dot[0]] not in (RING, HOLLOW)):
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False,
                     **_mark(kinds[kind]))
         if row.text and not narrow:
-            ax.text(width, middle, row.text, size=style.SMALL, ha="right", va="center")
+            ax.text(width, middle, row.text, ha="right", va="center")
     _key(ax, height, kinds, width)
     return style.finish(fig, alt=_alt(rows, same), evidence=evidence, note=f"100%: {same}")
 
@@ -146,7 +143,7 @@ def _key(ax: Axes, height: float, kinds: Mapping[str, str], width: float) -> Non
     for name, x, line in _places(kinds, width):
         y = height - _KEY * (line + 0.5) + 2
         ax.plot([x], [y], linestyle="none", clip_on=False, **_mark(kinds[name]))
-        ax.text(x + 8, y, name, size=style.SMALL, va="center")
+        ax.text(x + 8, y, name, va="center")
 
 
 def _alt(rows: Sequence[Row], same: str) -> str:

@@ -12,8 +12,9 @@ import html as html_text
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ipywidgets as widgets
 from IPython import get_ipython
@@ -45,6 +46,12 @@ class Control:
     options: Sequence[tuple[str, object]]
     default: int = 0
     slider: bool = False
+
+    @classmethod
+    def of(cls, label: str, values: Iterable[Any], default: int = 0,
+           form: Callable[[Any], str] = str, slider: bool = False) -> Control:
+        """Return a control whose options are values, named as `form` writes them."""
+        return cls(label, [(form(value), value) for value in values], default, slider)
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +100,11 @@ class Control:
             f'<fieldset class="explorer-control" data-options="{len(self.options)}">'
             f"<legend>{label}</legend>{buttons}</fieldset>"
         )
+
+
+def thousands(number: int) -> str:
+    """How an option writes a number."""
+    return f"{number:,}"
 
 
 class Explorer:

@@ -166,9 +166,7 @@ def _name_ids(body: str, prefix: str) -> str:
         name: f"{prefix}{number}"
         for number, name in enumerate(sorted(set(itertools.chain(*used)) - {""}))
     }
-    body = re.sub(
-        r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body
-    )
+    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body)
     body = re.sub(r"<g>(<text[^>]*>[^<]*</text>)</g>", r"\1", body)
     body = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{names[m[1]]})", body)
     body = re.sub(r'href="#([^"]+)"', lambda m: f'href="#{names[m[1]]}"', body)

@@ -10,7 +10,7 @@ _WORDS = 28  # characters of a cell that is a sentence, though it may begin with
 _NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
 
 
-NOT_READ = "not read"
+NOT_READ, NOT_YET = "not read", "not recorded yet"
 
 
 def reading(value: float | None, form: str, unit: str = "") -> str:

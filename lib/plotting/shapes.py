@@ -64,12 +64,13 @@ def steps(left: float, step: float, heights: Iterable[float]) -> list[tuple[floa
 def strokes(
     ax: Axes, lines: Iterable[tuple[tuple[float, float], tuple[float, float]]], **given: object
 ) -> None:
-    """Draw straight lines from point to point, all in one style."""
+    """Draw straight lines from point to point, all in one style: of ink, if none is given."""
     vertices = np.array([point for line in lines for point in line])
     if not len(vertices):
         return
     codes = (Path.MOVETO, Path.LINETO) * (len(vertices) // 2)
-    _add(ax, PathPatch(Path(vertices, codes), facecolor="none", **({"clip_on": False} | given)))
+    given = {"edgecolor": style.INK, "clip_on": False} | given
+    _add(ax, PathPatch(Path(vertices, codes), facecolor="none", **given))
 
 
 def frames(ax: Axes, boxes: Iterable[Box], linewidth: float = 0.6, alpha: float = 1.0) -> None:
@@ -87,7 +88,8 @@ def share(ax: Axes, box: Box, of: float, colour: str) -> None:
 
 def grid(
     ax: Axes, left: float, top: float, cells: tuple[int, int], cell: tuple[float, float], *,
-    every: tuple[int, int] = (1, 1), inner: bool = False, alpha: float = 0.4,
+    every: tuple[int, int] = (1, 1), inner: bool = False, linewidth: float = 0.4,
+    alpha: float = 0.4,
 ) -> None:
     """Draw thin lines between cells.
 
@@ -104,7 +106,7 @@ def grid(
         A line after so many rows, and after so many columns.
     inner : bool
         Without the lines around all of them.
-    alpha : float
+    linewidth, alpha : float
     """
     (rows, columns), (tall, wide) = cells, cell
     first, behind = (1, 0) if inner else (0, 1)
@@ -115,15 +117,15 @@ def grid(
          for r in range(first * every[0], rows + behind, every[0])]
         + [((left + c * wide, top), (left + c * wide, bottom))
            for c in range(first * every[1], columns + behind, every[1])],
-        edgecolor=style.INK, linewidth=0.4, alpha=alpha)
+        linewidth=linewidth, alpha=alpha)
 
 
 def label(ax: Axes, box: Box, text: str, colour: str = style.INK, lower: float = 0.5,
           weight: str = "normal") -> None:
     """Write in the middle of a box, so many pt lower: digits have no descenders."""
     x, y, width, height = box
-    ax.text(x + width / 2, y + height / 2 - lower, text, size=style.SMALL, ha="center",
-            va="center", color=colour, weight=weight)
+    ax.text(x + width / 2, y + height / 2 - lower, text, ha="center", va="center", color=colour,
+            weight=weight)
 
 
 def _add(ax: Axes, patch: PathPatch) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from matplotlib import rc_context
@@ -52,7 +52,7 @@ SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
 
 RC: dict[RcKeyType, Any] = {
     "font.family": ["DejaVu Sans"],
-    "font.size": NORMAL,
+    "font.size": SMALL,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.labelsize": NORMAL,
@@ -142,10 +142,8 @@ def figure(title: str, height: float, width: float = WIDTH) -> Drawing:
     FigureCanvasAgg(fig)
     fig.drawing_height, fig.foot = height, foot
     fig.finding = title
-    fig.text(
-        _MARGIN / width, 1 - 0.03 / fig.get_figheight(), "\n".join(rows),
-        size=TITLE, weight="bold", ha="left", va="top", linespacing=1.15,
-    )
+    fig.text(_MARGIN / width, 1 - 0.03 / fig.get_figheight(), "\n".join(rows), size=TITLE,
+             weight="bold", ha="left", va="top", linespacing=1.15)
     return fig
 
 
@@ -229,9 +227,7 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
                      va="top", linespacing=1.2)
             y -= _FOOT_LINE * len(lines)
         return fig
-    fig.text(
-        1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
-    )
+    fig.text(1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom")
     if note:
         fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig
@@ -284,6 +280,11 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
         if abs(value) >= scale:
             return f"{number(value / scale, digits)} {prefix}{unit}"
     return f"{number(value, digits)} {unit}"
+
+
+def sides(shape: Iterable[int]) -> str:
+    """Return ``"4,096×33×4,096"``."""
+    return "×".join(f"{side:,}" for side in shape)
 
 
 def duration(seconds: float, digits: int = 3) -> str:

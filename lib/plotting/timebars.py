@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from lib.plotting import shapes, style
+from lib.plotting import shapes
 
 
 def axis(ax: Axes, left: float, bottom: float, long: float, end: str) -> None:
@@ -22,12 +22,11 @@ def axis(ax: Axes, left: float, bottom: float, long: float, end: str) -> None:
     end : str
         ``"3,000 cycles"``.
     """
-    shapes.strokes(ax, [((left, bottom), (left + long, bottom))], edgecolor=style.INK,
-                   linewidth=0.6)
+    shapes.strokes(ax, [((left, bottom), (left + long, bottom))], linewidth=0.6)
     ends(ax, left, bottom - 3, long, end, "left")
 
 
 def ends(ax: Axes, left: float, y: float, long: float, end: str, zero: str = "center") -> None:
     """Write where time begins and ends under bars that need no line."""
-    ax.text(left, y, "0", size=style.SMALL, va="top", ha=zero)
-    ax.text(left + long, y, end, size=style.SMALL, va="top", ha="right")
+    ax.text(left, y, "0", va="top", ha=zero)
+    ax.text(left + long, y, end, va="top", ha="right")

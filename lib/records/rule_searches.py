@@ -160,7 +160,7 @@ def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
     groups: dict[str, list[Choice]] = {}
     layers = [one for one in found if one.timed.of.endswith("tokens")]
     for one in sorted(layers, key=lambda each: each.timed.problem.M):
-        groups.setdefault(f"{one.timed.problem.M} tokens", []).append(one)
+        groups.setdefault(_tokens(one.timed.problem.M), []).append(one)
     kinds = {
         "random": [one for one in found if one.timed.of == "random"],
         "cubes": [one for one in found if one.timed.problem.M == one.timed.problem.N
@@ -169,6 +169,10 @@ def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
         "all": list(found),
     }
     return {**groups, **{name: those for name, those in kinds.items() if those}}
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} token{'s' * (count > 1)}"
 
 
 def summary(found: Sequence[Choice]) -> Summary:

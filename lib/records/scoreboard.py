@@ -27,10 +27,6 @@ from lib.records.store import Row
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
-# What the versions of a group take.
-GROUPS = {"FP32": "FP32", "FP16": "FP16 or BF16, sums in FP32",
-          "FP8": "FP8 (E4M3) with scales"}
-
 # The size that a ladder is drawn at when nothing else is asked for.
 LADDER_SIZE = 4096
 
@@ -46,27 +42,6 @@ def lines(rows: Iterable[Row]) -> list[str]:
     return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
 
 
-def markdown(rows: Iterable[Row], size: int) -> str:
-    """Tables of one cube, one for each group, against cuBLAS of its own types.
-
-    Parameters
-    ----------
-    rows : iterable of Row
-    size : int
-        M = N = K.
-    """
-    rows = list(rows)
-    groups: dict[str, list[Row]] = {}
-    # Sorted by size, each version's variants one after the other as they come.
-    order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
-    for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
-        if row.M == row.N == row.K == size:
-            groups.setdefault(KERNELS[row.kernel].group, []).append(row)
-    if len(groups) < 2:
-        return _table([row for group in groups.values() for row in group])
-    return "\n\n".join(f"**{GROUPS[name]}**\n\n{_table(group)}" for name, group in groups.items())
-
-
 def rival(rows: Iterable[Row]) -> str:
     """What the ratios of some rows are to: ``"cuBLAS's default"``, or its best; both: cuBLAS."""
     kinds = {row.rival for row in rows}
@@ -76,22 +51,6 @@ def rival(rows: Iterable[Row]) -> str:
 def _of(row: Row, mixed: bool) -> str:
     """A share of the rival; which one, where a table has both."""
     return f"{row.ratio:.1%}" + (", of its default" if mixed and row.rival == "default" else "")
-
-
-def _table(rows: Iterable[Row]) -> str:
-    rows = list(rows)
-    against = rival(rows)
-    table = [
-        f"| version | variant | GPU | M = N = K | TFLOP/s | {against}, same run | of {against} |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
-    for r in rows:
-        mark = " (stale)" if r.stale else ""
-        table.append(
-            f"| {r.kernel} | {r.variant} | {r.gpu} | {r.M} | {r.tflops:.2f}{mark} "
-            f"| {r.cublas_tflops:.2f} | {_of(r, against == 'cuBLAS')} |"
-        )
-    return "\n".join(table)
 
 
 def summary(rows: Iterable[Row]) -> str:

@@ -147,10 +147,8 @@ class Version:
         # No smaller than a tile, or the block would seem to have less than it has.
         problem = replace(self.problem, M=max(self.problem.M, chosen.tile[0]),
                           N=max(self.problem.N, chosen.tile[1]))
-        return runner.run(
-            self.kernel, by_lanes.typed(problem), variant=by_lanes, backend="emulator",
-            watch=_watched(self, by_lanes), exact=True,
-        )
+        return runner.run(self.kernel, by_lanes.typed(problem), variant=by_lanes,
+                          backend="emulator", watch=_watched(self, by_lanes), exact=True)
 
     @cached_property
     def problem(self) -> Problem:
@@ -279,9 +277,8 @@ def _traced(stem: str, name: str) -> runner.Run:
     """The run that `Version.traced` returns."""
     version = Version(stem)
     chosen = version.kernel.variant(name)
-    return version.run(
-        version.problem, name, backend="emulator", watch=_watched(version, chosen), exact=True
-    )
+    return version.run(version.problem, name, backend="emulator", watch=_watched(version, chosen),
+                       exact=True)
 
 
 def _watched(version: Version, variant: Variant) -> tuple[int, int]:

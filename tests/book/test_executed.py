@@ -106,9 +106,9 @@ def test_what_it_used_and_what_it_cost_is_known(tmp_path):
 def test_lib_says_what_work_it_does(tmp_path):
     done, _ = run(tmp_path, f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
                   "from lib import chapter\nfrom lib.problem import Problem\n"
-                  "from lib.topics.memory.layouts import page as layouts\n"
+                  "from lib.topics.memory.layouts import figure as layouts\n"
                   "page = chapter.Chapter('01_naive')\n"
-                  "_ = page.run(Problem(48, 32, 8), backend='emulator')\nlayouts.draw()")
+                  "_ = page.run(Problem(48, 32, 8), backend='emulator')\nlayouts.shown()")
     assert done.error == ""
     assert done.work == {"kernels compiled": 1, "kernels disassembled": 1, "blocks emulated": 2,
                          "figures drawn": 1}

@@ -80,6 +80,14 @@ def test_an_answer_says_which_mistake_the_kernel_had(sessions):
     assert "mistake" not in ask(sessions("02_shared_tile"), M=64, N=64, K=64)
 
 
+def test_a_kernel_that_is_stopped_is_not_called_by_its_mangled_name(sessions):
+    found = first(sessions("18_tma")).mistakes
+    init = next(i for i, one in enumerate(found) if one.name == "init of the mbarrier left out")
+    answer = ask(sessions("18_tma"), mistake=init)
+    assert answer["verdict"] == "stopped" and "no mbarrier was initialised" in answer["said"]
+    assert "_Z" not in answer["said"] and "stopped, error" not in answer["said"]
+
+
 def test_a_source_line_is_escaped():
     said = Mistake("left out", "x", {}, "/a/b.cu", 3, "if (a < b) copy();")
     shown = render.seeded({"html": ""}, said)["html"]
@@ -126,7 +134,7 @@ def test_the_inner_loop_is_the_innermost_that_multiplies_most():
 def test_the_editor_s_first_lines_are_the_inner_loop_with_its_label(sessions, stem):
     answer = ask(sessions(stem), do="ptx")
     rows = answer["ptx"].split("\n")[answer["first"] - 1 : answer["last"]]
-    assert any(re.match(r"\$L__BB\d+_\d+:", row) for row in rows[:4])
+    assert rows[0].strip() and any(re.match(r"\$L__BB\d+_\d+:", row) for row in rows[:4])
     assert re.search(r"\bbra", rows[-1])
     assert any(re.search(r"fma\.|mma", row) for row in rows)
     assert len(rows) < 0.6 * answer["ptx"].count("\n")

@@ -164,13 +164,6 @@ def timeline_with_roles(narrow=False):
     return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
-def marked_ring():
-    record = ring_record()
-    warps = record["blocks"][0]["warps"]
-    found = ring_model.from_marks(record["events"], warps[8], warps[:8], 4)
-    return ring.draw(found, evidence=RECORDED, landed=False)
-
-
 def both_addressings(narrow=False):
     lanes = np.arange(32)
     right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
@@ -512,7 +505,6 @@ FIGURES = {
         Box(128, 16, False), narrow=narrow),
     "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
     "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
-    "ring, from marks": marked_ring,
     "timeline, roles": timeline_with_roles,
     "warp tile": lambda narrow=False: warp_tile.draw(
         WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")], narrow=narrow),

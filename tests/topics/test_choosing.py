@@ -11,6 +11,8 @@ from lib.dispatch import cost, nearest
 from lib.dispatch.plan import choose
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
+from lib.plotting import display
+from lib.records import rule_searches
 from lib.records import store as records
 from lib.records.schema import SearchRecord
 from lib.topics.results.choosing import model, page
@@ -53,6 +55,16 @@ def test_the_first_is_the_one_of_least_predicted_time():
     assert model.by_costs(near)[0].right and near[SHAPE][0].off is None
 
 
+def test_searches_are_told_by_kinds_of_products(said, monkeypatch):
+    few = {which: rule_searches.recorded(which)[1][-6:] for which in rule_searches.SEARCHES}
+    monkeypatch.setattr(rule_searches, "recorded", lambda which: ("A GPU", few[which]))
+    page.searches()
+    for table, which in zip(said[1::2], few, strict=True):
+        whole = rule_searches.summary(rule_searches.choices(few[which]))
+        assert f"all | {len(few[which])} | {whole.share:.3f}; {whole.least_share:.3f}" in table
+        assert "A GPU" in table
+
+
 def test_what_is_lost_is_told_with_its_worst(said):
     page._chosen([Chosen(SHAPE, "a", "a", 0.0, 0.1, 2), Chosen((9, 9, 8), "a", "b", 0.21, 0.1, 2)],
                  "first", "recorded: H100")
@@ -90,7 +102,7 @@ def test_each_cost_is_told_with_its_value(monkeypatch):
 
 def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     monkeypatch.setattr(model, "timed", lambda: {
         SHAPE: [Timed("a", 2.0, 0.1, 5.0, 10.0), Timed("b", 1.0, 0.1, 6.0, 5.0),
                 Timed("c", 1.0, 0.1, 6.0, None)]})

@@ -6,6 +6,7 @@ from msgspec import structs
 from lib.dispatch import cost
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import LAST_WAVES, timed
+from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
@@ -13,6 +14,7 @@ from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
 from lib.topics.memory.coalescing import page as coalescing_page
+from lib.topics.memory.multicast import figure as multicast_figure
 from lib.topics.memory.multicast import model as multicast
 from lib.topics.memory.multicast import page as multicast_page
 from lib.topics.memory.rasterization import model as rasterization
@@ -103,7 +105,7 @@ def test_a_variant_s_shares_are_those_of_its_launch(shown):
 
 def test_shares_are_drawn_by_their_tiles(monkeypatch):
     figures = []
-    monkeypatch.setattr(shares_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     shares_page.draw(Version("23_stream_k"))
     assert figures[0].finding == (
         "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
@@ -243,7 +245,7 @@ def test_what_a_cut_is_worth_by_two_rates(shown):
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
     figures = []
-    monkeypatch.setattr(shares_page.touched, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     shares_page.coalescing(Version("23_stream_k"))
     assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "load v[j]" in figures[0].alt
@@ -279,7 +281,7 @@ def test_packing_moves_each_matrix_twice(shown):
 
 def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
     figures = []
-    monkeypatch.setattr(coalescing_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
     assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt
 
@@ -321,7 +323,7 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
         ["2 × 1", "4,096", "256", "66", "66", "1 wave, 4 tiles", "66", "1 wave, 4 tiles"],
         ["2 × 2", "4,096", "128", "30", "33", "2 waves, 7 tiles", "30", "1 wave, 5 tiles"]]
     figures = []
-    monkeypatch.setattr(clusters_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     clusters_page.draw(version, "cluster_2x2")
     assert figures[0].finding == (
         "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5")
@@ -331,6 +333,16 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
         ("waves", False, "1"), ("tiles_long", True, "7"), ("tiles_long", False, "5"))}
     assert {one: evaluate(one, "21_clusters") for one in quoted} == quoted
     assert set(map(evidence, quoted)) == {"modelled"}
+
+
+def test_a_cluster_is_drawn_with_who_loads_each_part():
+    found = multicast.observed(CLUSTERS, CLUSTERS.variant("cluster_2x2"))
+    assert multicast.loaders(found, 1) == ((1, 3), (0, 1))
+    assert multicast.loaders(found, 2) == ((0, 2), (2, 3))
+    for narrow in (False, True):
+        fig = multicast_figure.draw(found, evidence="emulated: two by two", narrow=narrow)
+        assert fig.finding == "A block loads 24,576 of the 49,152 bytes that it multiplies in a step"
+        assert "Rank 1: A's tile is loaded by 1, 3, B's by 0, 1." in fig.alt
 
 
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
@@ -352,6 +364,10 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
     clock = version.recorded(4096, "wide").clock
     here = Numbers("21_clusters")
     assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
+    steady = version.recorded(4096, "wide").sustained.own
+    assert here.watts("wide") == steady.joules / steady.seconds
+    with pytest.raises(store.NotRecorded, match="no power"):
+        here.watts("cluster_1x1")
     # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
     there = Numbers("23_stream_k")
     assert there.longest("store", "cut") > there.longest("store", "whole") > 0
@@ -369,7 +385,7 @@ def test_cycles_of_a_pair_may_be_those_of_the_timed_launches(shown):
 
 def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply(monkeypatch):
     figures = []
-    monkeypatch.setattr(picture_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
     picture_page.draw(Version("21_clusters"))
     assert "a tile of 128×256" in figures[0].alt and "128 sums in each lane" in figures[0].alt
     picture_page.draw(Version("22_few_tiles"))  # whose sums are dealt anew before they are stored

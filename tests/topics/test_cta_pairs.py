@@ -27,13 +27,13 @@ def test_a_pair_has_each_half_of_b_once_and_two_blocks_have_it_twice():
 def test_mbarriers_count_what_the_source_makes_them_for():
     """The arrivals as `mbarrier_init` has them, of every mbarrier of the kernel."""
     found = {one.name: one.arrivals for one in model.handovers(PAIRS.variants[0])}
-    assert found == {"full": 1, "empty": 1, "sums_full": 1, "sums_empty": 2 * 32 * 4, "told": 1,
+    assert found == {"filled": 1, "freed": 1, "ready": 1, "drained": 2 * 32 * 4, "told": 1,
                      "read": 2 * 32 * 4 + 2 + 1}
     source = PAIRS.source.read_text()
     assert "READERS = 2 * 32 * STORERS + 2 + 1" in source
     assert "mbarrier_init(drained + 8 * i, 2 * 32 * STORERS)" in source
     without = model.handovers(PAIRS.variant("in_turns"))
-    assert [one.name for one in without] == ["full", "empty", "sums_full", "sums_empty"]
+    assert [one.name for one in without] == ["filled", "freed", "ready", "drained"]
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -52,7 +52,7 @@ def test_a_stage_s_bytes_are_told_against_the_version_before(shown):
 def test_the_table_of_mbarriers_names_the_leader_and_the_bytes_of_both(shown):
     page.handovers(Version("28_cta_pairs"))
     rows = {row[0]: row[1:] for row in cells(shown[0])}
-    full = next(row for name, row in rows.items() if "full" in name and "sums" not in name)
+    full = next(row for name, row in rows.items() if "filled" in name)
     assert full[1] == "leader" and "65,536 bytes" in full[3]
 
 

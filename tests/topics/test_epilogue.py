@@ -4,6 +4,7 @@ import pytest
 from msgspec import structs
 
 from lib.kernels.fused import EPILOGUES
+from lib.plotting import display
 from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
 from lib.topics.compute.epilogue import figure, model, page
@@ -104,10 +105,7 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     assert all(page.NOT_YET not in row for row in shown[2][0])
     numbers = Numbers("25_epilogue")
     assert numbers.times_fused("apart", *model.LARGE) == 1.5
-    assert numbers.dram_bytes("fused", *model.LARGE) == 5
     assert numbers.part("bias_gelu", "bias", *model.LARGE) == pytest.approx(0.03)
-    with pytest.raises(records.NotRecorded):
-        numbers.dram_bytes("apart", *model.LARGE)
 
 
 def test_pytorch_s_operations_are_not_its_fused_call(recorded):
@@ -154,7 +152,7 @@ def test_the_figure_s_title_is_its_finding():
 def test_parts_are_drawn_over_their_own_product(recorded, monkeypatch):
     seen = []
     monkeypatch.setattr(page.dots, "draw", lambda rows, kinds, **given: seen.append(rows))
-    monkeypatch.setattr(page, "show", lambda *figures: None)
+    monkeypatch.setattr(display, "show", lambda *figures: None)
     page.drawn()
     gelu = next(row for row in seen[0] if row.name == "bias and GELU, M = 4,096")
     order = list(dict.fromkeys(

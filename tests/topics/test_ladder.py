@@ -5,6 +5,7 @@ import itertools
 from matplotlib.text import Text
 
 from lib.kernels.catalogue import in_book
+from lib.plotting import display
 from lib.topics.results.ladder import contents, page
 
 
@@ -24,7 +25,7 @@ def test_the_ladder_as_a_table():
 def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypatch):
     """The remark at its left and the evidence at its right, with a gap of two letters."""
     drawn = []
-    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     page.draw()
     fig, narrow = drawn
     renderer = fig.canvas.get_renderer()
@@ -42,7 +43,7 @@ def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypat
 
 def test_a_bar_is_of_a_product_that_a_gpu_here_has_run(monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     page.draw()
     assert "24 any row" in drawn[0].alt and "cutlass_sm90 (public)" in drawn[0].alt
     # 25 does more than a product, and 27 has run in the emulator alone.

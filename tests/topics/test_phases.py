@@ -93,6 +93,8 @@ def test_pages(shown):
     trace, groups = shown
     assert "| 0 | 0 | TMA | 49,152 B land |  | full | 0 | 0 | 0 → 1 |" in trace
     assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace
-    assert "| 3 | 6 | 2 | 0 to 3 | 3, in stage 3 | 12 |" in groups
+    assert "| 2 | 5 | 2 | 0 to 2 | 2, in stage 2 | 12 |" in groups
     # Once round the ring and the end; what lies between follows the same pattern.
-    assert "| … |" in groups and "0 to 5" not in groups and "none: the end" in groups
+    assert "| … |" in groups and "0 to 5" not in groups
+    # Nine tiles, 0 to 8: of what is waited for behind them nothing may be read.
+    assert "| 8, in stage 0 |" in groups and "0 to 9 | none: behind the last" in groups

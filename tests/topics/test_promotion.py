@@ -98,7 +98,6 @@ def test_a_step_takes_a_scale_per_row_and_one_of_b():
     assert (found.rows, found.columns, found.depth) == (
         range(128, 200), range(128, 256), range(256, 384))
     assert (found.of_a, found.of_b) == (72, 1)
-    assert scales.loaded_by_a_lane(found) == 2  # Share of scales.cuh
     assert scales.bytes_per_step(found) == 4 * 73
     fig = scales_figure.draw(found, evidence="modelled: a tile")
     assert fig.finding.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")

@@ -124,11 +124,6 @@ def test_compulsory_bytes():
     assert busiest.compulsory_bytes(2, 3, 5, beta=0.5) == 4 * (10 + 15 + 12)
 
 
-def test_intensity_of_any_tile():
-    assert tiling.intensity(128, 128) == 32
-    assert tiling.intensity(128, 256, itemsize=2) == pytest.approx(2 * 128 * 256 / 2 / 384)
-
-
 @pytest.mark.parametrize(
     ("opcode", "expected"),
     [

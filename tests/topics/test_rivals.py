@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
+from lib.plotting import display
 from lib.records import schema
 from lib.records import store as records
 from lib.records.schema import Candidate, CublasRecord, KernelRecord, RivalsRecord
@@ -23,7 +24,7 @@ FP32, FP16, *_ = TYPES
 def said(monkeypatch):
     """Whatever the pages display, as text."""
     seen = []
-    monkeypatch.setattr(page, "show", lambda *figures: seen.extend(figures))
+    monkeypatch.setattr(display, "show", lambda *figures: seen.extend(figures))
     for module in (page, clock):
         if hasattr(module, "note"):
             monkeypatch.setattr(module, "note", seen.append)

@@ -44,6 +44,16 @@ def test_the_next_tile_is_begun_early_only_where_there_is_room_for_it(wide):
     assert model.begun_early(model.followed(STEM, "one_accumulator")) == (0, 3)
 
 
+def test_where_mmas_complete_at_once_all_of_a_tile_is_issued_while_the_one_before_is_loaded():
+    found = model.followed(STEM, "wide", landing="early")
+    (mma,) = {one.warp for one in found.changes if one.kind == "mma"}
+    issued, loaded = model.spans(found, mma, "mma"), model.spans(found, 0, "ld")
+    assert all(issued[tile][1] < loaded[tile - 1][1] for tile in (1, 2, 3))
+    one = model.followed(STEM, "one_accumulator", landing="early")
+    issued, loaded = model.spans(one, mma, "mma"), model.spans(one, 0, "ld")
+    assert all(issued[tile][0] > loaded[tile - 1][1] for tile in (1, 2, 3))
+
+
 def test_turning_points_tell_each_turn_once(wide):
     found = model.turning_points(wide)
     assert len(found) < len(wide.changes) / 4
@@ -104,7 +114,7 @@ def test_the_pictures_say_in_words_what_they_show(wide, narrow):
     moment = next(m for m in model.turning_points(wide) if m.kind == "ld")
     one = figure.draw(moment, 256, evidence="emulated: x", narrow=narrow)
     assert "columns 256 to 511 being added up" in one.alt
-    assert one.finding == f"Step {moment.step:,}: the epilogue warps load tile 0"
+    assert one.finding == f"The epilogue warps load tile 0 (step {moment.step:,})"
     rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
     roles = Version(STEM).kernel.variants[0].roles.warps
     drawn = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", narrow=narrow)
@@ -121,5 +131,5 @@ def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
 def test_the_explorer_has_a_frame_for_each_turn_and_weighs_little():
     found = tensor_memory(STEM)
     assert [len(control.options) for control in found.controls][0] == 2
-    assert "one thread adds up tile 0" in found.at(0, 1)
+    assert "One thread adds up tile 0" in found.at(0, 1)
     assert sum(len(frame) for frame in found.frames) < 600_000

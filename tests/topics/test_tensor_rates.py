@@ -6,25 +6,22 @@ import pytest
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import find
+from lib.plotting import display
 from lib.run.runner import run
 from lib.topics.compute.fragments import page as fragments_page
 from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.bottleneck import page as bottleneck_page
 from lib.topics.limits.bottleneck import scaling
 from lib.topics.limits.bottleneck.page import saturated, saturates, unit_times
 from lib.topics.limits.roofline import model as roofline
 from lib.topics.limits.roofline.model import Roofs
-from lib.topics.memory.banks import page as banks_page
 from lib.topics.memory.banks.model import describe_copy
-from lib.topics.memory.coalescing import page as coalescing_page
 from lib.topics.memory.coalescing.model import Access, strided
-from lib.topics.memory.ldmatrix import page as ldmatrix_page
+from lib.topics.memory.ldmatrix import figure as ldmatrix_figure
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.tma_box import page as tma_box_page
 from lib.topics.memory.tma_box.model import box
-from lib.topics.memory.vectors import page as vectors_page
+from lib.topics.memory.vectors import figure as vectors_figure
 from lib.topics.memory.windows import page as windows_page
-from lib.topics.time.ring.page import draw as draw_ring
 
 T4 = GPUS["T4"]
 
@@ -143,29 +140,25 @@ def test_an_explorer_of_what_a_t4_would_saturate():
 
 def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     figures = []
-    for page in (windows_page, tma_box_page, fragments_page, bottleneck_page, vectors_page,
-                 ldmatrix_page):
-        monkeypatch.setattr(page, "show", lambda wide, *_: figures.append(wide))
+    monkeypatch.setattr(display, "show", lambda wide, *_: figures.append(wide))
     windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
     tma_box_page.draw(Chapter("20_persistent").version, "C")
     with pytest.raises(ValueError, match="loads no A and B by TMA"):
         tma_box_page.draw_placed(Chapter("17_wgmma").version)
     fragments_page.draw("mma.m16n8k8", "C")
     saturates(Chapter("15_turing_limit").version, size=1024)
-    vectors_page.draw(Chapter("13_wmma_vectorized").version, "vectors_32x64")
-    ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
+    vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
+    ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
+                          "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
         "K8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
-    with pytest.raises(ValueError, match="no ring"):
-        draw_ring(Chapter("16_cp_async").version)
 
 
 def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     figures = []
-    for page in (coalescing_page, banks_page):
-        monkeypatch.setattr(page, "show", lambda figure, narrow=None: figures.append(figure))
+    monkeypatch.setattr(display, "show", lambda figure, narrow=None: figures.append(figure))
     Chapter("16_cp_async").coalescing("tile_128x256")
     Chapter("16_cp_async").banks("tile_128x256")
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from msgspec import structs
 
+from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline.model import (
     Phase,
+    at_work,
     parts,
-    per_step,
     phases,
     recorded_until,
     residency,
@@ -37,6 +39,25 @@ def test_share_is_weighted_by_time():
     np.testing.assert_allclose(found, [[0.75, 0.0], [0.0, 0.5]])
 
 
+def test_some_warp_is_at_work_where_the_inner_loops_of_all_cover_the_time():
+    spans = [Phase(0, "compute", 0, 10), Phase(1, "compute", 5, 20), Phase(1, "wait", 20, 30),
+             Phase(0, "compute", 40, 90)]
+    assert at_work(spans, (0, 50)) == pytest.approx(0.6)
+    assert at_work(spans, (20, 40)) == 0
+
+
+def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
+    version = Version("20_persistent")
+    turns, together = (as_recorded(version, version.kernel.variant(name))
+                       for name in ("ping_pong", "cooperative"))
+    said = [" ".join(text.get_text() for text in timeline_figure.draw(
+        [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
+        for one in (turns, together)]
+    assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
+    assert "the whole kernel" in said[1]
+    assert all("of the time" in one for one in said)
+
+
 def test_residency_counts_blocks_running():
     # Two blocks for the first 100 ns, one for the second, one more starts at 150 ns.
     overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1200)]
@@ -60,16 +81,6 @@ def test_parts_are_of_the_marked_time_in_the_window():
     assert parts(spans, ["load", "wait", "compute"], (0, 100)) == {"load": 0.2, "compute": 0.8}
     assert parts(spans, ["load", "wait", "compute"], (5, 65)) == {"load": 0.5, "compute": 0.5}
     assert parts(spans, ["load", "wait", "compute"], (20, 50)) == {}
-
-
-def test_cycles_of_a_step():
-    marks = [("load", 0), ("wait", 10), ("compute", 40), ("barrier", 90), ("load", 100),
-             ("wait", 130), ("compute", 140), ("store", 240), ("end", 300)]
-    assert per_step(phases((), [marks])) == {
-        "load": 20.0, "wait": 20.0, "compute": 75.0, "barrier": 5.0,
-    }
-    with pytest.raises(ValueError, match="no step"):
-        per_step([])
 
 
 def test_marks_of_lanes_that_take_no_part_are_left_out():

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from lib.__main__ import main
 from lib.measure import sanitizer
+from lib.plotting import columns
 from lib.records import sanitizer as records
 from lib.topics.emulator.zoo import model, page
 
@@ -134,7 +135,7 @@ def test_the_page_owns_up_to_reports_on_cures(fake, monkeypatch):
     assert sanitizer.record(names, path=fake, seconds=1.0, tell=str) == 0
     record = records.read(fake)
     monkeypatch.setattr(page.sanitizer, "read", lambda: record)
-    monkeypatch.setattr(page, "table", lambda head, rows, evidence: said.append(str(rows)))
+    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: said.append(str(rows)))
     monkeypatch.setattr(page, "note", said.append)
     page.mistakes(*names)
     assert len(said) == 1 and "racecheck, synccheck hangs" in said.pop()

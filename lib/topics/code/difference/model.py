@@ -58,12 +58,10 @@ def side(kernel: Kernel, variant: Variant, arch: str, shape: tuple[int, int, int
     done = run(kernel, variant.problem(*shape), variant=variant, backend="emulator", arch=arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)
     resident = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
-    return Side(
-        f"{kernel.stem}/{variant.name}", kernel.expression(variant),
-        {**asdict(used), "threads": variant.threads, "warps_per_sm": resident.warps},
-        dict(Counter(classify(one.opcode) for one in compiled.inner_loop)),
-        done.trace.counters(),
-    )
+    return Side(f"{kernel.stem}/{variant.name}", kernel.expression(variant),
+                {**asdict(used), "threads": variant.threads, "warps_per_sm": resident.warps},
+                dict(Counter(classify(one.opcode) for one in compiled.inner_loop)),
+                done.trace.counters())
 
 
 def source_difference(one: Kernel, other: Kernel, context: int = 2) -> list[str]:

@@ -121,10 +121,8 @@ def apart(ptx: str, sass: Sequence[Instruction], opcode: str) -> Apart:
         parts.append(Part(token, meaning))
     texts = [by_role(one.text, operation.sass_operands) for one in became]
     kinds = list(dict.fromkeys(texts))
-    return Apart(
-        f"{kind} {', '.join(shown)}".rstrip() + ";", tuple(parts), tuple(kinds),
-        tuple(map(texts.count, kinds)), operation.sass_meaning,
-    )
+    return Apart(f"{kind} {', '.join(shown)}".rstrip() + ";", tuple(parts), tuple(kinds),
+                 tuple(map(texts.count, kinds)), operation.sass_meaning)
 
 
 def statements(ptx: str) -> Iterator[_Found]:

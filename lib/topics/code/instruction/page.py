@@ -19,14 +19,11 @@ def apart(version: Version, opcode: str, arch: str = "", variant: str | None = N
 
     Parameters
     ----------
-    version : Version
     opcode : str
         Parts of the mnemonic, such as ``"mma.sync"``, ``"ldmatrix.trans"`` or
         ``"cp.async.bulk.tensor.multicast"`` (see `lib.topics.code.instruction.model.apart`).
     arch : str
         What it is compiled for: sm_90a, unless the kernel needs a newer one.
-    variant : str, optional
-        The first if none is named.
     only : sequence of str
         Parts to explain, where an earlier page has the others; all if none is named.
 

@@ -14,13 +14,8 @@ _NARROW_BAR, _LINE = 205.0, 13.0  # a class's name stands above its bars
 
 @style.styled
 def draw(
-    this: tuple[str, Mapping[str, float]],
-    previous: tuple[str, Mapping[str, float]] | None = None,
-    *,
-    evidence: str,
-    title: str | None = None,
-    unit: str | None = None,
-    narrow: bool = False,
+    this: tuple[str, Mapping[str, float]], previous: tuple[str, Mapping[str, float]] | None = None,
+    *, evidence: str, title: str | None = None, unit: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw one row a class of instruction.
 
@@ -28,14 +23,8 @@ def draw(
     ----------
     this, previous : (str, mapping of str to float)
         A version's name and its `lib.topics.code.instruction_mix.model.per_thousand_fma`.
-    evidence : str
-        ``"modelled: SASS of the inner loop, sm_90a"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     unit : str, optional
         What there are a thousand of, if it is no instruction.
-    narrow : bool
-        For a phone.
     """
     left, full, above = (0.0, _NARROW_BAR, _LINE) if narrow else (_NAME, _BAR, 0.0)
     versions = [this] if previous is None else [previous, this]
@@ -49,33 +38,28 @@ def draw(
     for index, name in enumerate(classes):
         top = height - head - row * index
         if narrow:
-            ax.text(0, top - 2, name, size=style.SMALL, va="top")
+            ax.text(0, top - 2, name, va="top")
         else:
             ax.text(left - 6, top - row / 2, name, size=style.NORMAL, ha="right", va="center")
         for order, (version, mix) in enumerate(versions):
             value = mix.get(name, 0.0)
             y = top - above - 3.5 - bar * (order + 1)
             is_this = version == this[0]
-            shapes.rectangles(
-                ax, [(left, y + 0.7, value * scale, bar - 1.4)],
-                facecolor=style.FOCUS if is_this else style.OTHER,
-                alpha=1.0 if is_this else 0.55,
-            )
-            ax.text(left + value * scale + 5, y + bar / 2, style.number(value),
-                    size=style.SMALL, va="center", weight="bold" if is_this else "normal")
-    ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", size=style.SMALL, va="top")
+            shapes.rectangles(ax, [(left, y + 0.7, value * scale, bar - 1.4)],
+                              facecolor=style.FOCUS if is_this else style.OTHER,
+                              alpha=1.0 if is_this else 0.55)
+            ax.text(left + value * scale + 5, y + bar / 2, style.number(value), va="center",
+                    weight="bold" if is_this else "normal")
+    ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", va="top")
     # The names begin behind the unit, however long that is; on a phone under it.
     x = 0.0 if narrow else max(_NAME, 18 + 4.9 * len(f"for every 1,000 {unit or _unit(this[1])}"))
     y = height - (_LINE if narrow else 0.0)
     for version, _ in versions:
         is_this = version == this[0]
-        shapes.rectangles(
-            ax, [(x, y - 11, 8, 8)],
-            facecolor=style.FOCUS if is_this else style.OTHER,
-            alpha=1.0 if is_this else 0.55,
-        )
-        ax.text(x + 12, y - 2, version, size=style.SMALL, va="top",
-                weight="bold" if is_this else "normal")
+        shapes.rectangles(ax, [(x, y - 11, 8, 8)],
+                          facecolor=style.FOCUS if is_this else style.OTHER,
+                          alpha=1.0 if is_this else 0.55)
+        ax.text(x + 12, y - 2, version, va="top", weight="bold" if is_this else "normal")
         if narrow:
             y -= _LINE
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.topics.code.instruction_mix import figure as mix_figure
 from lib.topics.code.instruction_mix import model as mix
 from lib.topics.version import Version, short_name
@@ -18,8 +18,7 @@ def draw(version: Version, arch: str = "sm_90a") -> None:
 
     evidence = f"modelled: SASS of the inner loop, {arch}, NVRTC {version.compiled(arch).toolkit}"
     before = of(version.before) if version.before else None
-    show(*(mix_figure.draw(of(version), before, evidence=evidence, narrow=narrow)
-           for narrow in (False, True)))
+    both(mix_figure.draw, of(version), before, evidence=evidence)
 
 
 def products_mix(version: Version, arch: str = "sm_90a") -> None:
@@ -30,11 +29,9 @@ def products_mix(version: Version, arch: str = "sm_90a") -> None:
         return short_name(version.kernel), mix.per_thousand_products(i.opcode for i in loop)
 
     before = of(version.before) if version.before else None
-    show(*(mix_figure.draw(
-        of(version), before, unit="products of 16×8×16", narrow=narrow,
-        evidence=f"modelled: SASS of the inner loop, {arch}, NVRTC "
-        f"{version.compiled(arch).toolkit}",
-    ) for narrow in (False, True)))
+    both(mix_figure.draw, of(version), before, unit="products of 16×8×16",
+         evidence=f"modelled: SASS of the inner loop, {arch}, NVRTC "
+                  f"{version.compiled(arch).toolkit}")
 
 
 def fragment_loads(version: Version, above: Sequence[str] = (), *archs: str) -> None:
@@ -42,9 +39,6 @@ def fragment_loads(version: Version, above: Sequence[str] = (), *archs: str) -> 
 
     Parameters
     ----------
-    version : Version
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     *archs : str
         The oldest and the newest that the kernel is compiled for, if none is named.
     """

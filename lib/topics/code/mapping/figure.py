@@ -8,7 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
+from lib.topics.code.mapping import model as mapping
 from lib.topics.code.mapping.model import Region, Work
+from lib.topics.version import Version
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
 _NARROW_SIDE = 104.0
@@ -20,17 +23,7 @@ def draw(
     work: Work, *, title: str | None = None, evidence: str = "modelled: launch configuration",
     narrow: bool = False,
 ) -> Figure:
-    """Draw A, B and C, and the block enlarged.
-
-    Parameters
-    ----------
-    work : Work
-    title : str, optional
-        In place of the finding made from the numbers.
-    evidence : str
-    narrow : bool
-        For a phone: the block stands under the matrices.
-    """
+    """Draw A, B and C, and the block enlarged."""
     scale = (_NARROW_SIDE if narrow else _SIDE) / max(work.M, work.N, work.K)
     tall = 16 + work.K * scale + _GAP + work.M * scale + 16
     block = 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40
@@ -44,6 +37,14 @@ def draw(
     _zoom(ax, work, scale, (c_left, c_top), left, block if narrow else height, narrow)
     return style.finish(fig, alt=_alt(work), evidence=evidence,
                         note=f"drawn for M = {work.M}, N = {work.N}, K = {work.K}")
+
+
+def shown(version: Version, variant: str | None = None) -> None:
+    """Display who computes what, from the stores and the launch of the traced run.
+
+    Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
+    """
+    both(draw, mapping.work(version.stored_by_lanes(variant)), evidence=version.emulated_label())
 
 
 def _box(
@@ -92,14 +93,12 @@ def _operands(
         shapes.frames(ax, [_box(origin, Region(0, 0, rows, columns), scale)], 0.9)
     bold: dict[str, Any] = {"size": style.LARGE, "weight": "bold"}
     ax.text(a[0], a[1] + 4, "A", va="bottom", **bold)
-    ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom", size=style.SMALL)
+    ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom")
     ax.text(b[0] - 6, b[1], "B", ha="right", va="top", **bold)
-    ax.text(b[0] - 6, b[1] - work.K * scale, "K ↓", ha="right", va="bottom", size=style.SMALL)
+    ax.text(b[0] - 6, b[1] - work.K * scale, "K ↓", ha="right", va="bottom")
     ax.text(c[0], c[1] - work.M * scale - 3, "C", va="top", **bold)
-    ax.text(c[0] + work.N * scale, c[1] - work.M * scale - 4, "N →", ha="right", va="top",
-            size=style.SMALL)
-    ax.text(a[0] - 4, a[1] - work.M * scale, "M ↓", ha="right", va="bottom", size=style.SMALL,
-            rotation=90)
+    ax.text(c[0] + work.N * scale, c[1] - work.M * scale - 4, "N →", ha="right", va="top")
+    ax.text(a[0] - 4, a[1] - work.M * scale, "M ↓", ha="right", va="bottom", rotation=90)
 
 
 def _zoom_left(work: Work) -> float:
@@ -118,14 +117,10 @@ def _zoom(
     top = height - 46
     corner = _box(c, block, scale)
     if not under:
-        shapes.strokes(
-            ax,
-            [
-                ((corner[0] + corner[2], corner[1] + corner[3]), (left, top)),
-                ((corner[0] + corner[2], corner[1]), (left, top - block.rows * larger)),
-            ],
-            edgecolor=style.INK, linewidth=0.6, alpha=0.5,
-        )
+        edge = corner[0] + corner[2]
+        shapes.strokes(ax, [((edge, corner[1] + corner[3]), (left, top)),
+                            ((edge, corner[1]), (left, top - block.rows * larger))],
+                       linewidth=0.6, alpha=0.5)
 
     def inside(region: Region) -> tuple[float, float, float, float]:
         local = Region(region.row - block.row, region.column - block.column, region.rows,
@@ -146,12 +141,12 @@ def _zoom(
         (compute, f"one warp: {style.plural(warp, 'element')}"),
     ):
         shapes.rectangles(ax, [(left, y, 7, 7)], facecolor=colour)
-        ax.text(left + 10, y - 1, text, size=style.SMALL, va="bottom")
+        ax.text(left + 10, y - 1, text, va="bottom")
         y += 12
     y = top - block.rows * larger - 6
     shapes.rectangles(ax, [(left, y - 10, 7, 7)], facecolor=style.PHASE["load"])
     ax.text(left + 10, y, f"{work.step}: a {work.reader} reads\n{work.a_step.text()} of A and "
-            f"{work.b_step.text()} of B", size=style.SMALL, va="top", linespacing=1.2)
+                          f"{work.b_step.text()} of B", va="top", linespacing=1.2)
 
 
 def _finding(work: Work) -> str:

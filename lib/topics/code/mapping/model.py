@@ -11,12 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Region:
-    """A rectangle of a matrix, in elements.
-
-    Attributes
-    ----------
-    row, column, rows, columns : int
-    """
+    """A rectangle of a matrix, in elements."""
 
     row: int
     column: int
@@ -102,11 +97,10 @@ def work(run: Any) -> Work:
     warp = regions(everyone)
     reads = block if variant.step_reader == "block" else _around(warp)
     depth = min(variant.step, problem.K)
-    return Work(
-        problem.M, problem.N, problem.K, block, warp, regions(next(iter(lanes.values()))),
-        Region(reads.row, 0, reads.rows, depth), Region(0, reads.column, depth, reads.columns),
-        "one k" if depth == 1 else f"one tile of {depth} k", variant.step_reader,
-    )
+    return Work(problem.M, problem.N, problem.K, block, warp, regions(next(iter(lanes.values()))),
+                Region(reads.row, 0, reads.rows, depth),
+                Region(0, reads.column, depth, reads.columns),
+                "one k" if depth == 1 else f"one tile of {depth} k", variant.step_reader)
 
 
 _C = 7  # C's place among a kernel's arguments
@@ -141,7 +135,5 @@ def regions(elements: Sequence[tuple[int, int]]) -> list[Region]:
 def _around(parts: Sequence[Region]) -> Region:
     """The smallest rectangle that holds all of some."""
     top, left = min(r.row for r in parts), min(r.column for r in parts)
-    return Region(
-        top, left,
-        max(r.row + r.rows for r in parts) - top, max(r.column + r.columns for r in parts) - left,
-    )
+    return Region(top, left, max(r.row + r.rows for r in parts) - top,
+                  max(r.column + r.columns for r in parts) - left)

@@ -19,6 +19,7 @@ _STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
 _PICTURE, _LOOP, _BYTES = 54.0, 146.0, 388.0
 _NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
 CHANGED = ", changed"
+_LESS = 0.95  # a count below this share of what the tile asks for is worth a word
 _LEAST = 2.5  # pt; smaller parts are drawn as large
 
 
@@ -35,12 +36,6 @@ def draw(
     extents : sequence of (int, int)
         Rows and columns of the rectangle that each level's picture is of: of the traced problem,
         the block, the warp and the thread.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    note : str
-    narrow : bool
-        For a phone: the name stands above its picture, the bytes under the loop.
     """
     row = _NARROW_ROW if narrow else _ROW
     height = _HEAD + row * len(levels)
@@ -48,12 +43,12 @@ def draw(
     heads = ((_NARROW_LOOP, "each level, its loop, bytes per FMA"),) if narrow else (
         (0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA"))
     for x, text in heads:
-        ax.text(x, height, text, size=style.SMALL, va="top", alpha=0.8)
+        ax.text(x, height, text, va="top", alpha=0.8)
     if not narrow and any(level.changed for level in levels):
         # The key stands over the marks, between the heads of level and loop.
         left = _PICTURE + 8
         shapes.rectangles(ax, [(left, height - 10, 3, 9)], facecolor=style.FOCUS)
-        ax.text(left + 7, height, "changed here", size=style.SMALL, va="top", alpha=0.8)
+        ax.text(left + 7, height, "changed here", va="top", alpha=0.8)
     top = height - _HEAD
     before = None
     for level, extent in zip(levels, extents, strict=True):
@@ -81,7 +76,7 @@ def _level(
         if level.changed:
             shapes.rectangles(ax, [(_LOOP - 9, middle - _ROW / 2 + 7, 3, _ROW - 14)],
                               facecolor=style.FOCUS)
-        ax.text(0, middle - 8, size, size=style.SMALL, va="center")
+        ax.text(0, middle - 8, size, va="center")
     box = _tile(ax, level, extent, left + _STRIP + _GAP, middle - (_STRIP + _GAP) / 2, colour)
     _operands(ax, level, extent, box)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
@@ -92,6 +87,12 @@ def _level(
                 else [f"{style.number(level.bytes_per_fma, 2)} B by {level.whose}"])
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
+        if level.recorded < _LESS * level.bytes_per_fma:
+            less = "less: served on the way"  # merged with another's request, or by a cache
+            if narrow:
+                bytes_of[-1] += f", {less}"
+            else:
+                bytes_of.append(less)
     if level.wavefronts is not None:
         per = f"{style.number(level.wavefronts, 2)} wavefronts"
         bytes_of += [f"{per} per 32 FMAs"] if narrow else [per, "per 32 FMAs"]
@@ -99,16 +100,17 @@ def _level(
         "size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
     }
     if narrow:
+        if len(level.loop) > 3:  # between the level's name and what crosses to it
+            code["linespacing"] = 1.15
         ax.text(_NARROW_LOOP, middle + 14, loop, **code)
-        ax.text(_NARROW_LOOP, middle - 16, level.boundary, size=style.SMALL, va="center",
-                weight="bold")
+        ax.text(_NARROW_LOOP, middle - 16, level.boundary, va="center", weight="bold")
         for i, text in enumerate(bytes_of):
-            ax.text(_NARROW_LOOP, middle - 29 - 12 * i, text, size=style.SMALL, va="center")
+            ax.text(_NARROW_LOOP, middle - 29 - 12 * i, text, va="center")
         return box
     ax.text(_LOOP, middle, loop, **code)
-    ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
+    ax.text(_BYTES, middle + 15, level.boundary, va="center", weight="bold")
     for i, text in enumerate(bytes_of):
-        ax.text(_BYTES, middle + 1 - 14 * i, text, size=style.SMALL, va="center")
+        ax.text(_BYTES, middle + 1 - 14 * i, text, va="center")
     return box
 
 
@@ -130,11 +132,11 @@ def _operands(
             for i in range(1, rows)
         ] + [((x + j * width / columns, strips[1][1]), (x + j * width / columns,
                                                         strips[1][1] + _STRIP))
-             for j in range(1, columns)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+             for j in range(1, columns)], linewidth=0.4, alpha=0.5)
     shapes.frames(ax, strips, 0.5)
     if level.name == "grid":
-        ax.text(strips[0][0] - 2, y + height / 2, "A", size=style.SMALL, ha="right", va="center")
-        ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", size=style.SMALL, va="center")
+        ax.text(strips[0][0] - 2, y + height / 2, "A", ha="right", va="center")
+        ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", va="center")
 
 
 def _tile(
@@ -165,7 +167,7 @@ def _cuts(
              for at in range(part.columns, extent[1], part.columns)]
     lines += [((x, y + at / extent[0] * height), (x + width, y + at / extent[0] * height))
               for at in range(part.rows, extent[0], part.rows)]
-    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+    shapes.strokes(ax, lines, linewidth=0.4, alpha=0.5)
 
 
 def _inside(
@@ -198,7 +200,7 @@ def _zoom(
     shapes.strokes(ax, [
         ((part[0], part[1]), (box[0], box[1] + box[3])),
         ((part[0] + part[2], part[1]), (box[0] + box[2], box[1] + box[3])),
-    ], edgecolor=style.INK, linewidth=0.6, alpha=0.45)
+    ], linewidth=0.6, alpha=0.45)
 
 
 def _finding(levels: Sequence[Level]) -> str:

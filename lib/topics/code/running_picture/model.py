@@ -425,9 +425,7 @@ def fragment(warp: Sequence[Region]) -> list[Region]:
             for row in range(0, rows, 8) for column in range(0, columns, 8)]
 
 
-def _crossed(
-    metrics: Mapping[str, float], size: int, shared: bool
-) -> dict[str, float]:
+def _crossed(metrics: Mapping[str, float], size: int, shared: bool) -> dict[str, float]:
     """Bytes per FMA that crossed each boundary whose bytes a recorded counter has."""
     found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"]}
     if not shared:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from lib.kernels.spec import Variant
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.topics.code.mapping import model as mapping
@@ -30,18 +29,7 @@ def draw(version: Version, variant: str | None = None) -> None:
     extents = [(work.M, work.N), (work.block.rows, work.block.columns),
                model.extent_of_warp(work), (thread.rows, thread.columns)]
     evidence = f"{version.emulated_label()}{label}"
-    wide, narrow = (
-        figure.draw(levels, extents, evidence=evidence, note=_note(levels), narrow=n)
-        for n in (False, True))
-    show(wide, narrow)
-
-
-def _note(levels: Sequence[model.Level]) -> str:
-    """The size that the bytes are of, and how a count can be below what the tiles ask for."""
-    below = any(level.recorded is not None and level.recorded < 0.95 * level.bytes_per_fma
-                for level in levels)
-    return f"bytes: n = {SIZE:,}" + (
-        "; counted below what is asked for: merged or served on the way" if below else "")
+    both(figure.draw, levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}")
 
 
 def _multiplying(version: Version, variant: Variant) -> Variant:

@@ -13,7 +13,7 @@ from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
 from lib.kernels.spec import parted
 from lib.paths import CUDA
-from lib.plotting.display import note, table
+from lib.plotting.display import note
 from lib.topics.version import Version
 
 # The class of a line of a difference, by its mark.
@@ -57,7 +57,6 @@ def plain(version: Version, arguments: Mapping[str, str]) -> None:
 
     Parameters
     ----------
-    version : Version
     arguments : mapping of str to str
         Text of the kernel, and what an instantiation makes of it.
 
@@ -78,7 +77,6 @@ def excerpt(version: Version, first: str, last: str, variant: str | None = None,
 
     Parameters
     ----------
-    version : Version
     first, last : str
         Parts of those two lines.
     variant : str, optional
@@ -128,7 +126,6 @@ def step_changes(version: Version, variant: str, since: str) -> None:
 
     Parameters
     ----------
-    version : Version
     variant : str
         A variant or step of this version.
     since : str
@@ -192,13 +189,3 @@ def instruction(version: Version, opcode: str, arch: str = "sm_90a") -> None:
     short = re.sub(r"\{([^,{}]+),(?:[^{},]*,){4,}([^,{}]+)\}", r"{\1, …,\2}", statements[0])
     note(f"```text\n{' '.join(short.split())}\n```\n\nPTX that NVRTC makes of this source for "
          f"{arch}.")
-
-
-def variants(version: Version, *names: str) -> None:
-    """Display what the variants are, and their tiles."""
-    chosen = [version.kernel.variant(name) for name in names] or version.kernel.variants
-    table(
-        ("variant", "what it is", "tile", "threads"),
-        [(v.name, v.meaning, f"{v.tile[0]}×{v.tile[1]}×{v.step}", v.threads) for v in chosen],
-        "modelled: the catalogue",
-    )

@@ -52,11 +52,6 @@ def draw(
     ----------
     rows : sequence of Reached
         Before (if there is one), this version, the rival.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     row_height = _NARROW_ROW if narrow else _ROW
     height = row_height * len(rows) + 4
@@ -74,12 +69,11 @@ def draw(
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
         if narrow:
             ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
-            ax.text(0, y + 13, numbers(row), size=style.SMALL, va="top", weight=weight)
+            ax.text(0, y + 13, numbers(row), va="top", weight=weight)
         else:
             ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
                     weight=weight)
-            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
-                    weight=weight)
+            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), va="center", weight=weight)
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
@@ -112,7 +106,7 @@ def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
     share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
     if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
-        share += f", itself ± {100 * rival.spread:.1g}%"
+        share += f" (± {100 * rival.spread:.1g}%)"
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.kernels.spec import Variant, parted
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.records import store as records
 from lib.records.schema import Benchmark
 from lib.topics.code.step import figure
@@ -20,28 +20,22 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     before : str, optional
         What it is held against, as ``stem`` or ``stem/variant``; the version before if not given.
-    size : int
-        M = N = K.
     """
     chosen = version.kernel.variant(variant)
     rows, evidence = recorded(version, variant, before, size)
     said = "; ± between series"
     if any(row.cycles for row in rows):
-        said += "; cycles of the timed launches"
+        said += "; cycles as timed"
     if any(row.joules for row in rows):
-        said += "; J of longer runs, each alone"
+        said += "; J of longer runs"
     shown = [(rows, evidence + said)]
     if version.measures(chosen):
         shown.insert(0, (_rows(version, chosen, before, size, True),
                          f"{version.timed_on([chosen.name])}, {size:,}³"))
     for rows, evidence in shown:
-        wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
-        show(wide, narrow)
+        both(figure.draw, rows, evidence=evidence)
 
 
 def recorded(version: Version, variant: str | None = None, before: str | None = None,
@@ -81,11 +75,9 @@ def _rows(
         rows.append(_reached(old, old.kernel.variant(name), size, here))
     mine = _time(version, chosen, size, here)
     rows.append(_reached(version, chosen, size, here))
-    rows.append(figure.Reached(
-        "the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
-        mine.cublas_clock.cycles if mine.cublas_clock else None,
-        mine.joules[1] if mine.joules else None, rival=True,
-    ))
+    rows.append(figure.Reached("the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
+                               mine.cublas_clock.cycles if mine.cublas_clock else None,
+                               mine.joules[1] if mine.joules else None, rival=True))
     return rows
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import table
+from lib.plotting import columns
+from lib.plotting.columns import Column
 from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.topics.code.tensor_instructions import model
 from lib.topics.code.tensor_instructions.model import Multiplies
@@ -24,17 +25,15 @@ def compared(*versions: str) -> None:
     *versions : str
         Stems, or ``"stem/variant"``, of versions whose PTX multiplies on tensor cores.
     """
-    found = [model.multiplies(name) for name in versions]
-    table(("", *(f"version {one.stem[:2]}" for one in found)), [
-        ("one instruction", *(f"`{one.opcode}`" for one in found)),
-        ("multiplies, M×N×K", *("×".join(map(str, one.shape)) for one in found)),
-        ("FLOP of one", *(f"{one.flops:,}" for one in found)),
-        ("who holds the sums", *map(_sums, found)),
-        ("where A and B come from", *map(_operands, found)),
-        ("who issues it", *map(_issuer, found)),
-        ("how its end is known", *map(_end, found)),
-        ("what moved", *(_CHANGED.get(one.stem, "") for one in found)),
-    ], "PTX of each version's first variant; M and N of tcgen05 by the instruction descriptor")
+    columns.compared("", [
+        Column("one instruction", lambda one: f"`{one.opcode}`"),
+        Column("multiplies, M×N×K", lambda one: "×".join(map(str, one.shape))),
+        Column("FLOP of one", lambda one: one.flops, ","), Column("who holds the sums", _sums),
+        Column("where A and B come from", _operands), Column("who issues it", _issuer),
+        Column("how its end is known", _end),
+        Column("what moved", lambda one: _CHANGED.get(one.stem, "")),
+    ], [(f"version {one.stem[:2]}", one) for one in map(model.multiplies, versions)],
+        "PTX of each version's first variant; M and N of tcgen05 by the instruction descriptor")
 
 
 def _sums(one: Multiplies) -> str:

@@ -14,15 +14,6 @@ from lib.ptx.core.machine import WARP
 from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD, Occupancy, occupancy
 
 
-def intensity(BM: int, BN: int, itemsize: int = 4) -> float:
-    """Return FLOP per byte loaded from global memory by a block that owns a BM × BN tile of C.
-
-    For each step of K the block loads BM + BN elements and does BM·BN multiply-adds:
-    2·BM·BN / (itemsize·(BM + BN)); with 4-byte elements and a square tile T × T, T / 4.
-    """
-    return 2 * BM * BN / (itemsize * (BM + BN))
-
-
 def shared_bytes(BM: int, BN: int, BK: int, itemsize: int = 4) -> int:
     """Return the shared memory of one BM × BK tile of A and one BK × BN tile of B, bytes."""
     return itemsize * BK * (BM + BN)
@@ -102,12 +93,7 @@ def thread_tile(TM: int, TN: int, *, rows: int = 16, columns: int = 16, BK: int 
     BK : int
         Depth of the tiles in shared memory.
     """
-    return ThreadTile(
-        TM=TM,
-        TN=TN,
-        accumulators=TM * TN,
-        fragments=TM + TN,
-        registers=TM * TN + TM + TN + OTHER_REGISTERS,
-        loads_per_fma=(TM + TN) / (TM * TN),
-        shared_bytes=shared_bytes(rows * TM, columns * TN, BK),
-    )
+    return ThreadTile(TM=TM, TN=TN, accumulators=TM * TN, fragments=TM + TN,
+                      registers=TM * TN + TM + TN + OTHER_REGISTERS,
+                      loads_per_fma=(TM + TN) / (TM * TN),
+                      shared_bytes=shared_bytes(rows * TM, columns * TN, BK))

@@ -35,9 +35,6 @@ def draw(
         Threads of a block.
     largest : int
         Elements on the longest side of any tile of the explorer: one scale for all frames.
-    evidence : str
-    narrow : bool
-        For a phone: the numbers stand under the picture.
     """
     left, row = (0.0, _NARROW_ROW) if narrow else (_NAME, _ROW)
     height = (_PICTURE + _NUMBERS if narrow else 132.0) + row * len(gpus)
@@ -63,7 +60,7 @@ def _picture(ax: Axes, tile: ThreadTile, height: float, largest: int) -> None:
     ax.text(0, height - 2, f"{tile.TM} × {tile.TN} elements per thread", size=style.NORMAL,
             weight="bold", va="top")
     ax.text(0, height - 17, f"one k: {tile.fragments} floats, "
-            f"{style.plural(tile.accumulators, 'multiply-add')}", size=style.SMALL, va="top")
+                            f"{style.plural(tile.accumulators, 'multiply-add')}", va="top")
     top = height - 54 - cell
     a, b = [], []
     for row in range(tile.TM):
@@ -105,22 +102,20 @@ def _registers(ax: Axes, tile: ThreadTile, left: float, top: float) -> float:
     sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k,"
     rest = f"about {OTHER_REGISTERS} for the rest;"
     for text in (f"{sums} {rest}",) if left else (sums, rest):
-        ax.text(left, y - 4, text, size=style.SMALL, va="top")
+        ax.text(left, y - 4, text, va="top")
         y -= 12
     ax.text(left, y - 4, f"the bar ends at {MAX_REGISTERS_PER_THREAD}, the most a thread can "
-            "have", size=style.SMALL, va="top")
+                         "have", va="top")
     return y - 28
 
 
 def _gpu(ax: Axes, tile: ThreadTile, gpu: Gpu, threads: int, left: float, top: float) -> None:
     ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
     shapes.share(ax, (left + 40, top - 12, 60, 9), tile.fed(gpu), style.PHASE["load"])
-    ax.text(left + 105, top - 1, f"{style.percent(tile.fed(gpu))} of its peak fed;",
-            size=style.SMALL, va="top")
+    ax.text(left + 105, top - 1, f"{style.percent(tile.fed(gpu))} of its peak fed;", va="top")
     found = tile.occupancy(gpu, threads)
     text = "spills" if found is None else f"{found.warps} of {gpu.warps_per_sm} warps"
-    ax.text(*((left + 205, top - 1) if left else (105.0, top - 13)), text, size=style.SMALL,
-            va="top")
+    ax.text(*((left + 205, top - 1) if left else (105.0, top - 13)), text, va="top")
 
 
 def _finding(tile: ThreadTile) -> str:

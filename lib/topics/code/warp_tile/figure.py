@@ -31,9 +31,6 @@ def draw(
     tile : WarpTile
     gpus : sequence of Gpu
         Data sheets, a row each.
-    evidence : str
-    narrow : bool
-        For a phone: the numbers stand under the lanes.
     """
     left, height = (0.0, _PICTURE + _NUMBERS) if narrow else (_NAME, _HEIGHT)
     fig, ax = style.canvas(_finding(tile), height, narrow)
@@ -56,16 +53,16 @@ def _lanes(ax: Axes, tile: WarpTile, height: float, bottom: float) -> None:
     ax.text(0, height - 2, f"{tile.WM} × {tile.WN} elements a warp", size=style.NORMAL,
             weight="bold", va="top")
     ax.text(0, height - 17, f"lanes {tile.lanes} down, {tile.across} across; each has "
-            f"{tile.TM} × {tile.TN},", size=style.SMALL, va="top")
+                            f"{tile.TM} × {tile.TN},", va="top")
     ax.text(0, height - 29, f"in groups of {GROUP} × {GROUP}: {tile.loads[0]} down, "
-            f"{tile.loads[1]} across", size=style.SMALL, va="top")
+                            f"{tile.loads[1]} across", va="top")
     top = height - 66
     x_of = [_LEFT + column * _CELL_W for column in range(tile.across)]
     y_of = [top - (row + 1) * _CELL_H for row in range(tile.lanes)]
     shapes.rectangles(ax, [(x, top + 5, _CELL_W - _GAP, 6) for x in x_of], facecolor=load)
     shapes.rectangles(ax, [(_LEFT - 11, y, 6, _CELL_H - _GAP) for y in y_of], facecolor=load)
-    ax.text(_LEFT + tile.across * _CELL_W + 2, top + 8, "Bs", size=style.SMALL, va="center")
-    ax.text(_LEFT - 8, y_of[-1] - 3, "As", size=style.SMALL, ha="center", va="top")
+    ax.text(_LEFT + tile.across * _CELL_W + 2, top + 8, "Bs", va="center")
+    ax.text(_LEFT - 8, y_of[-1] - 3, "As", ha="center", va="top")
     for lane, (row, column) in enumerate(tile.places):
         quarter = lane // 8
         box = (x_of[column], y_of[row], _CELL_W - _GAP, _CELL_H - _GAP)
@@ -74,7 +71,7 @@ def _lanes(ax: Axes, tile: WarpTile, height: float, bottom: float) -> None:
                           alpha=1.0 if quarter == 0 else style.PALE if quarter == 1 else 1.0)
         shapes.label(ax, box, f"{lane}", style.on(compute) if quarter == 0 else style.INK)
     ax.text(0, bottom + 18 if bottom else 12, "filled: lanes 0 to 7, a quarter of the warp",
-            size=style.SMALL, va="top")
+            va="top")
 
 
 def _loads(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
@@ -85,12 +82,11 @@ def _loads(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     for name, count, each in zip(("As", "Bs"), tile.loads, tile.wavefronts_a_load, strict=True):
         colour = style.GOOD if each == 2 else style.WARNING
         x, under = (left + 162, y - 10) if left else (0.0, y - 23)
-        shapes.rectangles(
-            ax, [(x + i * 9 + i // each * 6, under, 7.5, 9) for i in range(count * each)],
-            facecolor=colour,
-        )
+        shapes.rectangles(ax,
+                          [(x + i * 9 + i // each * 6, under, 7.5, 9) for i in range(count * each)],
+                          facecolor=colour)
         ax.text(left, y, f"{style.plural(count, 'load')} of {name}, {each} wavefronts each",
-                size=style.SMALL, va="top")
+                va="top")
         y -= 15 if left else 28
     return y - 8
 
@@ -110,7 +106,7 @@ def _registers(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k;"
     limit = f"a thread can have {MAX_REGISTERS_PER_THREAD}"
     for text in (f"{sums} {limit}",) if left else (sums, limit):
-        ax.text(left, y - 4, text, size=style.SMALL, va="top")
+        ax.text(left, y - 4, text, va="top")
         y -= 12
     return y - 14
 
@@ -121,11 +117,9 @@ def _gpu(ax: Axes, tile: WarpTile, gpu: Gpu, left: float, top: float) -> None:
     ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
     colour = style.WARNING if share > 1 else style.PHASE["load"]
     shapes.rectangles(ax, [(left + 40, top - 12, full * min(share, 1.7), 9)], facecolor=colour)
-    shapes.rectangles(ax, [(left + 40, top - 12, full, 9)], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.6, alpha=0.7)
+    shapes.frames(ax, [(left + 40, top - 12, full, 9)], alpha=0.7)
     text = style.percent(share) + (": the limit" if share > 1 else "")
-    ax.text(left + 40 + full * max(1.0, min(share, 1.7)) + 5, top - 1, text, size=style.SMALL,
-            va="top")
+    ax.text(left + 40 + full * max(1.0, min(share, 1.7)) + 5, top - 1, text, va="top")
 
 
 def _finding(tile: WarpTile) -> str:

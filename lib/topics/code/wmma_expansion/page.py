@@ -23,7 +23,6 @@ def becomes(version: Version, *archs: str) -> None:
 
     Parameters
     ----------
-    version : Version
     *archs : str
         The oldest and the newest that the kernel is compiled for, if none is named.
     """

@@ -78,5 +78,4 @@ def scaled(name: str) -> Scaled:
         SECTOR * sum(site.sectors for site in loads), SECTOR * sum(site.sectors for site in small),
         WAVEFRONT * sum(site.wavefronts for site in trace.sites if site.kind == "tcgen05"),
         count("tcgen05.mma"), count("tcgen05.cp"), variant.step // 4,
-        variant.schedule.stages * (1 + variant.tile[1] // 128) * atoms * ATOM_COLUMNS,
-    )
+        variant.schedule.stages * (1 + variant.tile[1] // 128) * atoms * ATOM_COLUMNS)

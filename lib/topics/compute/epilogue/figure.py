@@ -24,8 +24,7 @@ class Bar:
 
 @style.styled
 def draw(
-    bars: Sequence[Bar], loops: Sequence[tuple[int, float]], *, evidence: str,
-    narrow: bool = False,
+    bars: Sequence[Bar], loops: Sequence[tuple[int, float]], *, evidence: str, narrow: bool = False
 ) -> Figure:
     """Draw a bar an epilogue, and a line where the products of a tile of so much K end.
 
@@ -34,9 +33,6 @@ def draw(
     bars : sequence of Bar
     loops : sequence of (int, float)
         K and the tensor cores' cycles for it; at least one.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     width = style.room(narrow)
     left = _NARROW_NAME if narrow else _NAME
@@ -50,13 +46,11 @@ def draw(
         for place, bar in enumerate(bars)], facecolor=style.FOCUS, linewidth=0)
     for place, bar in enumerate(bars):
         middle = top - _ROW * (place + 0.5)
-        ax.text(left - 6, middle, f"{bar.name}: {bar.cycles:,.0f}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 6, middle, f"{bar.name}: {bar.cycles:,.0f}", ha="right", va="center")
     for K, cycles in loops:
         x = left + cycles * scale
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top + 2))], edgecolor=style.INK, linewidth=0.9,
-                       linestyle="--")
-        ax.text(x, _AXIS - 7, f"K = {K:,}\n{cycles:,.0f}", size=style.SMALL, ha="center", va="top")
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top + 2))], linewidth=0.9, linestyle="--")
+        ax.text(x, _AXIS - 7, f"K = {K:,}\n{cycles:,.0f}", ha="center", va="top")
     return style.finish(
         fig, alt=_alt(bars, loops), evidence=evidence,
         note="cycles per tile; dashed: its products")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from lib.kernels.fused import EPILOGUE
-from lib.plotting import dots
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting import dots, style
+from lib.plotting.display import both, once_recorded, table
+from lib.plotting.markdown import NOT_YET
 from lib.records import store as records
 from lib.records.schema import FusedRow, FusedSide
 from lib.topics.compute.epilogue import figure, model
 from lib.topics.compute.epilogue.model import SHAPES, Shape
 
-NOT_YET = "not recorded yet"
 # Epilogues as tables call them, and the instantiation that has no more than the one before.
 PARTS = (
     ("a bias", "bias", "plain"), ("ReLU", "bias_relu", "bias"), ("GELU, tanh", "bias_gelu", "bias"),
@@ -46,8 +46,7 @@ def fits() -> None:
                                "special functions" if by_special else "issue slots"))
     loops = [(K, model.loop_cycles(tile, K)) for K in _DEPTHS]
     evidence = f"modelled: {tile[0]}×{tile[1]}, sm_90a PTX emulated"
-    show(*(figure.draw(bars, loops, evidence=evidence, narrow=narrow)
-           for narrow in (False, True)))
+    both(figure.draw, bars, loops, evidence=evidence)
 
 
 def contests() -> None:
@@ -80,7 +79,7 @@ def contests() -> None:
         _joules(model.fastest(row, whose)) for whose in ("fused", "apart")))
     rows.append(("`lib.gemm` takes", *(
         "one kernel" if model.choice(shape).variant else "two kernels" for shape in SHAPES)))
-    table(("bias and GELU, BF16", *map(_shape, SHAPES)), rows,
+    table(("bias and GELU, BF16", *map(style.sides, SHAPES)), rows,
           "at least: each operand read once, C written, modelled; " + _label())
 
 
@@ -99,7 +98,7 @@ def parts() -> None:
             *(_changed(variant, over, shape) for shape in (model.LARGE, model.FLAT))))
     table(("one thing more", "special functions per element", "PTX instructions per element",
            "cycles per tile, at least", "time predicted",
-           *(f"recorded, {_shape(shape)}" for shape in (model.LARGE, model.FLAT))), rows,
+           *(f"recorded, {style.sides(shape)}" for shape in (model.LARGE, model.FLAT))), rows,
           "per element and predicted: emulated and modelled; " + _label())
 
 
@@ -109,13 +108,13 @@ def staged() -> None:
     for name, variant, over in OTHERS:
         rows.append((f"**{name}**: `{over}` → `{variant}`", *(
             _changed(variant, over, shape) for shape in (model.LARGE, model.FLAT))))
-    table(("one thing changed", *(f"time, {_shape(shape)}" for shape in (
+    table(("one thing changed", *(f"time, {style.sides(shape)}" for shape in (
         model.LARGE, model.FLAT))), rows, _label())
 
 
 def choices() -> None:
     """Display which products with an epilogue `lib.gemm` fuses, and why: a row a problem."""
-    rows = [(_shape(shape), name, "fused" if found.variant else "apart", found.reason)
+    rows = [(style.sides(shape), name, "fused" if found.variant else "apart", found.reason)
             for shape, name in model.ASKED
             for found in (model.choice(shape, name),)]
     table(("M×N×K", "epilogue", "", "why"), rows, "modelled: the rule's costs (`lib.dispatch`)")
@@ -123,13 +122,7 @@ def choices() -> None:
 
 @once_recorded()
 def drawn() -> None:
-    """Draw each part's time over that of the product alone, staged and from registers.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no part was timed.
-    """
+    """Draw each part's time over that of the product alone, staged and from registers."""
     kinds = {"through shared memory": dots.FULL, "from registers": dots.RING,
              "both warpgroups on one tile": dots.GREY}
     rows = []
@@ -152,26 +145,19 @@ def drawn() -> None:
                 for kind, (variant, base) in variants.items()]))
     worst = max((value for row in rows for _, value in row.dots))
     title = f"An epilogue takes up to {worst - 1:.1%} of its product's time"
-    show(*(dots.draw(rows, kinds, title=title, evidence=_label(), narrow=narrow,
-                     same="time of the product alone, stored alike or in the same tiles")
-           for narrow in (False, True)))
+    both(dots.draw, rows, kinds, title=title, evidence=_label(),
+         same="time of the product alone, stored alike or in the same tiles")
 
 
 @once_recorded()
 def every(shape: Shape = model.LARGE) -> None:
-    """Display all that was timed on a layer.
-
-    Raises
-    ------
-    records.NotRecorded
-        If nothing was.
-    """
+    """Display all that was timed on a layer."""
     row = model.contest(shape)
     table(("who", "TFLOP/s", "µs", "spread", "MHz", "mJ", "DRAM, MB", "error"),
           [(side.name, f"{side.tflops:,.1f}", f"{side.seconds * 1e6:,.1f}", f"{side.spread:.1%}",
             f"{side.clock.mhz:,.0f}" if side.clock else "", _joules(side), _megabytes(side),
             "" if side.error is None else f"{side.error:.1e}") for side in row.sides],
-          f"{_label()}; {_shape(shape)}, {row.epilogue}")
+          f"{_label()}; {style.sides(shape)}, {row.epilogue}")
 
 
 def _cell(cell: Callable[[FusedRow], str], shape: Shape) -> str:
@@ -213,7 +199,3 @@ def _label() -> str:
         return records.label(model.recorded())
     except records.NotRecorded:
         return f"{NOT_YET}: `{model.COMMAND}`"
-
-
-def _shape(shape: Iterable[int]) -> str:
-    return "×".join(f"{n:,}" for n in shape)

@@ -14,8 +14,7 @@ from lib.topics.compute.fragments.model import OPERANDS, SHAPES, choices, held
 
 
 def fragments(
-    instructions: Sequence[str] = tuple(SHAPES), lanes: Sequence[int] = (0, 5, 30),
-    default: tuple[int, int, int] = (1, 0, 1),
+    instructions: Sequence[str] = tuple(SHAPES), default: tuple[int, int, int] = (1, 0, 1),
 ) -> Explorer:
     """Instruction, matrix and lane against the elements that the lane holds.
 
@@ -23,14 +22,10 @@ def fragments(
     ----------
     instructions : sequence of str
         Keys of `lib.topics.compute.fragments.model.SHAPES`.
-    lanes : sequence of int
-    default : (int, int, int)
-        Positions shown first.
     """
     controls = [
-        Control("Instruction", [(name, name) for name in instructions], default=default[0]),
-        Control("Matrix", [(name, name) for name in OPERANDS], default=default[1]),
-        Control("Lane", [(str(lane), lane) for lane in lanes], default=default[2]),
+        Control.of("Instruction", instructions, default[0]),
+        Control.of("Matrix", OPERANDS, default[1]), Control.of("Lane", (0, 5, 30), default[2]),
     ]
 
     def frame(instruction: str, operand: str, lane: int, narrow: bool = False) -> Figure:

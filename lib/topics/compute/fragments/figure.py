@@ -32,11 +32,8 @@ def draw(
     lane : int
         The lane whose elements are filled, with its registers in their cells; those of the other
         lanes of its group of four are pale.
-    evidence : str
     rows : int
         Room for that many rows: the frames of an explorer have one height.
-    narrow : bool
-        For a phone: the lane's registers stand under the matrix.
     """
     height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
     fig, ax = style.canvas(_finding(held, lane), height, narrow)
@@ -58,9 +55,6 @@ def product(
         A, B and C of one instruction.
     lane : int
         As in `draw`.
-    narrow : bool
-        Below each other, for phones.
-    evidence : str
     """
     a, b, c = maps
     tall = {held.operand: _HEAD + _ROW * held.shape[0] for held in maps}
@@ -72,7 +66,7 @@ def product(
     fig, ax = style.canvas(f"{a.instruction}: lane {lane} holds {len(a.of(lane))} elements of A, "
                            f"{len(b.of(lane))} of B, {len(c.of(lane))} of C", height, narrow)
     for number, text in enumerate(says):
-        ax.text(0, height - 4 - 13 * number, text, size=style.SMALL, va="top")
+        ax.text(0, height - 4 - 13 * number, text, va="top")
     if narrow:
         top = height - 13 * len(says) - 14
         for held in maps:
@@ -111,11 +105,9 @@ def _matrix(ax: Axes, held: Held, lane: int, top: float, at: float = 0.0, cell: 
     down, across = (min(size, _WINDOW) for size in held.shape)
     colour = style.PHASE["compute" if held.operand == "C" else "load"]
     for column in range(0, across, 2):
-        ax.text(left + (column + 0.5) * cell, top + 2, f"{column}", size=style.SMALL,
-                ha="center", va="bottom")
+        ax.text(left + (column + 0.5) * cell, top + 2, f"{column}", ha="center", va="bottom")
     for row in range(down):
-        ax.text(left - 5, top - (row + 0.5) * _ROW, f"{row}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 5, top - (row + 0.5) * _ROW, f"{row}", ha="right", va="center")
     pair = (2, 1) if held.operand == "B" else (1, 2)  # a register's elements lie so
     boxes: dict[str, list[tuple[float, float, float, float]]] = {"own": [], "group": []}
     for row in range(0, down, pair[0]):
@@ -134,20 +126,12 @@ def _matrix(ax: Axes, held: Held, lane: int, top: float, at: float = 0.0, cell: 
                     held.register[row + pair[0] - 1, column + pair[1] - 1],
                 )
                 text = f"r{first}" if first == last else f"r{first} r{last}"
-            ax.text(x + box[2] / 2, y + box[3] / 2 - 0.5, text, size=style.SMALL, ha="center",
-                    va="center", color=style.on(colour) if holder == lane else style.INK,
+            ax.text(x + box[2] / 2, y + box[3] / 2 - 0.5, text, ha="center", va="center",
+                    color=style.on(colour) if holder == lane else style.INK,
                     weight="bold" if holder == lane else "normal", zorder=3)
     shapes.rectangles(ax, boxes["group"], facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, boxes["own"], facecolor=colour)
-    right, bottom = left + across * cell, top - down * _ROW
-    shapes.strokes(
-        ax,
-        [((left, top - row * _ROW), (right, top - row * _ROW))
-         for row in range(0, down + 1, pair[0])]
-        + [((left + column * cell, top), (left + column * cell, bottom))
-           for column in range(0, across + 1, pair[1])],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.5,
-    )
+    shapes.grid(ax, left, top, (down, across), (_ROW, cell), every=pair, alpha=0.5)
 
 
 def _registers(ax: Axes, held: Held, lane: int, at: float, top: float) -> None:
@@ -156,22 +140,20 @@ def _registers(ax: Axes, held: Held, lane: int, at: float, top: float) -> None:
     ax.text(at, top - 2, f"lane {lane}: {style.plural(held.registers, 'register')} of {each}",
             size=style.NORMAL, weight="bold", va="top")
     y = top - 18
-    ax.text(at, y, f"g = lane / 4 = {lane // 4}, t = lane mod 4 = {lane % 4}",
-            size=style.SMALL, va="top")
+    ax.text(at, y, f"g = lane / 4 = {lane // 4}, t = lane mod 4 = {lane % 4}", va="top")
     y -= 18
     places: dict[int, list[str]] = {}
     for register, _, row, column in held.of(lane):
         places.setdefault(register, []).append(f"({row}, {column})")
     for register in list(places)[:_LINES]:
-        ax.text(at, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
-        ax.text(at + 24, y, " ".join(places[register]), size=style.SMALL, va="top")
+        ax.text(at, y, f"r{register}", weight="bold", va="top")
+        ax.text(at + 24, y, " ".join(places[register]), va="top")
         y -= 13
     if len(places) > _LINES:
-        ax.text(at, y, f"… r{_LINES} to r{len(places) - 1}: further columns", size=style.SMALL,
-                va="top")
+        ax.text(at, y, f"… r{_LINES} to r{len(places) - 1}: further columns", va="top")
         y -= 13
     for text in _remarks(held) + _mapped(held):
-        ax.text(at, y - 6, text, size=style.SMALL, va="top")
+        ax.text(at, y - 6, text, va="top")
         y -= 13
 
 

@@ -137,10 +137,6 @@ def formulae(of: Held) -> tuple[str, str]:
 
     The sentences are read off the emulator's table, bit by bit, and give all of it again.
 
-    Parameters
-    ----------
-    of : Held
-
     Returns
     -------
     (str, str)
@@ -199,9 +195,7 @@ def _terms(name: str, weights: list[int]) -> Iterator[str]:
                 f"{times}{part}")
 
 
-def _table(
-    fragment: emulated.Fragment, turned: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _table(fragment: emulated.Fragment, turned: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn positions by (register, lane, half) into (lane, register, half) by position."""
     rows, columns = fragment.positions
     found = np.zeros((3, *fragment.shape), int)

@@ -21,9 +21,6 @@ def draw(curves: Sequence[Curve], *, evidence: str, narrow: bool = False) -> Fig
     ----------
     curves : sequence of Curve
         All of the same K; with promotion and without it, of one sign among them.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     across, height, room = ((style.NARROW, 3.2, _NARROW_LABEL) if narrow
                             else (style.WIDTH, 3.2, _LABEL))
@@ -41,7 +38,7 @@ def draw(curves: Sequence[Curve], *, evidence: str, narrow: bool = False) -> Fig
     ax.set_ylim(10.0 ** (low - 0.2), 10.0 ** high)
     ticks = [10.0 ** power for power in np.arange(low, high + 1)]
     ax.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
-    ax.text(0, 1.02, "error", transform=ax.transAxes, ha="right", va="bottom", size=style.SMALL)
+    ax.text(0, 1.02, "error", transform=ax.transAxes, ha="right", va="bottom")
     for curve in curves:
         colour = style.FOCUS if curve.promoted else style.OTHER
         ax.plot(*zip(*curve.errors, strict=True), color=colour, marker="o", markersize=3.5,
@@ -49,7 +46,7 @@ def draw(curves: Sequence[Curve], *, evidence: str, narrow: bool = False) -> Fig
         what = "promoted" if curve.promoted else "not promoted"
         text = f"{what},\n{curve.signs}" if narrow else f"{what}, {curve.signs}"
         ax.annotate(text, curve.errors[-1], (6, 0), textcoords="offset points", va="center",
-                    size=style.SMALL, annotation_clip=False)
+                    annotation_clip=False)
     return style.finish(fig, alt=_alt(curves), evidence=evidence,
                         note="error: relative to float64, in norm")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.kernels.scaled import DTYPE
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.topics.compute.promotion import figure, model
 from lib.topics.version import RECORDED_ON, Version
 
@@ -16,14 +16,13 @@ def errors(version: Version, plain: str, promoted: str) -> None:
 
     Parameters
     ----------
-    version : Version
     plain, promoted : str
         Without promotion and with it.
     """
     curves = [model.emulated(version.kernel.stem, name, signs)
               for signs in model.SIGNS for name in (plain, promoted)]
     evidence = f"emulated: {version.kernel.min_arch} PTX, {model.SIDE}×{model.SIDE}×K"
-    show(*(figure.draw(curves, evidence=evidence, narrow=narrow) for narrow in (False, True)))
+    both(figure.draw, curves, evidence=evidence)
 
 
 def intervals() -> None:

@@ -13,17 +13,7 @@ from lib.topics.version import Version
 def operands(
     version: Version, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a"
 ) -> None:
-    """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str
-        Stems of other versions to show above.
-    arch : str
-    """
+    """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp."""
     rows = []
     for one in version.rows(variants, above):
         found = reading(one.page.compiled(arch, one.variant.name).inner_loop)

@@ -21,9 +21,6 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
     ----------
     found : Step
         In colour: what its products take.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     unit = _NARROW_UNIT if narrow else _UNIT
     high = (found.K + found.M) * unit + 1.7 * _GAP
@@ -50,11 +47,11 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
                             len(found.columns) * unit, len(found.rows) * unit)],
                       facecolor=style.PHASE["compute"], alpha=style.PALE)
     ax.text(inside[0] + inside[2] / 2, inside[1] + inside[3] / 2, f"{found.of_a}\nscales",
-            size=style.SMALL, ha="center", va="center", weight="bold")
+            ha="center", va="center", weight="bold")
     ax.text(b[0] + (first + BLOCK * found.of_b / 2) * unit,
             top_b - (found.depth.start + len(found.depth) / 2) * unit,
-            f"{found.of_b}\nscale{'s' if found.of_b > 1 else ''}", size=style.SMALL, ha="center",
-            va="center", weight="bold")
+            f"{found.of_b}\nscale{'s' if found.of_b > 1 else ''}", ha="center", va="center",
+            weight="bold")
     return style.finish(fig, alt=_alt(found), evidence=evidence)
 
 
@@ -67,7 +64,7 @@ def finding(found: Step) -> str:
 
 def _matrix(ax: Axes, at: tuple[float, float], width: float, height: float, name: str) -> None:
     shapes.frames(ax, [(*at, width, height)], 0.8)
-    ax.text(at[0], at[1] + height + 3, name, size=style.SMALL, va="bottom")
+    ax.text(at[0], at[1] + height + 3, name, va="bottom")
 
 
 def _grid(
@@ -76,9 +73,9 @@ def _grid(
     """Lines between what has scales of its own."""
     right, top = at[0] + across * unit, at[1] + down * unit
     shapes.strokes(ax, [((at[0] + x * unit, at[1]), (at[0] + x * unit, top))
-                        for x in range(dx, across, dx)], edgecolor=style.INK, linewidth=0.6)
+                        for x in range(dx, across, dx)], linewidth=0.6)
     shapes.strokes(ax, [((at[0], top - y * unit), (right, top - y * unit))
-                        for y in range(dy, down, dy)], edgecolor=style.INK, linewidth=0.25)
+                        for y in range(dy, down, dy)], linewidth=0.25)
 
 
 def _alt(found: Step) -> str:

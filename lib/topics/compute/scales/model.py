@@ -8,9 +8,6 @@ import numpy as np
 
 from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
 
-# Rows whose scales a lane loads: it gets those of the rows that it has sums in from other lanes.
-ROWS_OF_A_LANE = 1
-
 
 @dataclass(frozen=True)
 class Step:
@@ -57,11 +54,6 @@ def step(problem: ScaledProblem, tile: tuple[int, int], at: tuple[int, int], k: 
     depth = range(k * BLOCK, min((k + 1) * BLOCK, problem.K))
     of_b = len({x // BLOCK for x in (columns[0], columns[-1])})
     return Step(problem.M, problem.N, problem.K, rows, columns, depth, len(rows), of_b)
-
-
-def loaded_by_a_lane(found: Step) -> int:
-    """Scales that a lane loads in a step: of a row of A, and of B."""
-    return ROWS_OF_A_LANE + found.of_b
 
 
 def bytes_per_step(found: Step) -> int:

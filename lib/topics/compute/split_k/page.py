@@ -10,15 +10,7 @@ SHOWN = 3  # steps that are named one by one
 
 
 def parts(version: Version, variant: str | None = None, K: int = 16384) -> None:
-    """Display what each block of a cluster does for the one tile that they share.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    K : int
-    """
+    """Display what each block of a cluster does for the one tile that they share."""
     chosen = version.kernel.variant(variant)
     steps = -(-K // chosen.step)
     rows = [

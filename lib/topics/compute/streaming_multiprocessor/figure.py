@@ -35,17 +35,13 @@ def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figu
     ----------
     gpu : Gpu
         Gives the numbers.
-    evidence : str, optional
-    narrow : bool
-        For a phone: one sub-partition is drawn.
     """
     right, height = (_NARROW_SM, _NARROW_HEIGHT) if narrow else (_SM, _HEIGHT)
     fig, ax = style.canvas(_finding(gpu), height, narrow)
     _sub_partitions(ax, gpu, height, right)
     levels = _levels(gpu, narrow)
     _memory(ax, levels, height, right)
-    ax.text(right + 12, height, "why a warp isn’t issued", size=style.SMALL, va="top",
-            weight="bold")
+    ax.text(right + 12, height, "why a warp isn’t issued", va="top", weight="bold")
     for stall in _stalls(height, levels):
         _arrow(ax, stall, right)
     return style.finish(fig, alt=_alt(gpu),
@@ -64,7 +60,7 @@ def _sub_partitions(ax: Axes, gpu: Gpu, height: float, right: float) -> None:
     for i in range(shown):
         x = 4 + i * (width + gap)
         _box(ax, x, top - 152, width, 148, "", style.INK)
-        ax.text(x + 5, top - 8, name, size=style.SMALL, va="top")
+        ax.text(x + 5, top - 8, name, va="top")
         for y, tall, text, colour in (
             (top - 52, 30, f"{warps} warps", None),
             (top - 80, 26, "1 issue slot", style.FOCUS),
@@ -102,8 +98,7 @@ def _memory(ax: Axes, levels: Sequence[tuple[float, float, str]], height: float,
         _box(ax, 4, top - under, right - 12, tall, text, style.PHASE["load"] if number else
              style.INK, filled=number > 0)
     l1, _, _ = levels[1]
-    shapes.rectangles(ax, [(0, top - l1 - 6, right - 4, _UPPER + l1 - 10)], facecolor="none",
-                      edgecolor=style.INK, linewidth=1.2)
+    shapes.frames(ax, [(0, top - l1 - 6, right - 4, _UPPER + l1 - 10)], 1.2)
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str,
@@ -112,8 +107,7 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, c
         shapes.rectangles(ax, [(x, y, width, height)], facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, [(x, y, width, height)], facecolor="none", edgecolor=colour,
                       linewidth=0.8)
-    ax.text(x + width / 2, y + height / 2, text, size=style.SMALL, ha="center", va="center",
-            linespacing=1.2)
+    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", linespacing=1.2)
 
 
 def _stalls(height: float, levels: Sequence[tuple[float, float, str]]) -> list[_Stall]:
@@ -139,9 +133,9 @@ def _arrow(ax: Axes, stall: _Stall, right: float) -> None:
         lines = [((right + 4, low), (right + 4, high)), ((right + 4, stall.y),
                                                          (right + 10, stall.y))]
         lines += [((right - 2, y), (right + 4, y)) for y in stall.between]
-    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.7)
+    shapes.strokes(ax, lines, linewidth=0.7)
     ax.text(right + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
-    ax.text(right + 12, stall.y - 7, stall.what, size=style.SMALL, va="center")
+    ax.text(right + 12, stall.y - 7, stall.what, va="center")
 
 
 def _finding(gpu: Gpu) -> str:

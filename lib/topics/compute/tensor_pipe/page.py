@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from lib import gpus
-from lib.plotting.display import table
-from lib.plotting.markdown import reading
+from lib.plotting.columns import Column, listed
 from lib.records import store as records
-from lib.records.schema import mhz
+from lib.topics.columns import CLOCK, NAME, TFLOPS, Launches, launches
 from lib.topics.compute.tensor_pipe import model as pipe_account
-from lib.topics.limits.accounts import model as accounts
 from lib.topics.memory.rasterization.model import Raster
 from lib.topics.version import RECORDED_ON, Version
 
 
-def account(
-    version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096
-) -> None:
-    """Display where the distance to the tensor cores' peak went, factor by factor.
+def account(version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
+    """Display where the distance to the tensor cores' peak went, factor by factor."""
+    def both(one: Launches) -> tuple[pipe_account.Account, pipe_account.Account]:
+        return accounted(one.page, one.variant.name, size)
 
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
-    size : int
-        M = N = K.
-    """
-    rows = []
-    for one in version.rows(variants, above):
-        row = one.page.recorded(size, one.variant.name)
-        ours, rival = accounted(one.page, one.variant.name, size)
-        rows.append((
-            one.name, f"{row.tflops:.0f}", reading(mhz(row.clock), ",.0f"),
-            f"{ours.clock:.3f}", f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
-            f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
-        ))
-    table(
-        (f"in turns, at {size:,}", "TFLOP/s", "MHz", "clock", "last wave", "the rest",
-         "of the peak", "of the cycles' peak", "cuBLAS, of the same"),
-        rows, f"{records.label(version.record)}; peak modelled: 4,096 FLOP a cycle and SM, "
-        f"{gpus.GPUS[RECORDED_ON].clock_hz / 1e6:,.0f} MHz",
-    )
+    def part(head: str, name: str) -> Column[Launches]:
+        return Column(head, lambda one: getattr(both(one)[0], name), ".3f")
+
+    def of_cycles(of: int, one: Launches) -> float:
+        side = both(one)[of]
+        return side.share / side.clock
+
+    listed([
+        NAME.called(f"in turns, at {size:,}"), replace(TFLOPS, form=".0f"), CLOCK.called("MHz"),
+        part("clock", "clock"), part("last wave", "waves"), part("the rest", "rest"),
+        part("of the peak", "share"),
+        Column("of the cycles' peak", lambda one: f"**{of_cycles(0, one):.3f}**"),
+        Column("cuBLAS, of the same", partial(of_cycles, 1), ".3f"),
+    ], launches(version, variants, above, size),
+        f"{records.label(version.record)}; peak modelled: 4,096 FLOP a cycle and SM, "
+        f"{gpus.GPUS[RECORDED_ON].clock_hz / 1e6:,.0f} MHz")
 
 
 def accounted(
@@ -73,9 +64,3 @@ def accounted(
                                     (row.cublas_tflops, row.cublas_clock, 1.0))
     )
     return ours, rival
-
-
-def flops_a_busy_cycle(version: Version, variant: str | None = None, size: int = 4096) -> float:
-    """FLOP of an SM in a cycle in which its tensor pipe is busy, by the recorded counters."""
-    found = version.metrics(size, variant)
-    return accounts.tensor(found, size, version.record.gpu.sms, 1.0).each

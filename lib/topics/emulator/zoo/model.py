@@ -115,16 +115,13 @@ def _read(path: Path) -> Specimen:
     for label, value in re.findall(r"^// (\w+): (.*)$", text, re.M):
         parts.setdefault(label, []).append(value)
     try:
-        launch = re.fullmatch(
-            r"(\w+) grid (\d+) block (\d+) args (.*)", parts["Launch"][0]
-        )
+        launch = re.fullmatch(r"(\w+) grid (\d+) block (\d+) args (.*)", parts["Launch"][0])
         if launch is None:
             raise ValueError(f"{path.name}: its Launch is no 'ARCH grid N block N args …'")
         arch, grid, block, words = launch.groups()
-        return Specimen(
-            path.stem, parts["Mistake"][0], parts["Cure"][0], tuple(parts.get("Seen", ())),
-            parts["Says"][0], arch, int(grid), int(block), tuple(words.split()),
-        )
+        return Specimen(path.stem, parts["Mistake"][0], parts["Cure"][0],
+                        tuple(parts.get("Seen", ())), parts["Says"][0], arch, int(grid), int(block),
+                        tuple(words.split()))
     except KeyError as error:
         raise ValueError(f"{path.name}: its first comment lacks Mistake, Cure, Launch or Says"
                          ) from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lib.plotting.display import note, table
+from lib.plotting.columns import Column, listed
+from lib.plotting.display import note
 from lib.records import sanitizer
 from lib.topics.emulator.zoo import model
 
@@ -24,17 +25,15 @@ def mistakes(*names: str) -> None:
     record = sanitizer.read()
     rows = model.rows(names, record)
     recorded = [row for row in rows if row["sanitizer"] is not None]
-    head = ["kernel", "mistake", "the emulator says", "cure"]
-    table_rows = []
-    for row in rows:
-        cells = [f"`{row['kernel']}`", _sentence(row["mistake"]) + _links(row["seen"]),
-                 f"{_words(row['says'])}, line {_lines(row['lines'])}", _sentence(row["cure"])]
-        if recorded:
-            cells.insert(3, row["sanitizer"] or "not recorded")
-        table_rows.append(cells)
-    if recorded:
-        head.insert(3, "compute-sanitizer says")
-    table(head, table_rows, _evidence(rows, record if recorded else None))
+    by_tool: list[Column[dict]] = [Column(
+        "compute-sanitizer says", lambda row: row["sanitizer"] or "not recorded")]
+    listed([
+        Column("kernel", lambda row: f"`{row['kernel']}`"),
+        Column("mistake", lambda row: _sentence(row["mistake"]) + _links(row["seen"])),
+        Column("the emulator says",
+               lambda row: f"{_words(row['says'])}, line {_lines(row['lines'])}"),
+        *(by_tool if recorded else ()), Column("cure", lambda row: _sentence(row["cure"])),
+    ], rows, _evidence(rows, record if recorded else None))
     if alarms := [row for row in recorded if row["sanitizer_of_cure"] != CLEAN]:
         note("compute-sanitizer reports " + ", ".join(
             f"the cure of `{row['kernel']}`, too ({row['sanitizer_of_cure']})" for row in alarms)

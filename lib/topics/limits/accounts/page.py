@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from itertools import chain
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.kernels import catalogue
 from lib.kernels.spec import Pair
+from lib.plotting.columns import Column, listed
 from lib.plotting.display import table
+from lib.plotting.markdown import NOT_YET
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
+from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import RECORDED_ON, Row, Version, short_name
+from lib.topics.version import RECORDED_ON, Version, short_name
 
-T = TypeVar("T")
 SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
-NOT_YET = "not recorded yet"
 TWO_RUNS = "; †: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
@@ -35,36 +36,21 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     Where w leaves room for the whole peak, the table says that there is no cap: a share above 1
     would read as a speed that can be reached. Speeds stand beside it, at 2,048, where the clock
     holds, and at the size of the counters.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str, optional
-        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
-        group, if not given.
-    size : int
-        M = N = K.
     """
-    sizes = tuple(dict.fromkeys((SMALL, size)))
-    sheet = gpus.GPUS[RECORDED_ON]
-    rows, label = [], _Labels()
-    for one in version.rows(variants, _above(version, above)):
-        peak = sheet.flops_per_cycle(one.variant.dtype)
-        each = model.predicted(one.page.kernel.stem, one.variant.name, sheet, size)
-        found = _recorded(one, size, partial(_by_wavefronts, size, peak), label)
-        rows.append((
-            _name(one),
-            *((f"{each:.3g} / {found.each:.3g}", _capped(found.cap), f"{found.busy:.1%}")
-              if found else (f"{each:.3g} / {NOT_YET}", _capped(model.cap(each, peak / 2)), "")),
-            *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
-    table(
-        ("version", "w predicted / recorded", "cap", "stage busy",
-         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
-        rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
-        f"of the peak, P: {_peaks(version, variants, above)} multiply-adds per cycle and SM; "
-        f"counters: one launch at {size:,}³; {label}")
+    rows = launches(version, variants, _above(version, above), size)
+
+    def cap(one: Launches) -> str:
+        return _capped(_by_wavefronts(one).cap if one.counted
+                       else model.cap(_predicted(one), one.peak / 2))
+
+    listed([
+        VERSION,
+        Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
+        Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
+        *_speeds(size), recorded("M cycles", lambda one: one.counters["cycles"] / 1e6, ".4g"),
+    ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
+             f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one launch "
+             f"at {size:,}³; {labels(rows)}")
 
 
 def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -73,64 +59,48 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
 
     The share of slots that hold an FMA is the share of the FP32 peak. Beside it stand what can
     change it: instructions per FMA, and the cycles that a warp waits for each of its FMAs.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str, optional
-        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
-        group, if not given.
-    size : int
-        M = N = K.
     """
-    sizes = tuple(dict.fromkeys((SMALL, size)))
-    sheet = gpus.GPUS[RECORDED_ON]
-    rows, label = [], _Labels()
-    for one in version.rows(variants, _above(version, above)):
-        peak = sheet.flops_per_cycle(one.variant.dtype)
-        found = _recorded(one, size, partial(_by_slots, size, peak), label)
-        rows.append((
-            _name(one),
-            *((f"{found.each:.3g}", f"{found.instructions:.2f}", f"{found.fma:.0%}",
-               f"{found.empty:.0%}", f"{found.idle:.0%}",
-               *(f"{value:.2f}" for value in found.waits))
-              if found else (NOT_YET, *[""] * (4 + len(_WAITS)))),
-            *(_tflops(one, n) for n in sizes)))
-    table(
-        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty", "slots: no warp",
-         *(f"wait: {name}" for name in _WAITS.values()),
-         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
-        rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
-        "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles in "
-        "that stall per FMA of a warp, for global memory and at barriers; counters: one launch at "
-        f"{size:,}³; {label}")
-
-
-@dataclass(frozen=True)
-class _Issued:
-    """What `issued` tells of one launch."""
-
-    each: float
-    instructions: float
-    fma: float
-    empty: float
-    idle: float
-    waits: tuple[float, ...]
+    rows = launches(version, variants, _above(version, above), size)
+    listed([
+        VERSION, W, recorded("issued per FMA", _per_fma, ".2f"),
+        *(recorded(f"slots: {name}", partial(_slots, part), ".0%")
+          for part, name in (("fma", "FMA"), ("empty", "empty"), ("idle", "no warp"))),
+        *(recorded(f"wait: {name}", partial(_wait, reason), ".2f")
+          for reason, name in _WAITS.items()), *_speeds(size),
+    ], rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
+             "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles "
+             "in that stall per FMA of a warp, for global memory and at barriers; counters: one "
+             f"launch at {size:,}³; {labels(rows)}")
 
 
 # Stalls, and what a warp waits for in them.
 _WAITS = {"long_scoreboard": "global", "barrier": "barrier"}
 
 
-def _by_slots(size: int, peak: int, found: Mapping[str, float], sms: int) -> _Issued:
-    per_fma = found["instructions"] / (size**3 / model.WARP)
-    shares = slots.account(found, sms)
-    return _Issued(
-        model.wavefronts(found, size, sms, peak).each, per_fma, shares.share("fma"),
-        shares.share("empty"), shares.share("idle"),
-        tuple(per_fma * found[f"stall_{reason}"] for reason in _WAITS))
+def _by_wavefronts(one: Launches) -> model.Wavefronts:
+    return model.wavefronts(one.counters, one.size, one.sms, one.peak)
+
+
+def _by_tensor(one: Launches) -> model.Tensor:
+    return model.tensor(one.counters, one.size, one.sms, one.peak)
+
+
+def _per_fma(one: Launches) -> float:
+    return one.counters["instructions"] / (one.size**3 / model.WARP)
+
+
+def _slots(part: str, one: Launches) -> float:
+    return slots.account(one.counters, one.sms).share(part)
+
+
+def _wait(reason: str, one: Launches) -> float:
+    return _per_fma(one) * one.counters[f"stall_{reason}"]
+
+
+def _speeds(size: int) -> list[Column[Launches]]:
+    """Where the clock holds, and at the size of the counters."""
+    first, *others = dict.fromkeys((SMALL, size))
+    return [*speeds("TFLOP/s at", first), *speeds("at", *others)]
 
 
 def _capped(share: float) -> str:
@@ -142,34 +112,14 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
 
     Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str, optional
-        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
-        group, if not given.
-    size : int
-        M = N = K.
     """
-    sizes = tuple(dict.fromkeys((SMALL, size)))
-    sheet = gpus.GPUS[RECORDED_ON]
-    rows, label = [], _Labels()
-    for one in version.rows(variants, _above(version, above)):
-        peak = sheet.flops_per_cycle(one.variant.dtype)
-        found = _recorded(one, size, partial(_by_tensor, size, peak), label)
-        rows.append((
-            _name(one), f"{peak:,}",
-            *((f"{found.each:,.0f}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, "", "")),
-            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
-    table(
-        ("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle, recorded",
-         "cycles busy", "share of the peak",
-         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
-        rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
+    rows = launches(version, variants, _above(version, above), size)
+    listed([
+        VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
+        *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+        recorded("cycles", lambda one: one.counters["cycles"], ",.0f"),
+    ], rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; "
+             f"{labels(rows)}")
 
 
 def every(size: int = SIZE) -> None:
@@ -177,55 +127,38 @@ def every(size: int = SIZE) -> None:
 
     Of each version its first variant. Where the version has shapes of its own, and another of its
     variants is more than `AHEAD` times as fast at this one, the caption names it.
-
-    Parameters
-    ----------
-    size : int
-        M = N = K.
     """
-    sheet = gpus.GPUS[RECORDED_ON]
-    by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
-    peaks: dict[str, str] = {}
-    others = []
-    for stem, kernel in catalogue.in_book().items():
-        if kernel.min_arch == BLACKWELL:
-            continue
-        one = Version(stem).rows(())[0]
-        peak = sheet.flops_per_cycle(one.variant.dtype)
-        link = f"[{short_name(kernel)}]({stem}.ipynb)"
-        if stem <= LAST_BY_WAVEFRONTS:
-            peaks[kernel.group] = f"{peak // 2:,} in {kernel.group}"
-            first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
-            by_issue = _recorded(one, size, partial(_by_slots, size, peak), labels[0])
-            by_wavefronts.append((
-                link,
-                *((f"{first.each:.3g}", _capped(first.cap), f"{first.busy:.0%}")
-                  if first else (NOT_YET, "", "")),
-                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty + by_issue.idle:.0%}")
-                  if by_issue and kernel.group == "FP32" else ("", "")),
-                f"{first.share:.1%}" if first else "", _tflops(one, size) if first else ""))
-        else:
-            second = _recorded(one, size, partial(_by_tensor, size, peak), labels[1])
-            by_tensor.append((
-                link, f"{peak:,}",
-                *((f"{second.each:,.0f}", f"{second.busy:.1%}", f"{second.share:.1%}")
-                  if second else (NOT_YET, "", "")),
-                *((_clock(one, size), _tflops(one, size)) if second else ("", ""))))
-            if second and (ahead := _ahead(one, size)):
-                others.append(ahead)
-    table(("version", "w", "cap = 32 / (P·w)", "stage busy", "instructions per FMA",
-           "issue slots empty, idle SMs' too", "share of the peak", "TFLOP/s"), by_wavefronts,
-          "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per cycle "
-          f"and SM of the unit that computes, {', '.join(peaks.values())}; cap: none where w "
-          f"leaves room for the whole peak; {labels[0]}, {size:,}³")
-    table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
-           "cycles busy", "share of the peak", "clock, MHz", "TFLOP/s"), by_tensor,
-          "at most: the data sheet's; counters: one launch; clock and TFLOP/s: of the launches "
-          f"that were timed; {labels[1]}, {size:,}³"
-          + (f"; made for other shapes: {'; '.join(others)}" if others else ""))
+    rows = [Launches(*Version(stem).rows(())[0], size)
+            for stem, kernel in catalogue.in_book().items() if kernel.min_arch != BLACKWELL]
+    first = [one for one in rows if one.page.kernel.stem <= LAST_BY_WAVEFRONTS]
+    second = rows[len(first):]
+    peaks = {one.page.kernel.group: f"{one.peak // 2:,} in {one.page.kernel.group}"
+             for one in first}
+    speed = recorded("TFLOP/s", lambda one: one.counters and one.row.tflops, ".4g")
+
+    def of_fp32(read: Callable[[Launches], float]) -> Callable[[Launches], float | None]:
+        return lambda one: read(one) if one.page.kernel.group == "FP32" else None
+
+    listed([
+        LINK, W, recorded("cap = 32 / (P·w)", lambda one: _capped(_by_wavefronts(one).cap)),
+        recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".0%"),
+        recorded("instructions per FMA", of_fp32(_per_fma), ".2f"),
+        recorded("issue slots empty, idle SMs' too", of_fp32(
+            lambda one: _slots("empty", one) + _slots("idle", one)), ".0%"),
+        recorded("share of the peak", lambda one: _by_wavefronts(one).share, ".1%"), speed,
+    ], first, "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per "
+              f"cycle and SM of the unit that computes, {', '.join(peaks.values())}; cap: none "
+              f"where w leaves room for the whole peak; {labels(first)}, {size:,}³")
+    others = [ahead for one in second if one.counted and (ahead := _ahead(one))]
+    listed([
+        LINK, PEAK, FLOP_PER_BUSY, *BUSY,
+        recorded("clock, MHz", lambda one: one.counters and mhz(one.row.clock), ",.0f"), speed,
+    ], second, "at most: the data sheet's; counters: one launch; clock and TFLOP/s: of the "
+               f"launches that were timed; {labels(second)}, {size:,}³"
+               + (f"; made for other shapes: {'; '.join(others)}" if others else ""))
 
 
-def _ahead(one: Row, size: int) -> str:
+def _ahead(one: Launches) -> str:
     """The variant that is far faster than the first at this size, with its speed; else nothing."""
     found, kernel, first = [], one.page.kernel, one.variant
     for variant in (*kernel.variants, *kernel.steps) if kernel.own_shapes else ():
@@ -233,27 +166,13 @@ def _ahead(one: Row, size: int) -> str:
                 first.dtype, first.out, first.b_layout):
             continue
         try:
-            found.append((one.page.recorded(size, variant.name).tflops, variant.name))
+            found.append((replace(one, variant=variant).row.tflops, variant.name))
         except records.NotRecorded:
             continue
     fastest, name = max(found, default=(0.0, ""))
-    if not found or fastest < AHEAD * one.page.recorded(size, first.name).tflops:
+    if not found or fastest < AHEAD * one.row.tflops:
         return ""
     return (f"{kernel.stem[:2]}'s `{first.name}`, where its `{name}` does {fastest:.4g} TFLOP/s")
-
-
-def _clock(one: Row, size: int) -> str:
-    found = mhz(one.page.recorded(size, one.variant.name).clock)
-    return f"{found:,.0f}" if found else ""
-
-
-def _by_wavefronts(size: int, peak: int, found: Mapping[str, float], sms: int
-                   ) -> model.Wavefronts:
-    return model.wavefronts(found, size, sms, peak)
-
-
-def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> model.Tensor:
-    return model.tensor(found, size, sms, peak)
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
@@ -266,7 +185,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
 
     Parameters
     ----------
-    version : Version
     *changes : str
         What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
         version's pairs if none is named.
@@ -277,8 +195,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         ``"empty"`` (`lib.topics.limits.issue_slots.model.Account.share`).
     emulated : bool
         Whether w stands beside the one that is predicted from emulated counters.
-    size : int
-        M = N = K.
     timed : bool
         Whether cycles are those of the launches that were timed, at both sizes: many launches in a
         row scatter less than the one that a profiler counts.
@@ -288,61 +204,45 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     ValueError
         If the version has no such pair.
     """
-    sheet = gpus.GPUS[RECORDED_ON]
     chosen = _pairs(version, changes)
     cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
-    rows, marked, label = [], [], _Labels()
+    rows, found, marked = [], [], []
     for pair in chosen:
-        first, second = version.rows((), (pair.first, pair.second))[:2]
-        marked.append(_of_two_runs(first, second, size))
+        both = launches(version, (), (pair.first, pair.second), size)[:2]
+        marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
         mark = "†" if marked[-1] else ""
         rows.append((
-            f"**{pair.change}**{mark}: {_side(first, version)} → {_side(second, version)}",
+            f"**{pair.change}**{mark}: {' → '.join(_side(one, version) for one in both)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
-            *((_foreseen(first, second, sheet, size),) if emulated else ()),
-            *_changed(first, second, account, cause, sheet, size, label, timed)))
+            *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
+            *_changed(both, account, cause, timed)))
+        found += both if all(one.current for one in both) else []
     cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "M cycles"
     of_launches = ("cycles: of the timed launches; what stands behind them" if timed
                    else "cycles and what stands behind them")
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
          *(("w predicted",) if emulated else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.name,
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.head,
          "tensor cores busy" if account == "tensor" else "stage busy"),
-        rows, f"{of_launches}: one launch at {size:,}³; {label}"
+        rows, f"{of_launches}: one launch at {size:,}³; {current_labels(found)}"
         + (TWO_RUNS if any(marked) else "")
-        + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
+        + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
 
 
-@dataclass(frozen=True)
-class _Cause:
-    """The column that names the cause: its head, how a value is written, and where it is from."""
-
-    name: str
-    digits: str
-    found: Callable[[Mapping[str, float], int, float], float]  # counters, SMs, the account's first
-
-
-def _cause(account: str, counter: str) -> _Cause:
+def _cause(account: str, counter: str) -> Column[Launches]:
+    """The column that names the cause."""
     if not counter:
-        name, digits = ("FLOP per tensor-busy cycle", ",.0f") if account == "tensor" else (
-            "w: wavefronts per 32 multiply-adds", ".3g")
-        return _Cause(name, digits, lambda _counters, _sms, each: each)
+        return FLOP_PER_BUSY if account == "tensor" else W.called(
+            "w: wavefronts per 32 multiply-adds")
     reason = counter.removeprefix("stall_")
     if reason != counter:
-        return _Cause(f"{reason.replace('_', ' ')}: warps per instruction issued", ".2f",
-                      lambda counters, _sms, _each: counters[counter])
-    return _Cause(f"issue slots {counter}", ".1%",
-                  lambda counters, sms, _each: slots.account(counters, sms).share(counter))
-
-
-def _foreseen(first: Row, second: Row, sheet: gpus.Gpu, size: int) -> str:
-    return " → ".join(
-        f"{model.predicted(one.page.kernel.stem, one.variant.name, sheet, size):.3g}"
-        for one in (first, second))
+        return Column(f"{reason.replace('_', ' ')}: warps per instruction issued",
+                      lambda one: one.counters[counter], ".2f")
+    return Column(f"issue slots {counter}", partial(_slots, counter), ".1%")
 
 
 def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
@@ -354,39 +254,27 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
 
     Parameters
     ----------
-    version : Version
     columns : sequence of str
         The states of what changes across.
     rows : mapping of str to sequence of str
         By the state of what changes down: the kernel of each column, as ``stem/variant``.
     what : str
         What changes down, for the table's head.
-    size : int
-        M = N = K.
     """
-    sheet = gpus.GPUS[RECORDED_ON]
-    label, lines = _Labels(), []
-    for state, names in rows.items():
-        kernels = version.rows((), names)[:len(names)]
-        cells = [_speed_and_cycles(one, sheet, size, label) for one in kernels]
-        lines.append((f"**{state}**",
-                      *(cell for each in zip(*cells, strict=True) for cell in each)))
-    heads = (f"TFLOP/s at {SMALL:,}", f"cycles at {size:,}", "FLOP per tensor-busy cycle × busy")
-    table((what, *(f"{column}, {head}" for head in heads for column in columns)), lines,
-          f"the last: one launch at {size:,}³; {label}")
-
-
-def _speed_and_cycles(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> tuple[str, str, str]:
-    try:
-        found = one.page.metrics(size, one.variant.name)
-        parts = model.tensor(found, size, one.page.record.gpu.sms,
-                             sheet.flops_per_cycle(one.variant.dtype))
-        speed = f"{one.page.recorded(SMALL, one.variant.name).tflops:.4g}"
-    except records.NotRecorded:
-        return NOT_YET, NOT_YET, NOT_YET
-    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
-    label.add(records.label(one.page.record) + stale)
-    return speed, f"{found['cycles']:,.0f}", f"{parts.each:,.0f} × {parts.busy:.1%}"
+    found = {state: launches(version, (), names, size)[:len(names)]
+             for state, names in rows.items()}
+    cells = [
+        recorded(f"TFLOP/s at {SMALL:,}", lambda one: one.counters and one.at(SMALL).row.tflops,
+                 ".4g", absent=NOT_YET),
+        recorded(f"cycles at {size:,}", lambda one: one.at(SMALL).row and one.counters["cycles"],
+                 ",.0f", absent=NOT_YET),
+        recorded("FLOP per tensor-busy cycle × busy", lambda one: one.at(SMALL).row and (
+            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET),
+    ]
+    table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
+          [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
+           for state, those in found.items()],
+          f"the last: one launch at {size:,}³; {labels(chain.from_iterable(found.values()))}")
 
 
 def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
@@ -399,121 +287,49 @@ def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
     return found or list(version.kernel.pairs)
 
 
-def _side(one: Row, version: Version) -> str:
+def _side(one: Launches, version: Version) -> str:
     own = one.page.kernel.stem == version.kernel.stem
     return f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}'s `{one.variant.name}`"
 
 
-def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
-             label: _Labels, timed: bool) -> tuple[str, ...]:
+def _changed(both: Sequence[Launches], account: str, cause: Column[Launches], timed: bool
+             ) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
-    def counted(one: Row) -> tuple[float, float, float]:
-        found = one.page.metrics(size, one.variant.name)
-        sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
-        parts: model.Tensor | model.Wavefronts = (
-            model.tensor(found, size, sms, peak) if account == "tensor"
-            else model.wavefronts(found, size, sms, peak))
-        return found["cycles"], cause.found(found, sms, parts.each), parts.busy
-
-    both = (first, second)
-    try:
-        for one in both:
-            one.page.reader.check_current(one.variant.name)
-        for one in both:
-            label.add(records.label(one.page.record))
-    except records.NotRecorded:
+    if not all(one.current for one in both):
         return NOT_YET, "", "", "", ""
-    speeds = tuple(_both(both, partial(_tflops_at, n)) for n in (SMALL, size))
-    try:
-        before, after = counted(first), counted(second)
-    except records.NotRecorded:
-        return (*speeds, _cycles_of_turns(first, second, size) if timed else NOT_YET, NOT_YET, "")
-    cycles = (_cycles_of_turns(first, second, size) if timed
-              else f"{before[0] / 1e6:.4g} → {after[0] / 1e6:.4g}, {after[0] / before[0] - 1:+.1%}")
-    return (*speeds, cycles,
-            f"{before[1]:{cause.digits}} → {after[1]:{cause.digits}}",
-            f"{before[2]:.1%} → {after[2]:.1%}")
+    size, counted = both[0].size, all(one.counted for one in both)
+    by_account = _by_tensor if account == "tensor" else _by_wavefronts
+    busy = Column[Launches]("", lambda one: by_account(one).busy, ".1%")
+    cycles = "; ".join(_both(both, lambda one, n=n: _cycles(one.at(n)), ",.1f")
+                       for n in (SMALL, size)) if timed else (
+        _both(both, lambda one: one.counters["cycles"] / 1e6))
+    return (
+        *(_both(both, lambda one, n=n: one.at(n).row.tflops) for n in (SMALL, size)), cycles,
+        *((" → ".join(map(column.cell, both)) for column in (cause, busy)) if counted
+          else (NOT_YET, "")))
 
 
-def _of_two_runs(first: Row, second: Row, size: int) -> bool:
+def _of_two_runs(both: Sequence[Launches]) -> bool:
     """Tell whether the sides of a pair were timed in different recording runs, at either size."""
-    for n in (SMALL, size):
-        try:
-            chunks = {one.page.recorded(n, one.variant.name).chunk for one in (first, second)}
-        except records.NotRecorded:
-            continue
-        if len(chunks) > 1:
-            return True
-    return False
+    at = [[one.at(n) for one in both] for n in (SMALL, both[0].size)]
+    return any(len({one.row.chunk for one in sides}) > 1
+               for sides in at if all(one.timed for one in sides))
 
 
-def _tflops_at(size: int, one: Row) -> float:
-    return one.page.recorded(size, one.variant.name).tflops
-
-
-def _both(sides: Sequence[Row], found: Callable[[Row], float]) -> str:
+def _both(sides: Sequence[Launches], found: Callable[..., float | None], form: str = ".4g") -> str:
     """A value of both sides and by how much they differ."""
     try:
         before, after = map(found, sides)
     except records.NotRecorded:
         return NOT_YET
-    return f"{before:.4g} → {after:.4g}, {after / before - 1:+.1%}"
-
-
-def _cycles_of_turns(first: Row, second: Row, size: int) -> str:
-    """Cycles of a pair's timed launches at both sizes, thousands, and by how much they differ."""
-    words = []
-    for n in (SMALL, size):
-        try:
-            clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
-        except records.NotRecorded:
-            clocks = [None]
-        if not all(clocks):
-            words.append(NOT_YET)
-            continue
-        before, after = (clock.cycles for clock in clocks if clock)
-        words.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
-    return "; ".join(words)
-
-
-class _Labels:
-    """The records that the rows of a table came from, each once."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, None] = {}
-
-    def add(self, text: str) -> None:
-        self._found[text] = None
-
-    def __str__(self) -> str:
-        return "; ".join(self._found) or NOT_YET
-
-
-def _recorded(one: Row, size: int, account: Callable[[Mapping[str, float], int], T], label: _Labels
-              ) -> T | None:
-    """The account of what is recorded of a row; None where nothing is."""
-    try:
-        found, record = one.page.metrics(size, one.variant.name), one.page.record
-    except records.NotRecorded:
-        return None
-    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
-    label.add(records.label(record) + stale)
-    return account(found, record.gpu.sms)
-
-
-def _tflops(one: Row, size: int) -> str:
-    try:
-        return f"{one.page.recorded(size, one.variant.name).tflops:.4g}"
-    except records.NotRecorded:
+    if before is None or after is None:
         return NOT_YET
+    return f"{before:{form}} → {after:{form}}, {after / before - 1:+.1%}"
 
 
-def _cycles(one: Row, size: int, unit: float = 1.0) -> str:
-    try:
-        cycles = one.page.metrics(size, one.variant.name)["cycles"] / unit
-    except records.NotRecorded:
-        return ""
-    return f"{cycles:,.0f}" if unit == 1.0 else f"{cycles:.4g}"
+def _cycles(one: Launches) -> float | None:
+    """Thousands of cycles of a launch among those that were timed."""
+    return one.row.clock.cycles / 1e3 if one.row.clock else None
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
@@ -523,14 +339,28 @@ def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
     return [before.kernel.stem] if before and before.kernel.group == version.kernel.group else []
 
 
-def _name(one: Row) -> str:
+def _name(one: Launches) -> str:
     first = one.variant is one.page.kernel.variants[0]
     return short_name(one.page.kernel) if first else one.name
 
 
-def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | None) -> str:
-    sheet = gpus.GPUS[RECORDED_ON]
-    kinds = {one.variant.dtype for one in version.rows(variants, _above(version, above))}
-    return ", ".join(
-        f"{sheet.flops_per_cycle(kind) // 2:,} " + (
-            "FP32" if kind == "float32" else "tensor") for kind in sorted(kinds))
+def _peaks(rows: Sequence[Launches]) -> str:
+    kinds = {one.variant.dtype: one.peak // 2 for one in rows}
+    return ", ".join(f"{kinds[kind]:,} {'FP32' if kind == 'float32' else 'tensor'}"
+                     for kind in sorted(kinds))
+
+
+def _predicted(one: Launches) -> float:
+    """w from emulated counters."""
+    return model.predicted(one.page.kernel.stem, one.variant.name, one.sheet, one.size)
+
+
+VERSION: Column[Launches] = Column("version", _name)
+LINK: Column[Launches] = Column(
+    "version", lambda one: f"[{short_name(one.page.kernel)}]({one.page.kernel.stem}.ipynb)")
+W = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
+PEAK: Column[Launches] = Column("FLOP per cycle and SM, at most", lambda one: one.peak, ",")
+FLOP_PER_BUSY = recorded("FLOP per tensor-busy cycle", lambda one: _by_tensor(one).each, ",.0f",
+                         absent=NOT_YET)
+BUSY = (recorded("cycles busy", lambda one: _by_tensor(one).busy, ".1%"),
+        recorded("share of the peak", lambda one: _by_tensor(one).share, ".1%"))

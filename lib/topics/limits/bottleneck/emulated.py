@@ -76,11 +76,9 @@ def unit_times(
         counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work, l2_bytes=l2_bytes,
         tensor_flops_per_s=busiest.fp8_flops(gpu, gpu.clock_hz) if variant.scaling else None,
         l2_bytes_per_s=l2_bytes_per_s,
-        warp_instructions=busiest.loop_instructions(
-            mix.per_thousand_fma(i.opcode for i in loop), counters, work // busiest.HMMA_1688
-        ),
-        dram_bytes=busiest.compulsory_bytes(
-            size, size, size, itemsize=ITEM_BYTES[variant.dtype], out=ITEM_BYTES[variant.out]
-        ),
+        warp_instructions=busiest.loop_instructions(mix.per_thousand_fma(i.opcode for i in loop),
+                                                    counters, work // busiest.HMMA_1688),
+        dram_bytes=busiest.compulsory_bytes(size, size, size, itemsize=ITEM_BYTES[variant.dtype],
+                                            out=ITEM_BYTES[variant.out]),
     )
     return times, l2_bytes

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.gpus import Gpu
 from lib.plotting import style
-from lib.plotting.frames import Control, Explorer
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.limits.bottleneck import figure as busiest_figure
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.time.waves.model import Deal
@@ -32,14 +32,10 @@ def saturated(
         blocks that an SM holds.
     gpu : Gpu
         Data sheet of the GPU in question.
-    sizes : sequence of int
-        M = N = K.
-    default : (int, int)
-        Positions shown first.
     """
     controls = [
-        Control("Variant", [(name, name) for name in tiles], default=default[0]),
-        Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[1], slider=True),
+        Control.of("Variant", tiles, default[0]),
+        Control.of("M = N = K", sizes, default[1], thousands, slider=True),
     ]
 
     def frame(name: str, n: int, narrow: bool = False) -> Figure:

@@ -15,15 +15,9 @@ _NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its
 
 @style.styled
 def draw(
-    times: Mapping[str, float],
-    *,
-    evidence: str,
-    seconds: float | None = None,
-    seconds_evidence: str = "recorded",
-    notes: Mapping[str, str] | None = None,
-    title: str | None = None,
-    note: str = "",
-    narrow: bool = False,
+    times: Mapping[str, float], *, evidence: str, seconds: float | None = None,
+    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None,
+    title: str | None = None, note: str = "", narrow: bool = False,
 ) -> Figure:
     """Draw one bar a unit.
 
@@ -31,20 +25,12 @@ def draw(
     ----------
     times : mapping of str to float
         `lib.topics.limits.bottleneck.model.least_times`: seconds by unit.
-    evidence : str
-        ``"modelled: H100 data sheet, counters emulated"``.
     seconds : float, optional
         The time that the kernel took.
     seconds_evidence : str
         What that time is: ``"measured"`` or ``"recorded"``.
     notes : mapping of str to str, optional
         A remark after a unit's time, such as ``"compulsory bytes"`` for DRAM.
-    title : str, optional
-        In place of the finding made from the numbers.
-    note : str
-        A remark at the lower left.
-    narrow : bool
-        For a phone.
     """
     notes = notes or {}
     left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
@@ -56,8 +42,7 @@ def draw(
     limit = None
     if seconds is not None:
         limit = left + seconds * scale
-        shapes.strokes(ax, [((limit, 0), (limit, height - head))], edgecolor=style.INK,
-                       linewidth=1.3)
+        shapes.strokes(ax, [((limit, 0), (limit, height - head))], linewidth=1.3)
         ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",
                 size=style.NORMAL, weight="bold", ha="right" if limit > left + 120 else "left",
                 va="bottom")
@@ -66,22 +51,20 @@ def draw(
         y -= row
         is_busiest = unit == busiest
         weight = "bold" if is_busiest else "normal"
-        shapes.rectangles(
-            ax, [(left, y + 3, value * scale, _ROW - 6)],
-            facecolor=style.WARNING if is_busiest else style.OTHER,
-            alpha=1.0 if is_busiest else 0.55,
-        )
+        shapes.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
+                          facecolor=style.WARNING if is_busiest else style.OTHER,
+                          alpha=1.0 if is_busiest else 0.55)
         text = style.duration(value) if value else "none"
         text += f" ({notes[unit]})" if unit in notes else ""
         if narrow:
-            ax.text(left, y + row - 2, f"{unit}: {text}", size=style.SMALL, va="top", weight=weight)
+            ax.text(left, y + row - 2, f"{unit}: {text}", va="top", weight=weight)
             continue
         ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
                 weight=weight)
         end = left + value * scale + 5
         if limit is not None and end < limit < end + 5.8 * len(text):
             end = limit + 5
-        ax.text(end, y + row / 2, text, size=style.SMALL, va="center", weight=weight)
+        ax.text(end, y + row / 2, text, va="center", weight=weight)
     return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
                         evidence=evidence, note=note)
 

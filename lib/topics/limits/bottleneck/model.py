@@ -146,17 +146,9 @@ def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) ->
 
 
 def least_times(
-    counters: Mapping[str, float],
-    gpu: Gpu,
-    *,
-    warp_instructions: float,
-    dram_bytes: float,
-    lines: int | None = None,
-    clock_hz: float | None = None,
-    dram_bytes_per_s: float | None = None,
-    tensor_flops: float = 0.0,
-    tensor_flops_per_s: float | None = None,
-    l2_bytes: float = 0,
+    counters: Mapping[str, float], gpu: Gpu, *, warp_instructions: float, dram_bytes: float,
+    lines: int | None = None, clock_hz: float | None = None, dram_bytes_per_s: float | None = None,
+    tensor_flops: float = 0.0, tensor_flops_per_s: float | None = None, l2_bytes: float = 0,
     l2_bytes_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
@@ -226,14 +218,8 @@ def fp8_flops(gpu: Gpu, clock_hz: float) -> float:
 
 
 def of_record(
-    metrics: Mapping[str, float],
-    gpu: Gpu,
-    roofs: Roofs | None,
-    *,
-    product: str | None,
-    flops: float,
-    clock_mhz: float | None,
-    lines: int | None = None,
+    metrics: Mapping[str, float], gpu: Gpu, roofs: Roofs | None, *, product: str | None,
+    flops: float, clock_mhz: float | None, lines: int | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs for a launch that ncu has counted.
 
@@ -262,11 +248,9 @@ def of_record(
             else roofs and roofs.products.get(product),
             "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
         }
-    return least_times(
-        metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
-        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-        clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor,
-    )
+    return least_times(metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
+                       dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+                       clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor)
 
 
 def longest(times: Mapping[str, float]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.plotting import style
-from lib.plotting.display import once_recorded, show
+from lib.plotting.display import both, once_recorded
 from lib.plotting.frames import Explorer
 from lib.records import store as records
 from lib.records.schema import MachineRecord, mhz
@@ -24,9 +24,6 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     lines : bool
         Take the lines that the L1 looks up from the traced run, scaled, and not the fewest that
         the recorded requests and sectors allow. Loads grow with the size's cube, stores with
@@ -46,14 +43,11 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     times = busiest.of_record(
         version.metrics(size), gpus.GPUS[RECORDED_ON],
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
-        product=roofline.product_of(version.traced().trace.instructions),
-        flops=2.0 * size**3, clock_mhz=mhz(row.clock), lines=looked_up,
-    )
-    show(*(busiest_figure.draw(
-        times, seconds=row.seconds,
-        evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
-        note="L1 lines: a wavefront each", narrow=narrow,
-    ) for narrow in (False, True)))
+        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
+        clock_mhz=mhz(row.clock), lines=looked_up)
+    both(busiest_figure.draw, times, seconds=row.seconds,
+         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
+         note="L1 lines: a wavefront each")
 
 
 def _here(version: Version, size: int, lines: bool) -> None:
@@ -63,12 +57,10 @@ def _here(version: Version, size: int, lines: bool) -> None:
     except ValueError:
         return
     times, _ = unit_times(version, gpu.key, None, size, None, lines)
-    show(*(busiest_figure.draw(
-        times, seconds=version.timed(version.kernel.variants[0], size).seconds,
-        seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
-        evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³",
-        narrow=narrow,
-    ) for narrow in (False, True)))
+    both(busiest_figure.draw, times,
+         seconds=version.timed(version.kernel.variants[0], size).seconds,
+         seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
+         evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")
 
 
 @once_recorded()
@@ -80,10 +72,8 @@ def saturates(
 
     Parameters
     ----------
-    version : Version
     key : str
         Data sheet.
-    variant : str, optional
     size : int
         M = N = K: a multiple of the tile.
     l2_bytes_per_s : float, optional
@@ -98,10 +88,9 @@ def saturates(
     if l2_bytes_per_s is None:
         need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
         note = f"the L2 must deliver {need} not to be longer"
-    show(*(busiest_figure.draw(
-        times, evidence=f"modelled: {key} rates × emulated counters, {size:,}³",
-        notes={"DRAM": "compulsory bytes"}, note=note, narrow=narrow,
-    ) for narrow in (False, True)))
+    both(busiest_figure.draw, times,
+         evidence=f"modelled: {key} rates × emulated counters, {size:,}³",
+         notes={"DRAM": "compulsory bytes"}, note=note)
 
 
 def unit_times(
@@ -117,10 +106,8 @@ def unit_times(
     ValueError
         If tiles don't divide the problem.
     """
-    return emulated.unit_times(
-        version.kernel.stem, version.kernel.variant(variant).name, gpus.find(key), size,
-        l2_bytes_per_s, lines,
-    )
+    return emulated.unit_times(version.kernel.stem, version.kernel.variant(variant).name,
+                               gpus.find(key), size, l2_bytes_per_s, lines)
 
 
 def saturated(version: Version, *variants: str, key: str = "T4") -> Explorer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
+from lib.plotting.columns import Column, listed
 from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_READ, reading, without_unread
 from lib.records import store as records
@@ -55,14 +56,14 @@ def inputs(stem: str, size: int = 4096) -> None:
     row = version.recorded(size)
     flops = 2.0 * size**3 / 1e12
     rows: list[Row | OtherInputs] = [row, *row.other_inputs]
-    table(
-        *without_unread(
-            (f"inputs, {size:,}", short_name(version.kernel), "cuBLAS", "of its best", 
-             "SM clock, MHz", "cuBLAS's"),
-            [(one.inputs, f"{flops / one.seconds:.1f}", f"{flops / one.cublas_seconds:.1f}",
-              f"{one.cublas_seconds / one.seconds:.1%}", reading(mhz(one.clock), ",.0f"),
-              reading(mhz(one.cublas_clock), ",.0f")) for one in rows]),
-        f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
+    listed([
+        Column(f"inputs, {size:,}", lambda one: one.inputs),
+        Column(short_name(version.kernel), lambda one: flops / one.seconds, ".1f"),
+        Column("cuBLAS", lambda one: flops / one.cublas_seconds, ".1f"),
+        Column("of its best", lambda one: one.cublas_seconds / one.seconds, ".1%"),
+        Column("SM clock, MHz", lambda one: mhz(one.clock), ",.0f"),
+        Column("cuBLAS's", lambda one: mhz(one.cublas_clock), ",.0f"),
+    ], rows, f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
 
 
 def steadiness(least: int = 2048, bound: float = 0.015) -> None:

@@ -46,14 +46,8 @@ def draw(
     ----------
     kernels : mapping of str to issue_slots.model.Account
         By name, in the order to draw.
-    evidence : str
-        Of the counters.
     current : str, optional
         The kernel whose name is bold, and which the finding is about; the last one if not given.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: names stand above the bars.
     """
     current = current or list(kernels)[-1]
     parts, shares = _parts(kernels)
@@ -83,9 +77,7 @@ def draw(
         note="% of issue slots; hatched: modelled, by warps stalled")
 
 
-def _parts(
-    kernels: Mapping[str, Account]
-) -> tuple[dict[str, _Part], dict[str, dict[str, float]]]:
+def _parts(kernels: Mapping[str, Account]) -> tuple[dict[str, _Part], dict[str, dict[str, float]]]:
     """What the bars are made of, in order, and each kernel's shares; small ones are joined."""
     def large(name: str) -> bool:
         return any({**one.issued, **one.empty}.get(name, 0) >= _SMALL for one in kernels.values())
@@ -135,7 +127,7 @@ def _width(part: _Part) -> float:
 def _legend(ax: Axes, left: float, y: float, row: list[_Part]) -> None:
     for part in row:
         _fill(ax, (left, y, 10, 10), part)
-        ax.text(left + 14, y + 5, part.label, size=style.SMALL, va="center")
+        ax.text(left + 14, y + 5, part.label, va="center")
         left += _width(part)
 
 
@@ -160,12 +152,10 @@ def _bar(
         if width > 0:
             _fill(ax, (x, y + 4, width, _ROW - 8), part)
         if width >= _LEAST * _BAR:
-            ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}",
-                    size=style.SMALL, ha="center", va="center",
-                    color=style.INK if part.hatched else style.on(part.colour))
+            ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}", ha="center",
+                    va="center", color=style.INK if part.hatched else style.on(part.colour))
         x += width
-    shapes.rectangles(ax, [(left, y + 4, full, _ROW - 8)], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.7)
+    shapes.frames(ax, [(left, y + 4, full, _ROW - 8)], 0.5, alpha=0.7)
 
 
 def label(stall: str) -> str:

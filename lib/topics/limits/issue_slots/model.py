@@ -115,10 +115,8 @@ def slots(metrics: Mapping[str, float], sms: int) -> Slots:
     every = SLOTS_PER_SM * sms * metrics["cycles"]
     fma = metrics["ffma_thread_instructions"] / WARP
     at_work = min(issued / active, every)  # the percentage is rounded
-    return Slots(
-        fma=fma / every, other=(issued - fma) / every, empty=(at_work - issued) / every,
-        idle=(every - at_work) / every,
-    )
+    return Slots(fma=fma / every, other=(issued - fma) / every, empty=(at_work - issued) / every,
+                 idle=(every - at_work) / every)
 
 
 def account(metrics: Mapping[str, float], sms: int) -> Account:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from lib import gpus
 from lib.kernels.spec import parted
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.columns import Column, listed
+from lib.plotting.display import both, once_recorded
 from lib.records import store as records
 from lib.records.reader import RecordedRival
+from lib.topics.columns import ISSUED, NAME, Launches, counter, launches
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, short_name
-
-
-def slots(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
-    """Say what became of the issue slots in the recorded run of a variant."""
-    return slots_of.slots(version.metrics(size, variant), version.record.gpu.sms)
 
 
 @once_recorded()
@@ -28,15 +25,8 @@ def draw(
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str, optional
-        Versions to draw above, as ``stem`` or ``stem/variant``; the one before if not given.
     rival : bool
         Draw cuBLAS between them.
-    size : int
-        M = N = K.
     """
     if above is None:
         above = [version.before.kernel.stem] if version.before else []
@@ -52,8 +42,7 @@ def draw(
         label = f"{version.kernel.stem[:2]} {variant}" if variant else short_name(version.kernel)
         bars[label] = account(version, variant, size)
     evidence = f"{records.label(version.record)}, ncu, {size:,}³"
-    wide, narrow = (slots_figure.draw(bars, evidence=evidence, narrow=n) for n in (False, True))
-    show(wide, narrow)
+    both(slots_figure.draw, bars, evidence=evidence)
 
 
 def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:
@@ -67,30 +56,21 @@ def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = (
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     *variants : str
         All of them if none is named.
-    above : sequence of str
-        Versions to show above, as ``stem`` or ``stem/variant``.
     """
     names = {
         "stall_long_scoreboard": "global memory", "stall_short_scoreboard": "shared memory",
         "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
         "stall_barrier": "barrier",
     }
-    rows = []
-    for one in version.rows(variants, above, every=True):
-        found = one.page.metrics(size, one.variant.name)
-        shares = slots_of.warp_time(found, gpus.GPUS[RECORDED_ON].warps_per_sm)
-        rows.append((
-            one.name, *(f"{shares[key]:.0%}" for key in names),
-            f"{found['warps_active_percent']:.0f}%", f"{found['issue_active_percent']:.0f}%",
-        ))
-    table(
-        ("warps' time spent waiting for", *names.values(), "warp slots filled",
-         "issue slots used"),
-        rows, f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed "
-        "latencies, waiting for a turn",
-    )
+    def share(key: str, one: Launches) -> float:
+        return slots_of.warp_time(one.counters, one.sheet.warps_per_sm)[key]
+
+    listed([
+        NAME.called("warps' time spent waiting for"),
+        *(Column(name, partial(share, key), ".0%") for key, name in names.items()),
+        counter("warp slots filled", "warps_active_percent", ".0f", unit="%"), ISSUED,
+    ], launches(version, variants, above, size, every=True),
+        f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed latencies, "
+        "waiting for a turn")

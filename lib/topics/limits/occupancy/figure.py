@@ -16,10 +16,8 @@ _NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE = 88.0, 160.0, 25.0, 34.0
 
 @style.styled
 def draw(
-    found: Mapping[str, Occupancy],
-    *,
-    evidence: str = "modelled: CUDA Occupancy Calculator's rules",
-    title: str | None = None,
+    found: Mapping[str, Occupancy], *,
+    evidence: str = "modelled: CUDA Occupancy Calculator's rules", title: str | None = None,
     narrow: bool = False,
 ) -> Figure:
     """Draw the four bars for each GPU.
@@ -28,11 +26,6 @@ def draw(
     ----------
     found : mapping of str to Occupancy
         By GPU key, in the order to draw.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     left, full, row, head = ((_NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE) if narrow
                              else (_NAME, _BAR, _ROW, _TITLE))
@@ -55,18 +48,17 @@ def draw(
             limits, bar = name in limiting, 13 if narrow else 1
             colour = style.FOCUS if limits else style.OTHER
             share = used / one.blocks * full
-            ax.text(left - 6, y + bar + 4, name, size=style.SMALL, ha="right", va="center",
+            ax.text(left - 6, y + bar + 4, name, ha="right", va="center",
                     weight="bold" if limits else "normal")
             cut = 1.0 if share > 3 else 0.0
             shapes.rectangles(
                 ax, [(left + i * share, y + bar, share - cut, 9) for i in range(one.blocks)],
-                facecolor=colour, alpha=1.0 if limits else 0.6,
-            )
+                facecolor=colour, alpha=1.0 if limits else 0.6)
             shapes.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
             fits += ": the limit" if limits else ""
-            ax.text(left if narrow else left + full + 6, y + 5, fits, size=style.SMALL,
-                    va="center", weight="bold" if limits else "normal")
+            ax.text(left if narrow else left + full + 6, y + 5, fits, va="center",
+                    weight="bold" if limits else "normal")
         y -= 12
     return style.finish(fig, alt=_alt(found), evidence=evidence,
                         note="bar = what one SM has; segment = one block's share")

@@ -76,9 +76,7 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
     if not 1 <= threads <= MAX_THREADS_PER_BLOCK:
         raise ValueError(f"a block has 1 to {MAX_THREADS_PER_BLOCK} threads, not {threads}")
     if not 1 <= registers <= MAX_REGISTERS_PER_THREAD:
-        raise ValueError(
-            f"a thread has 1 to {MAX_REGISTERS_PER_THREAD} registers, not {registers}"
-        )
+        raise ValueError(f"a thread has 1 to {MAX_REGISTERS_PER_THREAD} registers, not {registers}")
     if not 0 <= shared_bytes <= gpu.shared_bytes_per_block:
         raise ValueError(
             f"a block on {gpu.key} has at most {gpu.shared_bytes_per_block:,} B of shared memory, "

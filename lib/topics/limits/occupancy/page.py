@@ -8,7 +8,7 @@ from lib import gpus
 from lib.compiler.arch import legal
 from lib.gpus import GPUS
 from lib.kernels.spec import Variant
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.plotting.markdown import markdown
 from lib.topics.limits.occupancy import figure as occupancy_figure
 from lib.topics.limits.occupancy.model import occupancy
@@ -22,10 +22,9 @@ def draw(version: Version) -> None:
     for arch in legal(version.kernel.min_arch):
         used, key = version.compiled(arch).resources, gpus.for_arch(arch).key
         if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
-            found[key] = occupancy(
-                gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
-            )
-    show(*(occupancy_figure.draw(found, narrow=narrow) for narrow in (False, True)))
+            found[key] = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes,
+                                   variant.threads)
+    both(occupancy_figure.draw, found)
 
 
 def resources(version: Version, *variants: str) -> None:
@@ -33,7 +32,6 @@ def resources(version: Version, *variants: str) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named.
     """

@@ -21,14 +21,8 @@ _LINE = 12.0  # of the names beside their dots, at least, pt
 
 @style.styled
 def draw(
-    roofs: Roofs,
-    points: Sequence[Point],
-    *,
-    evidence: str,
-    current: str | None = None,
-    peaks: Sequence[str] = ("FFMA",),
-    title: str | None = None,
-    narrow: bool = False,
+    roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str | None = None,
+    peaks: Sequence[str] = ("FFMA",), title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
 
@@ -37,15 +31,10 @@ def draw(
     roofs : Roofs
     points : sequence of Point
         `lib.topics.limits.roofline.model.points` of all versions to show.
-    evidence : str
     current : str, optional
         Name of this chapter's version; it alone is in full colour.
     peaks : sequence of str
         Which of ``roofs.peaks`` to draw.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: the versions stand under the chart, from the fastest.
     """
     names = list(dict.fromkeys(point.name for point in points))
     width = style.NARROW if narrow else style.WIDTH
@@ -94,7 +83,7 @@ def _scales(ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]
     ax.minorticks_off()
     ax.grid(True)
     ax.set_xlabel("arithmetic intensity at each level, FLOP/B", labelpad=2)
-    ax.text(0, 1.0, "FLOP/s", transform=ax.transAxes, ha="right", va="bottom", size=style.SMALL)
+    ax.text(0, 1.0, "FLOP/s", transform=ax.transAxes, ha="right", va="bottom")
 
 
 def _roofs(
@@ -112,10 +101,8 @@ def _roofs(
         label = f"{level} {style.quantity(bandwidth, 'B/s')}"
         # From its lower end, where no version is; 5 pt off the line.
         x = start * 1.15
-        ax.text(
-            x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope, size=style.SMALL,
-            rotation_mode="anchor", ha="left", va="bottom",
-        )
+        ax.text(x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope,
+                rotation_mode="anchor", ha="left", va="bottom")
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
     labels: list[tuple[float, str]] = []  # from the highest; of two close ones, both on the upper
     for name, peak in sorted(drawn.items(), key=lambda one: -one[1]):
@@ -127,20 +114,16 @@ def _roofs(
             labels.append((peak, text))
     for peak, text in labels:
         ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
-                    va="bottom", size=style.SMALL)
+                    va="bottom")
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
     colour = style.FOCUS if is_current else style.OTHER
-    ax.plot(
-        [p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
-        linewidth=0.8 if is_current else 0.5, zorder=3 + is_current,
-    )
+    ax.plot([p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
+            linewidth=0.8 if is_current else 0.5, zorder=3 + is_current)
     for point in mine:
-        ax.plot(
-            [point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
-            markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current,
-        )
+        ax.plot([point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
+                markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current)
         if is_current and len(mine) > 1:
             # A roof is near on the left of the first, the versions' names on the right of the last.
             first = min(mine, key=lambda p: p.intensity)
@@ -148,12 +131,10 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> 
             # The first one's name may need the room before this dot.
             room = _points_of(ax, point)[0] - _points_of(ax, first)[0]
             below = not is_first and room < 6 * len(first.level + point.level)
-            ax.annotate(
-                point.level, (point.intensity, point.flops_per_s),
-                (5 if is_first else -5, -5 if below else _above(ax, point.flops_per_s, roof)),
-                textcoords="offset points", ha="left" if is_first else "right",
-                va="top" if below else "bottom", size=style.SMALL,
-            )
+            up = -5 if below else _above(ax, point.flops_per_s, roof)
+            ax.annotate(point.level, (point.intensity, point.flops_per_s),
+                        (5 if is_first else -5, up), textcoords="offset points",
+                        ha="left" if is_first else "right", va="top" if below else "bottom")
 
 
 def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
@@ -163,9 +144,7 @@ def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
     return gap + 2 if 3 < gap < 16 else 5
 
 
-def _names(
-    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None
-) -> None:
+def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)
@@ -186,12 +165,10 @@ def _names(
             (there for there, height in (_points_of(ax, other) for other in last.values())
              if x <= there < x + 14 and abs(height - placed[name]) < 9), default=x,
         )
-        ax.annotate(
-            f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
-            (point.intensity, point.flops_per_s), (right - x + 8, placed[name] - wanted[name]),
-            textcoords="offset points", ha="left", va="center", size=style.SMALL,
-            weight="bold" if name == current else "normal",
-        )
+        ax.annotate(f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
+                    (point.intensity, point.flops_per_s),
+                    (right - x + 8, placed[name] - wanted[name]), textcoords="offset points",
+                    ha="left", va="center", weight="bold" if name == current else "normal")
 
 
 def _listed(
@@ -205,8 +182,8 @@ def _listed(
         y = under * 72 - (row + 1) * _NARROW_LINE + 3
         ax.plot([4], [y + 3.5], "o", color=style.FOCUS if name == current else style.OTHER,
                 markersize=6, markeredgewidth=0, clip_on=False)
-        ax.text(12, y, f"{name}, {style.quantity(speeds[name], 'FLOP/s')}", size=style.SMALL,
-                va="bottom", weight="bold" if name == current else "normal")
+        ax.text(12, y, f"{name}, {style.quantity(speeds[name], 'FLOP/s')}", va="bottom",
+                weight="bold" if name == current else "normal")
 
 
 def _points_of(ax: Axes, point: Point) -> tuple[float, float]:

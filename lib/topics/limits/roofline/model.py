@@ -51,14 +51,10 @@ class Roofs:
     @classmethod
     def from_gpu(cls, gpu: Gpu) -> Roofs:
         """Roofs of the data sheet; the vendor gives no L2 bandwidth."""
-        return cls(
-            dram=gpu.dram_bytes_per_s,
-            l2=None,
-            shared=gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
-            ffma=gpu.fp32_flops,
-            tensor=gpu.tensor_fp16_flops,
-            evidence=f"modelled: data sheet of {gpu.name}",
-        )
+        return cls(dram=gpu.dram_bytes_per_s, l2=None,
+                   shared=gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
+                   ffma=gpu.fp32_flops, tensor=gpu.tensor_fp16_flops,
+                   evidence=f"modelled: data sheet of {gpu.name}")
 
     @classmethod
     def from_record(cls, machine: MachineRecord, gpu: Gpu) -> Roofs:
@@ -96,8 +92,7 @@ class Roofs:
         """Known peaks, FLOP/s."""
         known = {"FFMA": self.ffma, "tensor": self.tensor}
         return {name: value for name, value in known.items() if value is not None} | dict(
-            self.products
-        )
+            self.products)
 
     def ridge(self, level: str, peak: str = "FFMA") -> float:
         """Intensity (FLOP/B) above which `peak`, not the level's bandwidth, is the lower roof."""

@@ -8,7 +8,7 @@ from lib import gpus
 from lib.gpus import GPUS
 from lib.kernels.catalogue import in_book
 from lib.plotting import style
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.plotting.markdown import markdown
 from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord
@@ -45,10 +45,8 @@ def draw(version: Version, size: int = 4096) -> None:
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
         "FFMA"
     ]
-    show(*(roofline_figure.draw(
-        roofs, points, current=short_name(version.kernel), peaks=peaks, evidence=label,
-        narrow=narrow,
-    ) for narrow in (False, True)))
+    both(roofline_figure.draw, roofs, points, current=short_name(version.kernel), peaks=peaks,
+         evidence=label)
 
 
 def _here(version: Version, size: int) -> list[roofline.Point]:

@@ -60,9 +60,7 @@ class Named:
     past_l1: bool = False
 
 
-def named(
-    launch: ptx.Launch, space: str, arguments: Sequence[str] = ARGUMENTS
-) -> list[Named]:
+def named(launch: ptx.Launch, space: str, arguments: Sequence[str] = ARGUMENTS) -> list[Named]:
     """Return the memory instructions that the watched warp executed, one a line and array.
 
     Where a line was unrolled into several instructions on one array, the one that warps executed
@@ -111,9 +109,7 @@ def named(
     return list(found.values())
 
 
-def _copied(
-    accesses: list[ptx.WarpAccess],
-) -> tuple[ptx.WarpAccess, ptx.WarpAccess] | None:
+def _copied(accesses: list[ptx.WarpAccess]) -> tuple[ptx.WarpAccess, ptx.WarpAccess] | None:
     """The first copy that reads: what it writes and what it reads, kept one behind the other."""
     pairs = zip(accesses, accesses[1:], strict=False)
     return next(((to, source) for to, source in pairs if to.step == source.step), None)
@@ -200,8 +196,7 @@ def _by_callers(site: ptx.Site, lines: dict[str, list[str]]) -> str:
         if '"' in text:  # inline PTX: its operands are nobody's elements
             continue
         element = re.search(r"&(\w+(?:\[[^\[\]]*\])+)", text) or re.search(
-            r"\b(\w+(?:\[[^\[\]]*\])+)", text
-        )
+            r"\b(\w+(?:\[[^\[\]]*\])+)", text)
         if element:
             return element[1]
     return ""

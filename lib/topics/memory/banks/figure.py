@@ -71,15 +71,9 @@ def draw(
     Parameters
     ----------
     panels : sequence of Panel
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     rows : int, optional
         Room for that many wavefronts an access, however few or many it takes: the frames of an
         explorer then have one height.
-    narrow : bool
-        For a phone: a cell too small for its lane's number has none.
     """
     limit = rows or _MAX_ROWS
     cell = _NARROW_CELL if narrow else _CELL
@@ -116,14 +110,13 @@ def _panel(ax: Axes, top: float, panel: Panel, limit: int, cell: float) -> None:
         mark = 0.0
     else:
         ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
-        ax.text(right - 176, s=panel.where, size=style.SMALL, ha="right", **label)
+        ax.text(right - 176, s=panel.where, ha="right", **label)
         mark = right - 6.1 * len(count) - 12
     if found.conflicts:
         shapes.rectangles(ax, [(mark, top - 12, 8, 8)], facecolor=style.WARNING)
     for bank in (*range(0, BANKS, 8 if narrow else 4), BANKS - 1):
-        ax.text(_LEFT + (bank + 0.5) * cell, top - _LABEL + 1, f"{bank}", size=style.SMALL,
-                ha="center", va="bottom")
-    ax.text(0, top - _LABEL + 1, "bank", size=style.SMALL, va="bottom")
+        ax.text(_LEFT + (bank + 0.5) * cell, top - _LABEL + 1, f"{bank}", ha="center", va="bottom")
+    ax.text(0, top - _LABEL + 1, "bank", va="bottom")
     y = top - _LABEL - 1
     contended = _contended(found)
     for number, row in enumerate(found.rows[:limit]):
@@ -132,7 +125,7 @@ def _panel(ax: Axes, top: float, panel: Panel, limit: int, cell: float) -> None:
     left_out = found.wavefronts - limit
     if left_out > 0:
         y -= _ROW
-        ax.text(_LEFT, y + 2, f"… and {left_out} more like these", size=style.SMALL, va="bottom")
+        ax.text(_LEFT, y + 2, f"… and {left_out} more like these", va="bottom")
 
 
 def _contended(found: Banks) -> set[int]:
@@ -152,8 +145,7 @@ def _row(
     cell: float,
 ) -> None:
     narrow = cell < _CELL
-    ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
-            va="center")
+    ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", ha="right", va="center")
     by_word: dict[int, list[int]] = {}
     for lane, _, word in row:
         by_word.setdefault(word, []).append(lane)
@@ -181,14 +173,11 @@ def _row(
     # Lines weigh half of what a box for each bank does.
     runs = [(start, stop) for start, stop in ((0, note.start), (note.stop, BANKS)) if start < stop
             ] if note else [(0, BANKS)]
-    shapes.strokes(
-        ax,
-        [((_LEFT + start * cell, level), (_LEFT + stop * cell, level))
-         for start, stop in runs for level in (y, y + _ROW)]
-        + [((_LEFT + edge * cell, y), (_LEFT + edge * cell, y + _ROW))
-           for start, stop in runs for edge in range(start, stop + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.3,
-    )
+    shapes.strokes(ax, [((_LEFT + start * cell, level), (_LEFT + stop * cell, level))
+                        for start, stop in runs for level in (y, y + _ROW)]
+                   + [((_LEFT + edge * cell, y), (_LEFT + edge * cell, y + _ROW))
+                      for start, stop in runs for edge in range(start, stop + 1)],
+                   linewidth=0.4, alpha=0.3)
     for colour, these in (
         (style.ACCESS[panel.kind], [span for span in spans if span[0] not in contended]),
         (style.WARNING, [span for span in spans if span[0] in contended]),
@@ -202,19 +191,18 @@ def _row(
         text = f"{lanes[0]}" if len(lanes) == 1 or said_once else f"{lanes[0]}+"
         if 5.8 * len(text) > words * cell:
             continue
-        ax.text(_LEFT + (bank + words / 2) * cell, y + _ROW / 2 - 0.5, text, size=style.SMALL,
-                ha="center", va="center", color=style.on(colour))
+        ax.text(_LEFT + (bank + words / 2) * cell, y + _ROW / 2 - 0.5, text, ha="center",
+                va="center", color=style.on(colour))
     if said_once:
         of_these = " of these" if len(free) >= 12 else ""
         ax.text(_LEFT + free.start * cell + 6, y + _ROW / 2 - 0.5,
-                f"{len(spans[0][2])} lanes share each{of_these}", size=style.SMALL, ha="left",
-                va="center")
+                f"{len(spans[0][2])} lanes share each{of_these}", ha="left", va="center")
     if is_broadcast:
         bank, words, lanes = spans[0]
         shared = "this word" if words == 1 else f"these {4 * words} bytes"
         ax.text(_LEFT + (bank + words * right) * cell + (6 if right else -6), y + _ROW / 2 - 0.5,
                 "broadcast" if narrow else
-                f"lanes {lanes[0]} to {lanes[-1]} share {shared}: a broadcast", size=style.SMALL,
+                f"lanes {lanes[0]} to {lanes[-1]} share {shared}: a broadcast",
                 ha="left" if right else "right", va="center")
 
 

@@ -168,10 +168,8 @@ def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
         first = at // WORD
         cells += [(lane, word % BANKS, word) for word in range(first, first + 4)]
     active = np.asarray(to.active, dtype=bool)[None]
-    cost = cp_async.cost(
-        np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
-        MATRIX_ROW, past_l1,
-    )
+    cost = cp_async.cost(np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active,
+                         active, MATRIX_ROW, past_l1)
     if int(cost.wavefronts[0]) != len(groups):
         raise ValueError(f"these copies take {int(cost.wavefronts[0])} wavefronts, of which lanes "
                          f"go in which is not known")
@@ -179,9 +177,7 @@ def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
     return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
 
 
-def wavefronts(
-    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int
-) -> list[list[Cell]]:
+def wavefronts(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -> list[list[Cell]]:
     """Return the wavefronts of one warp's shared access, each a list of (lane, bank, word).
 
     Parameters

@@ -80,13 +80,8 @@ class Group:
 
 
 def panel(
-    label: str,
-    access: WarpAccess,
-    allocation: Allocation | None = None,
-    *,
-    array: str | None = None,
-    kind: str = "load",
-    where: str = "",
+    label: str, access: WarpAccess, allocation: Allocation | None = None, *,
+    array: str | None = None, kind: str = "load", where: str = "",
 ) -> Panel:
     """Describe one access for the figure.
 
@@ -105,14 +100,8 @@ def panel(
     where : str
         File and line, to stand beside it.
     """
-    return Panel(
-        label,
-        array if array is not None else label.split("[")[0].strip(),
-        access,
-        coalescing.describe(access, allocation),
-        kind,
-        where,
-    )
+    return Panel(label, array if array is not None else label.split("[")[0].strip(), access,
+                 coalescing.describe(access, allocation), kind, where)
 
 
 @style.styled
@@ -127,15 +116,9 @@ def draw(
     Parameters
     ----------
     groups : sequence of Group
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
     cells : float, optional
         Sectors that fill the width; the widest axis decides if not given. Frames of one explorer
         share a value.
-    narrow : bool
-        For a phone: the numbers stand under each access.
     """
     picture = _NARROW_PICTURE if narrow else _PICTURE
     tall = _PANEL + _PRICE * narrow
@@ -151,16 +134,13 @@ def draw(
     y = height
     heads = () if narrow else zip(_COLUMNS, ("lines", "sectors", "useful"), strict=True)
     for right, text in heads:
-        ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, size=style.SMALL,
-                ha="right", va="bottom")
+        ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, ha="right", va="bottom")
     for group, has_name, row in zip(groups, named, axes_of, strict=True):
         y -= _GROUP if has_name else _HEAD
         if has_name:
             ax.text(0, y + 6, group.name, size=style.LARGE, weight="bold", va="bottom")
-            shapes.strokes(
-                ax, [((0, y + 3), (picture if narrow else _COLUMNS[-1], y + 3))],
-                edgecolor=style.INK, alpha=0.35, linewidth=0.6,
-            )
+            shapes.strokes(ax, [((0, y + 3), (picture if narrow else _COLUMNS[-1], y + 3))],
+                           alpha=0.35, linewidth=0.6)
         for number, (panel, axis) in enumerate(zip(group.panels, row, strict=True)):
             y -= tall + (_LANE_NUMBERS if number == 0 else 0)
             _panel(ax, y + _PRICE * narrow, panel, axis, unit, picture, lane_numbers=number == 0)
@@ -202,17 +182,16 @@ def _panel(
     where = "" if narrow else panel.where
     text = style.code(panel.label, picture - 36, where)
     ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
-    ax.text(picture, s=where, size=style.SMALL, ha="right", **label)
+    ax.text(picture, s=where, ha="right", **label)
 
     if lane_numbers:
         for lane in (0, 8, 16, 24, 31) if narrow else (0, 4, 8, 12, 16, 20, 24, 28, 31):
             text = f"lane {lane}" if lane == 0 else f"{lane}"
             ax.text(0 if lane == 0 else (lane + 0.5) * pitch, lanes_y + 11, text,
-                    size=style.SMALL, ha="left" if lane == 0 else "center", va="bottom")
+                    ha="left" if lane == 0 else "center", va="bottom")
     squares = [(lane * pitch + 1, lanes_y, pitch - 2, 8) for lane in range(WARP)]
     shapes.rectangles(ax, [squares[i] for i in range(WARP) if active[i]], facecolor=colour)
-    shapes.rectangles(ax, [squares[i] for i in range(WARP) if not active[i]], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.5)
+    shapes.frames(ax, [squares[i] for i in range(WARP) if not active[i]], 0.5, alpha=0.5)
 
     left = (picture - _span(axis) * unit) / 2
     place = {address: left + at * unit for at, address in axis}
@@ -227,25 +206,21 @@ def _panel(
     addresses = np.asarray(access.addresses, dtype=np.int64) - found.base
     used = coalescing.touched_bytes(addresses, access.bytes_per_lane, active)
     shapes.rectangles(ax, _runs(used, x_of, unit, bottom, strip), facecolor=colour)
-    shapes.rectangles(ax, [(x, bottom, unit, strip) for x in place.values()], facecolor="none",
-                      edgecolor=style.INK, linewidth=0.5, alpha=0.6)
+    shapes.frames(ax, [(x, bottom, unit, strip) for x in place.values()], 0.5, alpha=0.6)
     middles = [
         (lane, x_of(int(addresses[lane])) + access.bytes_per_lane / SECTOR * unit / 2)
         for lane in range(WARP) if active[lane]
     ]
-    shapes.strokes(
-        ax,
-        [(((lane + 0.5) * pitch, lanes_y), (x, strip_top)) for lane, x in middles],
-        edgecolor=colour, linewidth=0.6, alpha=0.75,
-    )
+    shapes.strokes(ax, [(((lane + 0.5) * pitch, lanes_y), (x, strip_top)) for lane, x in middles],
+                   edgecolor=colour, linewidth=0.6, alpha=0.75)
     _lines_and_labels(ax, panel, place, unit, bottom, label_y, picture)
     costly = len(found.sectors) > found.least_sectors
     price = style.WARNING if costly else style.INK
     if narrow:
-        ax.text(0, y - 1, f"{style.plural(len(found.lines), 'line')}, "
+        text = (f"{style.plural(len(found.lines), 'line')}, "
                 f"{style.plural(len(found.sectors), 'sector')}, {style.percent(found.efficiency)} "
-                f"of {found.sector_bytes:,} B useful", size=style.SMALL, weight="bold",
-                va="center", color=price)
+                f"of {found.sector_bytes:,} B useful")
+        ax.text(0, y - 1, text, weight="bold", va="center", color=price)
         return
     for right, text, ink in (
         (_COLUMNS[0], f"{len(found.lines)}", style.INK),
@@ -255,7 +230,7 @@ def _panel(
         ax.text(right, lanes_y - 3, text, size=14, weight="bold", ha="right", va="center",
                 color=ink)
     ax.text(_COLUMNS[2], lanes_y - 17, f"{found.useful_bytes:,} of {found.sector_bytes:,} B",
-            size=style.SMALL, ha="right", va="center")
+            ha="right", va="center")
 
 
 def _runs(
@@ -277,7 +252,7 @@ def _lines_and_labels(
 ) -> None:
     """Mark 128-byte lines under the strip, what is left out between cells, and addresses."""
     if not place:
-        ax.text(picture / 2, bottom, "no lane takes part", size=style.SMALL, ha="center")
+        ax.text(picture / 2, bottom, "no lane takes part", ha="center")
         return
     addresses = sorted(place)
     found = panel.found
@@ -288,17 +263,16 @@ def _lines_and_labels(
     for before, after in zip(addresses, addresses[1:], strict=False):
         if after - before != SECTOR:
             gaps.append(((place[before] + unit, bottom + 6), (place[after], bottom + 6)))
-    shapes.strokes(ax, brackets, edgecolor=style.INK, linewidth=1.4)
-    shapes.strokes(ax, gaps, edgecolor=style.INK, linewidth=0.7, linestyle=(0, (1, 1.2)))
+    shapes.strokes(ax, brackets, linewidth=1.4)
+    shapes.strokes(ax, gaps, linewidth=0.7, linestyle=(0, (1, 1.2)))
     left, right = place[addresses[0]], place[addresses[-1]] + unit
     first = f"{panel.array} + {addresses[0]:,} B"
     jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
     narrow = picture < _PICTURE
     if right - left > 0.72 * picture:
-        ax.text(left, label_y, first, size=style.SMALL, va="top")
+        ax.text(left, label_y, first, va="top")
         if not narrow:
-            ax.text(right, label_y, f"+ {addresses[-1]:,} B", size=style.SMALL, va="top",
-                    ha="right")
+            ax.text(right, label_y, f"+ {addresses[-1]:,} B", va="top", ha="right")
         middle = f"{len(found.lines)} lines of four 32-byte sectors"
         if len(jumps) == 1:
             middle = f"{jumps.pop():,} B left out at each gap"
@@ -306,16 +280,15 @@ def _lines_and_labels(
             middle = "gaps left out"
         elif len(found.lines) == 1:
             middle = "one 128-byte line, four 32-byte sectors"
-        ax.text(right if narrow else (left + right) / 2, label_y, middle, size=style.SMALL,
-                va="top", ha="right" if narrow else "center")
+        ax.text(right if narrow else (left + right) / 2, label_y, middle, va="top",
+                ha="right" if narrow else "center")
     else:
         lines = style.plural(len(found.lines), "line")
         if _is_broadcast(found):
             lines = f"one {found.useful_bytes}-byte element for all lanes"
             element = int(panel.access.addresses[np.argmax(panel.access.active)]) - found.base
             first = f"{panel.array} + {element:,} B"
-        ax.text((left + right) / 2, label_y, f"{first}: {lines}", size=style.SMALL, va="top",
-                ha="center")
+        ax.text((left + right) / 2, label_y, f"{first}: {lines}", va="top", ha="center")
 
 
 def _finding(groups: Sequence[Group]) -> str:

@@ -160,14 +160,11 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
     active = np.asarray(access.active, dtype=bool)
     addresses = np.asarray(access.addresses, dtype=np.int64) - base
     used = touched_bytes(addresses, access.bytes_per_lane, active)
-    return Coalescing(
-        lanes=int(active.sum()),
-        sectors=tuple(int(s) for s in np.unique(used // SECTOR) * SECTOR),
-        lines=tuple(int(s) for s in np.unique(used // LINE) * LINE),
-        base=base,
-        requested_bytes=int(active.sum()) * access.bytes_per_lane,
-        useful_bytes=len(used),
-    )
+    return Coalescing(lanes=int(active.sum()),
+                      sectors=tuple(int(s) for s in np.unique(used // SECTOR) * SECTOR),
+                      lines=tuple(int(s) for s in np.unique(used // LINE) * LINE), base=base,
+                      requested_bytes=int(active.sum()) * access.bytes_per_lane,
+                      useful_bytes=len(used))
 
 
 def strided(stride: int, *, first: int = 0, bytes_per_lane: int = 4, lanes: int = WARP) -> Access:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.memory.accesses.model import ARGUMENTS, named
 from lib.topics.memory.coalescing import figure as coalescing_figure
 from lib.topics.version import Version
@@ -19,7 +19,6 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named, but for those whose matrices the copy engine moves.
     shape : (int, int, int), optional
@@ -42,10 +41,8 @@ def draw(
         else:
             launch = version.traced(variant.name).emulated
         panels = [
-            coalescing_figure.panel(
-                one.label, one.access, one.allocation, array=one.array, kind=one.kind,
-                where=one.where,
-            )
+            coalescing_figure.panel(one.label, one.access, one.allocation, array=one.array,
+                                    kind=one.kind, where=one.where)
             for one in sorted(named(launch, "global", arguments), key=lambda n: n.kind == "store")
             if one.array not in but
         ]
@@ -59,5 +56,4 @@ def draw(
     if shape:
         evidence = (f"emulated: {version.kernel.min_arch} PTX, {'×'.join(map(str, shape))}"
                     + f" on {sms} SMs" * (sms is not None))
-    show(*(coalescing_figure.draw(groups, evidence=evidence, narrow=narrow)
-           for narrow in (False, True)))
+    both(coalescing_figure.draw, groups, evidence=evidence)

@@ -26,9 +26,6 @@ def draw(
     ----------
     panels : sequence of (str, sequence of Share)
         What a way is called, and what its blocks have.
-    title, evidence : str
-    narrow : bool
-        For a phone: one panel below the other.
     """
     room = style.room(narrow)
     columns = 1 if narrow else len(panels)
@@ -45,7 +42,7 @@ def draw(
     for rank, text in enumerate(("first block (a pair's leader)", "second block")):
         x, y = rank % (3 - keys) * room / 2, (keys - 1 - rank) * _KEY if narrow else 0
         shapes.rectangles(ax, [(x, y + 2, 9, 9)], facecolor=_OF[rank])
-        ax.text(x + 13, y + 6, text, size=style.SMALL, va="center")
+        ax.text(x + 13, y + 6, text, va="center")
     return style.finish(fig, alt=_alt(panels), evidence=evidence)
 
 
@@ -53,7 +50,7 @@ def _panel(
     ax: Axes, name: str, blocks: Sequence[Share], left: float, top: float, scale: float
 ) -> None:
     """B above, A at the left, the sums between them; what two blocks have is drawn twice."""
-    ax.text(left, top - 2, name, size=style.SMALL, va="top", weight="bold")
+    ax.text(left, top - 2, name, va="top", weight="bold")
     depth = 30.0
     x, y = left + 46 + _GAP, top - _HEAD
     for rank, share in enumerate(blocks):

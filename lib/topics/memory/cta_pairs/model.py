@@ -52,7 +52,7 @@ class Handover:
     Attributes
     ----------
     name : str
-        What it is called in the source.
+        What its address is called in the source.
     says : str
         What a completed phase says.
     home : str
@@ -78,14 +78,14 @@ def handovers(variant: Variant) -> list[Handover]:
     storing, pair = 32 * warps["epilogue"], variant.grid.cluster
     nbytes = sum(one.stage_bytes for one in shares(variant, pair))
     found = [
-        Handover("full", "a stage of both blocks is there", "leader", 1,
+        Handover("filled", "a stage of both blocks is there", "leader", 1,
                  f"the leader's producer, and {nbytes:,} bytes: TMA of both blocks",
                  "the thread that multiplies"),
-        Handover("empty", "the MMAs have read the stage", "each block", 1,
+        Handover("freed", "the MMAs have read the stage", "each block", 1,
                  "a commit to both blocks", "each block's producer"),
-        Handover("sums_full", "a tile of sums is complete", "each block", 1,
+        Handover("ready", "a tile of sums is complete", "each block", 1,
                  "a commit to both blocks", "each block's epilogue"),
-        Handover("sums_empty", "both halves of the tile are in registers", "leader",
+        Handover("drained", "both halves of the tile are in registers", "leader",
                  pair * storing, f"{storing} threads of each epilogue",
                  "the thread that multiplies"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib.kernels.catalogue import find
 from lib.kernels.spec import parted
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.topics.memory.cta_pairs import figure, model
 from lib.topics.version import Version
 
@@ -14,11 +14,8 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
 
     Parameters
     ----------
-    version : Version
     before : str
         ``"stem/variant"``.
-    variant : str, optional
-        The first if none is named.
     """
     stem, name = parted(before)
     chosen = version.kernel.variant(variant)
@@ -27,9 +24,7 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
     kib = [blocks[0].stage_bytes // 1024 for _, blocks in panels]
     title = (f"A stage takes {kib[1]} KiB of each block in place of {kib[0]}: each half of B lies "
              "in one block alone")
-    show(*(figure.draw(panels, title=title, narrow=narrow,
-                       evidence="modelled: from the tiles of both versions")
-           for narrow in (False, True)))
+    both(figure.draw, panels, title=title, evidence="modelled: from the tiles of both versions")
 
 
 def handovers(version: Version, variant: str | None = None) -> None:

@@ -8,7 +8,8 @@ from lib.topics.version import Version
 
 _MEANS = {
     "start address": "where the operand begins, in units of 16 bytes",
-    "stride byte offset": "from an atom to the next: eight rows of m or n on if K-major, eight of k if MN-major",
+    "stride byte offset":
+        "from an atom to the next: eight rows of m or n on if K-major, eight of k if MN-major",
     "base offset": "0: the atoms lie on multiples of 1,024 bytes",
 }
 _MODES = {0: "no swizzle", 128: "swizzled by 128 bytes", 64: "swizzled by 64 bytes",
@@ -22,8 +23,6 @@ def fields(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         17 or later.
-    variant : str, optional
-        The first if none is named.
     """
     chosen = version.kernel.variant(variant)
     found = model.observed(version.kernel, chosen)
@@ -67,10 +66,6 @@ def tensor_map(version: Version, matrix: str = "A", size: int = 4096, variant: s
     version : Version
         18 or later.
     matrix : {"A", "B", "C"}
-    size : int
-        M = N = K.
-    variant : str, optional
-        The first if none is named.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import BANKS
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.layouts.model import Layout
@@ -32,9 +33,6 @@ def draw(
         The column that is followed.
     rows : int
         Rows of the tile.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     side, gap, head = ((_NARROW_SIDE, _NARROW_GAP, _NARROW_HEAD) if narrow
                        else (_SIDE, _GAP, _HEAD))
@@ -47,6 +45,12 @@ def draw(
                         note=f"filled: column {column} of the tile, one float per lane")
 
 
+def shown(column: int = 5) -> None:
+    """Display where a column of a 32×32 tile lies: as it is, with padded rows, and swizzled."""
+    both(draw, [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+         column=column)
+
+
 def _panel(
     ax: Axes, left: float, top: float, name: str, layout: Layout, column: int, rows: int,
     side: float, head: float,
@@ -55,11 +59,10 @@ def _panel(
     found = banks.describe(layout.down(column))
     ax.text(left, top - 2, name, size=style.NORMAL, weight="bold", va="top")
     count = style.plural(found.wavefronts, "wavefront")
-    ax.text(left, top - 16, f"a column: {count}" if wide else f"a column:\n{count}",
-            size=style.SMALL, va="top", linespacing=1.2)
+    ax.text(left, top - 16, f"a column: {count}" if wide else f"a column:\n{count}", va="top",
+            linespacing=1.2)
     for bank in (0, 8, 16, 24, 31) if wide else (0, 16, 31):
-        ax.text(left + (bank + 0.5) * cell, top - head + 3, f"{bank}", size=style.SMALL,
-                ha="center", va="bottom")
+        ax.text(left + (bank + 0.5) * cell, top - head + 3, f"{bank}", ha="center", va="bottom")
     under = top - head
     shapes.frames(ax, [(left, under - side, side, side)], alpha=0.7)
     shapes.grid(ax, left, under, (4, 4), (side / 4, side / 4), inner=True, alpha=0.3)
@@ -72,8 +75,8 @@ def _panel(
          for row, word in enumerate(words)],
         facecolor=colour,
     )
-    ax.text(left + side / 2, under - side - 4, "bank; a line per row" if wide and left < 20
-            else "bank", size=style.SMALL, ha="center", va="top")
+    ax.text(left + side / 2, under - side - 4,
+            "bank; a line per row" if wide and left < 20 else "bank", ha="center", va="top")
 
 
 def _finding(layouts: Sequence[tuple[str, Layout]], column: int) -> str:

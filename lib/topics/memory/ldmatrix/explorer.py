@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from matplotlib.figure import Figure
@@ -11,6 +11,7 @@ from lib.plotting.frames import Control, Explorer
 from lib.topics.memory.ldmatrix import figure as matrix_loads_figure
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 
+COLUMNS = 64  # halves of a row of the tile
 LAYOUTS: dict[str, Callable[[int], HalfTile]] = {
     "plain": HalfTile, "padded": partial(HalfTile, padding=8),
     "swizzled": partial(HalfTile, swizzled=True),
@@ -18,32 +19,15 @@ LAYOUTS: dict[str, Callable[[int], HalfTile]] = {
 """A tile of so many columns in each layout, by name."""
 
 
-def matrix_loads(
-    columns: int = 64, lanes: Sequence[int] = (5, 27),
-    default: tuple[int, int, int, int] = (2, 0, 0, 0),
-) -> Explorer:
-    """Form of ldmatrix and layout of the tile against rows, receivers and wavefronts.
-
-    Parameters
-    ----------
-    columns : int
-        Halves a row of the tile.
-    lanes : sequence of int
-        Lanes to follow.
-    default : (int, int, int, int)
-        Positions shown first.
-    """
-    controls = [
-        Control("Matrices", [(f"×{n}", n) for n in (1, 2, 4)], default=default[0]),
-        Control("Transposed", [("no", False), ("yes, .trans", True)], default=default[1]),
-        Control("Tile", [(name, name) for name in LAYOUTS], default=default[2]),
-        Control("Lane", [(str(lane), lane) for lane in lanes], default=default[3]),
-    ]
-
+def matrix_loads() -> Explorer:
+    """Form of ldmatrix and layout of the tile against rows, receivers and wavefronts."""
     def frame(number: int, transposed: bool, layout: str, lane: int, narrow: bool = False
               ) -> Figure:
-        tile = LAYOUTS[layout](columns)
-        return matrix_loads_figure.draw(MatrixLoad(tile, number, transposed), lane=lane,
-                                        layout=layout, narrow=narrow)
+        return matrix_loads_figure.draw(MatrixLoad(LAYOUTS[layout](COLUMNS), number, transposed),
+                                        lane=lane, layout=layout, narrow=narrow)
 
-    return Explorer(controls, frame, "ldmatrix: addresses, receivers, banks")
+    return Explorer([
+        Control.of("Matrices", (1, 2, 4), 2, lambda number: f"×{number}"),
+        Control("Transposed", [("no", False), ("yes, .trans", True)]),
+        Control.of("Tile", LAYOUTS), Control.of("Lane", (5, 27)),
+    ], frame, "ldmatrix: addresses, receivers, banks")

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import LINE
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
@@ -31,9 +32,6 @@ def draw(
         The lane whose row is named, and whose elements are marked.
     layout : str
         What the tile's layout is called.
-    evidence : str
-    narrow : bool
-        For a phone: the lane's part stands under the memory.
     """
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     under = _WORDS if narrow else 0.0
@@ -44,24 +42,21 @@ def draw(
     return style.finish(fig, alt=_alt(load, lane, layout), evidence=evidence)
 
 
+def shown(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+    """Display one ldmatrix: who names which row, who gets what, which banks."""
+    both(draw, load, lane=lane, layout=layout)
+
+
 def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> None:
     """Shared memory, 128 bytes a line; the rows that lanes name, and what one lane gets of them."""
     ax.text(0, top + _HEAD - 2, "shared memory: rows, by the lane\nthat names them"
             if wide < _CHUNK_WIDTH else "shared memory: rows, by the lane that names them",
             size=style.NORMAL, weight="bold", va="top", linespacing=1.1)
     for group in range(8):
-        ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}",
-                size=style.SMALL, ha="center", va="bottom")
-    ax.text(_LEFT - 4, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
+        ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}", ha="center", va="bottom")
+    ax.text(_LEFT - 4, top + 2, "bank", ha="right", va="bottom")
     lines = -(-load.rows * load.tile.row_bytes // LINE)
-    shapes.strokes(
-        ax,
-        [((_LEFT, top - i * _LINE), (_LEFT + 8 * wide, top - i * _LINE))
-         for i in range(lines + 1)]
-        + [((_LEFT + i * wide, top), (_LEFT + i * wide, top - lines * _LINE))
-           for i in range(9)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.grid(ax, _LEFT, top, (lines, 8), (_LINE, wide))
     access = load.access
     found = banks.describe(access, "ldmatrix")
     colour = style.WARNING if found.conflicts else style.PHASE["load"]
@@ -70,8 +65,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
     for giver in range(SIDE * load.number):
         x, y = _place(int(access.addresses[giver]), top, wide)
         (first if giver < SIDE else others).append((x, y, wide, _LINE))
-        ax.text(x + wide / 2, y + _LINE / 2 + 0.7, f"{giver}", size=style.SMALL,
-                ha="center", va="center", zorder=3,
+        ax.text(x + wide / 2, y + _LINE / 2 + 0.7, f"{giver}", ha="center", va="center", zorder=3,
                 color=style.on(colour) if giver < SIDE else style.INK,
                 weight="bold" if giver == lane else "normal")
     shapes.rectangles(ax, others, facecolor=colour, alpha=style.PALE)
@@ -83,8 +77,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> N
     ]
     shapes.rectangles(ax, gets, facecolor=style.INK)
     for line in (0, lines - 1):
-        ax.text(_LEFT - 5, top - (line + 0.5) * _LINE, f"{line}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 5, top - (line + 0.5) * _LINE, f"{line}", ha="right", va="center")
 
 
 def _place(address: int, top: float, wide: float) -> tuple[float, float]:
@@ -98,16 +91,15 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
     ax.text(at, top - 2, f"lane {lane}", size=style.NORMAL, weight="bold", va="top")
     matrix, row = divmod(lane, SIDE)
     text = f"names row {row} of matrix {matrix}" if matrix < load.number else "names no row"
-    ax.text(at, top - 16, text, size=style.SMALL, va="top")
+    ax.text(at, top - 16, text, va="top")
     places: dict[int, list[str]] = {}
     for register, r, c in load.received(lane):
         places.setdefault(register, []).append(f"({r}, {c})")
     y = top - 31
     for register in range(4):
         if register in places:
-            ax.text(at, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
-            ax.text(at + 20, y, f"gets {' '.join(places[register])}", size=style.SMALL,
-                    va="top")
+            ax.text(at, y, f"r{register}", weight="bold", va="top")
+            ax.text(at + 20, y, f"gets {' '.join(places[register])}", va="top")
         y -= 12.5
     y -= 6
     name = "matrix 0: the lanes that get it"
@@ -128,7 +120,7 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
     x = at + SIDE * wide + 8
     where = "marked at left:" if at else "marked above:"
     for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets")):
-        ax.text(x, y - 2 - 12.5 * i, line, size=style.SMALL, va="top")
+        ax.text(x, y - 2 - 12.5 * i, line, va="top")
 
 
 def _finding(load: MatrixLoad, layout: str) -> str:

@@ -47,8 +47,7 @@ class HalfTile:
         chunks = self.columns // SIDE
         if self.columns % SIDE or self.padding % SIDE or chunks < 1:
             raise ValueError(
-                f"{self.columns} + {self.padding} halves a row: both must be multiples of {SIDE}"
-            )
+                f"{self.columns} + {self.padding} halves a row: both must be multiples of {SIDE}")
         if self.swizzled and chunks & (chunks - 1):
             raise ValueError(f"{chunks} chunks a row: an XOR needs a power of two")
 

@@ -7,6 +7,7 @@ bit r is the block of rank r.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,13 @@ class Loads:
 def ranks(mask: int) -> tuple[int, ...]:
     """The ranks that a mask names."""
     return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
+
+
+def loaders(loads: Sequence[Loads], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Who loads the parts of a block's tiles of A and of B, in the parts' order."""
+    of_a = sorted((one.n, one.rank) for one in loads if rank in ranks(one.a_mask))
+    of_b = sorted((one.m, one.rank) for one in loads if rank in ranks(one.b_mask))
+    return tuple(rank for _, rank in of_a), tuple(rank for _, rank in of_b)
 
 
 @dataclass

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import table
-from lib.topics.memory.multicast import model
+from lib.plotting.display import both, table
+from lib.topics.memory.multicast import figure, model
 from lib.topics.version import Version
 
 
 def loads(version: Version, variant: str | None = None) -> None:
-    """Display what each block of a cluster loads in a step, for whom, and whom it waits for.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    """
+    """Display what each block of a cluster loads in a step, for whom, and whom it waits for."""
     chosen = version.kernel.variant(variant)
     found = model.observed(version.kernel, chosen)
     count = len(found)
@@ -28,6 +21,20 @@ def loads(version: Version, variant: str | None = None) -> None:
            "a stage is free when these have read it"),
           rows, f"emulated: {version.kernel.stem}, {chosen.name}, clusters of {down} × {across}; "
           "a step of K, masks in binary, bit 0 last")
+
+
+def draw(version: Version, variant: str | None = None) -> None:
+    """Draw the blocks of a cluster, and which block loads each part of their tiles.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str, optional
+        The first if none is named.
+    """
+    chosen = version.kernel.variant(variant)
+    both(figure.draw, model.observed(version.kernel, chosen),
+         evidence=f"emulated: {version.kernel.stem}, {chosen.name}")
 
 
 def _mask(mask: int, blocks: int) -> str:

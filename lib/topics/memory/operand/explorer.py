@@ -28,10 +28,8 @@ def tiles() -> Live:
         Control("Contiguous along", [("K", "K"), ("M or N", "MN")]),
         Control("Swizzle", [("128 B", "128"), ("64 B", "64"), ("32 B", "32"), ("none", "none"),
                             ("128 B, atoms of 32", ATOMS_OF_32), ("none, rows padded", "padded")]),
-        Control("Operand", [(side, side) for side in SIDES]),
-        Control("Rows of M or N", [(str(rows), rows) for rows in ROWS]),
-        Control("Bytes of K", [(str(deep), deep) for deep in DEPTHS],
-                default=DEPTHS.index(first.k_bytes)),
+        Control.of("Operand", SIDES), Control.of("Rows of M or N", ROWS),
+        Control.of("Bytes of K", DEPTHS, DEPTHS.index(first.k_bytes)),
     ]
     still = (operand_figure.draw(first, 13, 5), operand_figure.draw(first, 13, 5, narrow=True))
     return Live(controls, {**choices(), "modes": SAID, "maps": MAPS},

@@ -30,7 +30,6 @@ def draw(
         The element: in the first 16 lines of 128 bytes.
     narrow : bool
         What is said below the lines, for phones.
-    evidence : str
     """
     place = tile.element(row, k)
     finding = (f"Row {row}, k {k}: byte {place.address:,}, bank {place.bank}; "
@@ -41,8 +40,7 @@ def draw(
     _lines(ax, tile, row, k, height)
     left, top = (0.0, height - _HEIGHT) if narrow else (_TEXT, height)
     for number, (text, bold) in enumerate(says):
-        ax.text(left, top - 2 - _STEP * number, text, size=style.SMALL, va="top",
-                weight="bold" if bold else "normal")
+        ax.text(left, top - 2 - _STEP * number, text, va="top", weight="bold" if bold else "normal")
     alt = f"{finding}. {'. '.join(text for text, _ in says if text)}."
     return style.finish(fig, alt=alt, evidence=evidence)
 
@@ -53,14 +51,12 @@ def _lines(ax: Axes, tile: Tile, row: int, k: int, height: float) -> None:
     at = (tile.places - START) // 16
     count = min(_LINES, 1 + int(at.max()) // PER_LINE)
     ax.text(0, height - 2, f"lines of 128 bytes from {START:,} on, r.c: chunk c of "
-            + ("row r" if tile.order == "K" else "k = r"), size=style.SMALL, va="top")
+                           + ("row r" if tile.order == "K" else "k = r"), va="top")
     for group in range(PER_LINE):
-        ax.text(_LEFT + (group + 0.5) * _CELL, top + 2, f"{4 * group}", size=style.SMALL,
-                ha="center", va="bottom")
-    ax.text(_LEFT - 5, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
+        ax.text(_LEFT + (group + 0.5) * _CELL, top + 2, f"{4 * group}", ha="center", va="bottom")
+    ax.text(_LEFT - 5, top + 2, "bank", ha="right", va="bottom")
     for line in range(count):
-        ax.text(_LEFT - 5, top - (line + 0.5) * _ROW, f"{line}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 5, top - (line + 0.5) * _ROW, f"{line}", ha="right", va="center")
 
     def box(place: int) -> tuple[float, float, float, float]:
         return (_LEFT + place % PER_LINE * _CELL, top - (place // PER_LINE + 1) * _ROW, _CELL, _ROW)
@@ -77,16 +73,9 @@ def _lines(ax: Axes, tile: Tile, row: int, k: int, height: float) -> None:
             one = int(at[down, across])
             if one // PER_LINE < count:
                 x, y, w, h = box(one)
-                ax.text(x + w / 2, y + h / 2 - 0.5, f"{down}.{across}", size=style.SMALL,
-                        ha="center", va="center",
+                ax.text(x + w / 2, y + h / 2 - 0.5, f"{down}.{across}", ha="center", va="center",
                         color=style.on(colour) if one == own else style.INK)
-    right, bottom = _LEFT + PER_LINE * _CELL, top - count * _ROW
-    shapes.strokes(
-        ax,
-        [((_LEFT, top - r * _ROW), (right, top - r * _ROW)) for r in range(count + 1)]
-        + [((_LEFT + c * _CELL, top), (_LEFT + c * _CELL, bottom)) for c in range(PER_LINE + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.grid(ax, _LEFT, top, (count, PER_LINE), (_ROW, _CELL))
 
 
 def _says(tile: Tile, row: int, k: int) -> list[tuple[str, bool]]:

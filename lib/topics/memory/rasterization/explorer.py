@@ -7,51 +7,39 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.memory.rasterization import figure as raster_figure
 from lib.topics.memory.rasterization.model import Raster
 
 
 def rasters(
-    sizes: Sequence[int] = (2048, 3072, 4096, 8192),
-    tiles: Sequence[tuple[int, int]] = ((128, 256), (128, 128)),
-    groups: Sequence[int] = (1, 8), clusters: Sequence[int] = (1, 2), gpu: str = "H100",
-    l2_bytes_per_s: float | None = None, default: tuple[int, int, int, int] = (3, 0, 1, 1),
+    groups: Sequence[int] = (1, 8), l2_bytes_per_s: float | None = None,
+    default: tuple[int, int, int, int] = (3, 0, 1, 1),
 ) -> Explorer:
-    """Size, tile, order and cluster against waves and what crosses the L2.
+    """Size, tile, order and cluster against waves and what crosses an H100's L2.
 
     Parameters
     ----------
-    sizes : sequence of int
-        M = N = K.
-    tiles : sequence of (int, int)
     groups : sequence of int
         Rows of clusters' tiles in a band.
-    clusters : sequence of int
-    gpu : str
-        Key of a data sheet.
     l2_bytes_per_s : float, optional
         A measured bandwidth.
-    default : (int, int, int, int)
-        Positions shown first.
     """
-    names = {1: "row by row"}
-    controls = [
-        Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[0], slider=True),
-        Control("Tile", [(f"{m}×{n}", (m, n)) for m, n in tiles], default=default[1]),
-        Control("Order", [(names.get(g, f"bands of {g}"), g) for g in groups],
-                default=default[2]),
-        Control("Blocks a cluster", [(str(c), c) for c in clusters], default=default[3]),
-    ]
-    sheet = GPUS[gpu]
+    sheet = GPUS["H100"]
 
     def frame(n: int, tile: tuple[int, int], group: int, cluster: int, narrow: bool = False
               ) -> Figure:
         found = Raster(n, n, n, tile, group, cluster, sheet.sms)
         limit = found.flop_per_l2_byte * l2_bytes_per_s if l2_bytes_per_s else None
         return raster_figure.draw(
-            found, what=f"n = {n:,}, {tile[0]}×{tile[1]}", l2_bytes=sheet.l2_bytes,
-            l2_flops_per_s=limit, narrow=narrow,
-        )
+            found, what=f"n = {n:,}, {style.sides(tile)}", l2_bytes=sheet.l2_bytes,
+            l2_flops_per_s=limit, narrow=narrow)
 
-    return Explorer(controls, frame, "Waves of tiles, and what they read")
+    return Explorer([
+        Control.of("M = N = K", (2048, 3072, 4096, 8192), default[0], thousands, slider=True),
+        Control.of("Tile", ((128, 256), (128, 128)), default[1], style.sides),
+        Control.of("Order", groups, default[2],
+                   lambda group: "row by row" if group == 1 else f"bands of {group}"),
+        Control.of("Blocks a cluster", (1, 2), default[3]),
+    ], frame, "Waves of tiles, and what they read")

@@ -32,9 +32,6 @@ def draw(
         Size of the L2.
     l2_flops_per_s : float, optional
         Speed that the L2's measured bandwidth allows.
-    evidence : str
-    narrow : bool
-        For a phone: the numbers stand under the picture.
     """
     height = _TOP + _SIDE + (_UNDER if narrow else 14)
     fig, ax = style.canvas(_finding(raster, what), height, narrow)
@@ -56,12 +53,10 @@ def draw(
     _grid(ax, raster, top, wide, high)
     rows = {row for row, _ in first}
     columns = {column for _, column in first}
-    shapes.rectangles(
-        ax, [(_LEFT - _BAR - 3, top - (r + 1) * high, _BAR, high) for r in rows], facecolor=load
-    )
-    shapes.rectangles(
-        ax, [(_LEFT + c * wide, top + 3, wide, _BAR) for c in columns], facecolor=load
-    )
+    shapes.rectangles(ax, [(_LEFT - _BAR - 3, top - (r + 1) * high, _BAR, high) for r in rows],
+                      facecolor=load)
+    shapes.rectangles(ax, [(_LEFT + c * wide, top + 3, wide, _BAR) for c in columns],
+                      facecolor=load)
     ax.text(_LEFT - _BAR - 3, top + 4, "A", size=style.NORMAL, weight="bold", va="bottom")
     ax.text(_LEFT + _SIDE + 4, top + 2, "B", size=style.NORMAL, weight="bold", va="bottom")
     _facts(ax, raster, *((0.0, _UNDER - 12) if narrow else (_TEXT, top)), l2_bytes, l2_flops_per_s)
@@ -75,8 +70,7 @@ def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> Non
 
 
 def _facts(
-    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int,
-    l2_flops_per_s: float | None,
+    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int, l2_flops_per_s: float | None
 ) -> None:
     """The numbers beside the picture, what they belong to in its colour."""
     count = len(raster.wave(raster.waves - 1))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.plotting.display import table
+from lib.plotting.columns import Column, listed
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
-from lib.records import store as records
-from lib.records.schema import mhz
+from lib.topics import columns
+from lib.topics.columns import Launches, launches, speeds
 from lib.topics.memory.rasterization import model
-from lib.topics.version import Row, Version
+from lib.topics.version import Version
 
 SIZE, SMALL = 4096, 2048
-NOT_YET = "not recorded yet"
 
 
 def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: int = SIZE
@@ -23,43 +23,38 @@ def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: i
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     above : sequence of str
         Other versions' to show above, as ``stem/variant``.
     size : int
         M = N = K of the bytes, and of the second speed; the first one is at 2,048.
     """
-    rows, labels = [], dict[str, None]()
-    for one in version.rows(variants, above):
+    rows = launches(version, variants, above, size)
+
+    def name(one: Launches) -> str:
+        stem, own = one.page.kernel.stem, f"`{one.variant.name}`"
+        return own if stem == version.kernel.stem else f"{stem[:2]}’s {own}"
+
+    def order(one: Launches) -> str:
         schedule = one.variant.schedule
         down, across = schedule.cluster
-        predicted = model.asked((size,) * 3, one.variant.tile, schedule.cluster,
-                                ITEM_BYTES[one.variant.dtype])
-        order = "Hilbert, " if schedule.own.get("HILBERT") else ""
-        stem = one.page.kernel.stem
-        name = f"`{one.variant.name}`"
-        if stem != version.kernel.stem:
-            name = f"{stem[:2]}’s {name}"
-        rows.append((name, f"{down} × {across}; {order}{schedule.group}",
-                     f"{predicted / 1e9:.2f}", *_recorded(one, size, labels)))
-    table(("variant", "cluster; band, clusters high", "GB asked of the L2", "sent", "from DRAM",
-           "cycles", "SM clock, MHz", f"TFLOP/s at {SMALL:,}", f"at {size:,}"), rows,
-          f"asked: modelled, A and B alone; sent: recorded of one profiled launch, with C; cycles "
-          f"and clock are of the timed launches; {'; '.join(labels) or NOT_YET}, {size:,}³")
+        hilbert = "Hilbert, " if schedule.own.get("HILBERT") else ""
+        return f"{down} × {across}; {hilbert}{schedule.group}"
 
+    def asked(one: Launches) -> float:
+        return model.asked((size,) * 3, one.variant.tile, one.variant.schedule.cluster,
+                           ITEM_BYTES[one.variant.dtype]) / 1e9
 
-def _recorded(one: Row, size: int, labels: dict[str, None]) -> tuple[str, ...]:
-    try:
-        one.page.reader.check_current(one.variant.name)
-        found = one.page.metrics(size, one.variant.name)
-        row = one.page.recorded(size, one.variant.name)
-        small = one.page.recorded(SMALL, one.variant.name)
-    except records.NotRecorded:
-        return (NOT_YET, "", "", "", "", "")
-    labels[records.label(one.page.record)] = None
-    clock = mhz(row.clock)
-    return (f"{found['l2_bytes'] / 1e9:.2f}", f"{found['dram_read_bytes'] / 1e9:.2f}",
-            f"{row.clock.cycles:,.0f}" if row.clock else "not read",
-            f"{clock:,.0f}" if clock else "not read", f"{small.tflops:.4g}", f"{row.tflops:.4g}")
+    complete = [one for one in rows if one.current and one.counted and one.at(SMALL).timed
+                and one.timed]
+
+    def read(column: Column[Launches], absent: str = "") -> Column[Launches]:
+        return Column(column.head, lambda one: column.cell(one) if one in complete else absent)
+
+    listed([
+        Column("variant", name), Column("cluster; band, clusters high", order),
+        Column("GB asked of the L2", asked, ".2f"), read(columns.L2_GB.called("sent"), NOT_YET),
+        *map(read, (columns.DRAM_GB.called("from DRAM"), columns.CYCLES, columns.CLOCK,
+                    *speeds("TFLOP/s at", SMALL), *speeds("at", size))),
+    ], rows, "asked: modelled, A and B alone; sent: recorded of one profiled launch, with C; "
+             "cycles and clock are of the timed launches; "
+             f"{columns.current_labels(complete)}, {size:,}³")

@@ -22,17 +22,7 @@ _MAX_CELLS = 16  # elements on a side, up to which each is drawn
 def draw(
     panels: Sequence[Reads], *, evidence: str, title: str | None = None, narrow: bool = False
 ) -> Figure:
-    """Draw some cases, two side by side, or one under the other for a phone.
-
-    Parameters
-    ----------
-    panels : sequence of reads.model.Reads
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
-    """
+    """Draw some cases, two side by side, or one under the other for a phone."""
     room = style.room(narrow)
     columns = 1 if narrow else min(2, len(panels))
     side = max(max(panel.rows, panel.columns) for panel in panels)
@@ -81,17 +71,17 @@ def _panel(ax: Axes, panel: Reads, scale: float, left: float, top: float) -> Non
     bold: dict[str, Any] = {"size": style.NORMAL, "weight": "bold"}
     ax.text(a[0] - 3, top - high / 2, "A", ha="right", va="center", **bold)
     ax.text(left - 4, b[1] + b[3], "B", ha="right", va="top", **bold)
-    ax.text(a[0], top + 3, "k →", size=style.SMALL, va="bottom")
+    ax.text(a[0], top + 3, "k →", va="bottom")
     x, y = left + wide + _WORDS, b[1] + b[3]
     ax.text(x, y, panel.name, va="top", **bold)
     for line in (f"{panel.who}, {panel.step}:", f"{style.plural(panel.floats_of_a, 'float')} of A",
                  f"{style.plural(panel.floats_of_b, 'float')} of B",
                  style.plural(panel.fmas, "FMA")):
         y -= _LINE
-        ax.text(x, y, line, size=style.SMALL, va="top")
+        ax.text(x, y, line, va="top")
     each = panel.floats / panel.fmas
     ax.text(x, y - _LINE, f"{style.number(each, 4 if each > 1 else 3)} floats per FMA", va="top",
-            size=style.SMALL, weight="bold")
+            weight="bold")
 
 
 def _said(panel: Reads) -> str:

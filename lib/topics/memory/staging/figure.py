@@ -38,8 +38,6 @@ def draw(
         Key of ``roofs.peaks``: what is to be fed.
     n : int
         M = N = K.
-    narrow : bool
-        For a phone: the levels stand under the tile.
     """
     fed = staging.fed(roofs, n, peak)
     fig, ax, height = _canvas(_finding(staging, fed, gpu), narrow)
@@ -64,7 +62,7 @@ def draw(
             need = style.quantity(roofs.peaks[peak] / intensity, "B/s")
             below = ("its bandwidth is not given:", f"the peak would need {need}")
         ax.text(left, y - 4 if level in fed else y + 12, ("\n" if narrow else " ").join(below),
-                size=style.SMALL, va="top", linespacing=1.2)
+                va="top", linespacing=1.2)
         top -= row
     return style.finish(fig, alt=_alt(staging, fed, gpu, n), evidence=roofs.evidence,
                         note="DRAM: each element once" if narrow else "")
@@ -84,7 +82,7 @@ def _tile(ax: Axes, staging: Staging, under: float) -> None:
     warps = style.plural(staging.warps, "warp")
     each = f"{staging.warp[0]} × {staging.warp[1]}"
     ax.text(0, under - 17, f"{warps} of {each}, {style.plural(staging.sums, 'sum')} a lane",
-            size=style.SMALL, va="top")
+            va="top")
     height, width = rows * scale, columns * scale
     left, top = 30.0, under - 60.0
     strips = [
@@ -95,14 +93,8 @@ def _tile(ax: Axes, staging: Staging, under: float) -> None:
                       facecolor=style.PHASE["compute"], alpha=style.PALE)
     down, across = (size * scale for size in staging.warp)
     shapes.rectangles(ax, [(left, top - down, across, down)], facecolor=style.PHASE["compute"])
-    shapes.strokes(
-        ax,
-        [((left, top - i * down), (left + width, top - i * down))
-         for i in range(round(height / down) + 1)]
-        + [((left + i * across, top), (left + i * across, top - height))
-           for i in range(round(width / across) + 1)],
-        edgecolor=style.INK, linewidth=0.6,
-    )
+    shapes.grid(ax, left, top, (round(height / down), round(width / across)), (down, across),
+                linewidth=0.6, alpha=1.0)
     ax.text(left - _GAP - _STRIP - 3, top - height / 2, "A", size=style.NORMAL, weight="bold",
             ha="right", va="center")
     ax.text(left + width / 2, top + _GAP + _STRIP + 2, "B", size=style.NORMAL, weight="bold",

@@ -22,6 +22,8 @@ _NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds
 _LEFT, _ROW, _KEY = 62.0, 26.0, 15.0
 _NARROW_LEFT = 56.0
 
+_LABEL = 48.0  # points that a step's number has to itself
+
 # Heights of a phase's bar, so that grey print tells them apart too.
 _APART = 14.0  # points between bursts of MMAs that have a number each
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -38,9 +40,6 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
     moment : Moment
     width : int
         Columns of a tile of sums.
-    evidence : str
-    narrow : bool
-        For a phone: the key takes two columns in place of four.
     """
     left = _NARROW_LEFT if narrow else _LEFT
     room = style.room(narrow) - left
@@ -50,8 +49,7 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
     unit, top = room / model.COLUMNS, height - 16
     for quarter in range(model.QUARTERS):
         y = top - _ROW * (quarter + 1)
-        ax.text(left - 5, y + _ROW / 2, f"warp {quarter}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 5, y + _ROW / 2, f"warp {quarter}", ha="right", va="center")
         for first, last, state in _runs(moment.states[:, quarter]):
             box = [(left + first * unit, y + 2, (last - first) * unit, _ROW - 4)]
             if state in _COLOURS:
@@ -59,10 +57,10 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
                                   alpha=style.PALE if state == model.ALLOCATED else 1)
             shapes.frames(ax, box, 0.5)
     ax.text(left, height, "columns" if narrow else "columns; each row is the 32 lanes that a warp "
-            "reaches", size=style.SMALL, va="top")
+                          "reaches", va="top")
     bottom = top - _ROW * model.QUARTERS
     for column in range(0, model.COLUMNS + 1, width):
-        ax.text(left + column * unit, bottom - 3, str(column), size=style.SMALL, va="top",
+        ax.text(left + column * unit, bottom - 3, str(column), va="top",
                 ha="center" if 0 < column < model.COLUMNS else ("left", "right")[column > 0])
     _key(ax, [(_COLOURS[state], model.STATES[state], state == model.ALLOCATED)
               for state in _COLOURS], left=0.0 if narrow else left, y=bottom - 32,
@@ -79,7 +77,7 @@ def _key(
         x, row = left + place % columns * each, y - place // columns * _KEY
         shapes.rectangles(ax, [(x, row + 1, 9, 9)], facecolor=colour,
                           alpha=style.PALE if pale else 1)
-        ax.text(x + 13, row + 5, text, size=style.SMALL, va="center")
+        ax.text(x + 13, row + 5, text, va="center")
 
 
 def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
@@ -91,7 +89,7 @@ def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
 def _finding(moment: Moment) -> str:
     columns = int((moment.states[:, 0] != model.FREE).sum())
     said = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
-    return f"Step {moment.step:,}: {said}"
+    return f"{said[0].upper()}{said[1:]} (step {moment.step:,})"
 
 
 def _alt(moment: Moment) -> str:
@@ -115,9 +113,6 @@ def timeline(
     rows : sequence of (str, Steps)
     roles : sequence of (str, int)
         What the warps do, and how many of them, in order.
-    title, evidence : str
-    narrow : bool
-        For a phone.
     """
     left, bar, head = 76.0, 16.0, 17.0
     room = style.room(narrow) - left - 8
@@ -131,18 +126,16 @@ def timeline(
     last = max(found.last for _, found in rows)
     top = height
     for variant, found in rows:
-        ax.text(0, top - 2, variant, size=style.SMALL, va="top", weight="bold")
+        ax.text(0, top - 2, variant, va="top", weight="bold")
         for warp, name in enumerate(names):
             y = top - head - bar * (warp + 1)
-            ax.text(left - 5, y + bar / 2, name, size=style.SMALL, ha="right", va="center")
+            ax.text(left - 5, y + bar / 2, name, ha="right", va="center")
             _warp(ax, found, warp, left, y, room / last, bar - 3)
             _tiles(ax, found, warp, left, y, room / last, bar - 3)
         top -= each
-    for step in range(0, last, 4000):
-        ax.text(left + step * room / last, top - 2, f"{step:,}", size=style.SMALL, va="top",
-                ha="center")
-    ax.text(left + room, top - 14, "steps of the emulator, no time", size=style.SMALL, va="top",
-            ha="right")
+    for step in range(0, last, 4000 * (1 if 4000 * room / last > _LABEL else 2)):
+        ax.text(left + step * room / last, top - 2, f"{step:,}", va="top", ha="center")
+    ax.text(left + room, top - 14, "steps of the emulator, no time", va="top", ha="right")
     _key(ax, [(style.PHASE[phase], _DOES[phase], False) for phase in _DOES], 0.0,
          top - 40, style.room(narrow) / columns, columns)
     shown = "; ".join(
@@ -173,11 +166,9 @@ def _tiles(
     """Number the tiles: in the bars of loads, and behind each group of ticks of MMAs."""
     for tile, (begin, end) in model.spans(found, warp, "ld").items():
         ax.text(left + (begin + end) / 2 * unit, y + tall * _HEIGHTS["store"] / 2, f"{tile}",
-                size=style.SMALL, ha="center", va="center",
-                color=style.on(style.PHASE["store"]))
+                ha="center", va="center", color=style.on(style.PHASE["store"]))
     for tiles, end in model.bursts(found, warp, _APART / unit):
-        ax.text(left + end * unit + 4, y + tall / 2, ", ".join(map(str, tiles)),
-                size=style.SMALL, va="center")
+        ax.text(left + end * unit + 4, y + tall / 2, ", ".join(map(str, tiles)), va="center")
 
 
 @style.styled
@@ -195,9 +186,6 @@ def roofs(
         Of the tensor cores, FLOP/s.
     at : sequence of (str, float, str)
         A kernel and level of memory, its FLOP per byte there, and which of the lines it is under.
-    title, evidence : str
-    narrow : bool
-        For a phone.
     """
     across, height = (style.NARROW, 3.4) if narrow else (style.WIDTH, 3.6)
     fig = style.figure(title, height, across)
@@ -220,18 +208,16 @@ def roofs(
         x = max(left * 1.1, peak / 36 / bandwidth)
         ax.text(x, x * bandwidth * 1.12,
                 name if narrow else f"{name}, {style.quantity(bandwidth, 'B/s')}",
-                size=style.SMALL, rotation=_slope(ax, across, height),
-                rotation_mode="anchor")
+                rotation=_slope(ax, across, height), rotation_mode="anchor")
     ax.plot([min(peak / b for _, b in lines), right], [peak, peak], color=style.INK)
-    ax.text(right, peak * 1.08, f"tensor cores, {style.quantity(peak, 'FLOP/s')}",
-            size=style.SMALL, ha="right", va="bottom")
+    ax.text(right, peak * 1.08, f"tensor cores, {style.quantity(peak, 'FLOP/s')}", ha="right",
+            va="bottom")
     for place, (name, intensity, line) in enumerate(at):
         allowed = min(peak, intensity * bandwidths[line])
         colour = style.WARNING if allowed < peak else style.FOCUS
         ax.plot([intensity, intensity], [peak / 40, allowed], color=colour, linestyle=":")
         ax.plot([intensity], [allowed], marker="o", color=colour, linestyle="none")
-        ax.text(intensity * 1.06, peak / 34 * 1.7 ** (len(at) - place - 1),
-                name, size=style.SMALL,
+        ax.text(intensity * 1.06, peak / 34 * 1.7 ** (len(at) - place - 1), name,
                 ha="left" if intensity < 500 else "right")
     said = "; ".join(
         f"{name}: {style.number(x)} FLOP per byte, where the roofs allow "

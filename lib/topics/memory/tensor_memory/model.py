@@ -164,7 +164,10 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
 
 
 @lru_cache(maxsize=8)
-def followed(stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int = 0) -> Steps:
+def followed(
+    stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int = 0,
+    landing: str = ORDER["landing"],
+) -> Steps:
     """Follow one block that walks through some tiles of C, alone or in its cluster, in `ORDER`.
 
     Parameters
@@ -177,6 +180,8 @@ def followed(stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int
         Of K, in each tile.
     block : int
         Which of its cluster.
+    landing : str
+        When copies and MMAs complete: ``"early"``, at once, or ``"late"``, when waited for.
     """
     kernel = find(stem)
     variant = kernel.variant(name)
@@ -187,7 +192,8 @@ def followed(stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int
     (step,) = ready.steps(0)
     recorder = Steps(block=block, warp=0, width=columns)
     compiled = compile_kernel(kernel, variant, kernel.oldest(variant), ptx_only=True)
-    emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder, **ORDER)
+    emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder,
+            **{**ORDER, "landing": landing})
     return recorder
 
 
@@ -298,13 +304,11 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     rows, columns = variant.tile
     # The trace counts warps' instructions, and the four warps of a warpgroup issue one together.
     together = 1 if of_one else WARPGROUP
-    return Asked(
-        problem.flops, sum(site.requests for site in loads),
-        SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read, products // together,
-        together * lanes // products,
-        sum(count for count, _ in trace.instructions.values()),
-        0 if of_one else rows * columns // (WARP * consumers),
-    )
+    return Asked(problem.flops, sum(site.requests for site in loads),
+                 SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read,
+                 products // together, together * lanes // products,
+                 sum(count for count, _ in trace.instructions.values()),
+                 0 if of_one else rows * columns // (WARP * consumers))
 
 
 # -- descriptors, field by field

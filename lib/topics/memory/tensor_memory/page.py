@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib import gpus
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tensor_memory import figure, model
 from lib.topics.version import Version, short_name
@@ -18,7 +18,6 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         The first if none is named; the last one's figures are predicted beside.
     above : sequence of str
@@ -81,33 +80,31 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
 
     Parameters
     ----------
-    version : Version
     variant : str
     *blocks : str
         What the blocks are called, in order of their ranks.
     """
-    rows = [(name, model.followed(version.kernel.stem, variant, block=rank))
+    rows = [(name, model.followed(version.kernel.stem, variant, block=rank, landing="early"))
             for rank, name in enumerate(blocks)]
     issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
     title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
-    show(*(figure.timeline(
-        rows, version.kernel.variant(variant).roles.warps, title=title, narrow=narrow, evidence=(
-            f"emulated: sm_100a PTX, {variant}, one cluster, {model.WALK} tiles of 3 steps of K, "
-            "warps in random order")) for narrow in (False, True)))
+    both(figure.timeline, rows, version.kernel.variant(variant).roles.warps, title=title,
+         evidence=f"emulated: sm_100a PTX, {variant}, one cluster, {model.WALK} tiles of 3 steps "
+                  "of K, warps in random order; copies and MMAs complete at once")
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
     """Draw what each warp of a block does, by the emulator's steps, variants on one scale."""
-    rows = [(name, model.followed(version.kernel.stem, name)) for name in variants]
+    rows = [(name, model.followed(version.kernel.stem, name, landing="early"))
+            for name in variants]
     early = {name: model.begun_early(found) for name, found in rows}
     first, last = variants[0], variants[-1]
-    title = (f"{early[first][0]} of {early[first][1]} tiles are begun before the one before is "
-             f"loaded, and {early[last][0]} of {early[last][1]} with two accumulators")
+    title = (f"With one accumulator {early[first][0]} of {early[first][1]} tiles begin while the "
+             f"one before leaves, with two {early[last][0]} of {early[last][1]}")
     roles = version.kernel.variant(last).roles.warps
-    show(*(figure.timeline(rows, roles, title=title, narrow=narrow, evidence=(
-        f"emulated: sm_100a PTX, one block, {model.WALK} tiles of 3 steps of K, warps in random "
-        "order"))
-        for narrow in (False, True)))
+    both(figure.timeline, rows, roles, title=title,
+         evidence=f"emulated: sm_100a PTX, one block, {model.WALK} tiles of 3 steps of K, warps "
+                  "in random order; copies and MMAs complete at once")
 
 
 def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4096) -> None:
@@ -115,7 +112,6 @@ def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4
 
     Parameters
     ----------
-    version : Version
     before : str
         ``"stem/variant"`` of the version that is compared, on the same tile.
     key : str
@@ -137,8 +133,6 @@ def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4
     title = (f"At their peak the tensor cores want {per_cycle[0]:.0f} bytes of shared memory per "
              f"cycle as {stem[:2]} reads it, {per_cycle[1]:.0f} as {version.kernel.stem[:2]} does, "
              f"of {gpus.data_bytes_per_clock(gpu)}")
-    show(*(figure.roofs(
-        [("shared memory", shared), ("DRAM", gpu.dram_bytes_per_s)], gpu.tensor_fp16_flops, at,
-        title=title, narrow=narrow, evidence=(
-            f"modelled: data sheet of {gpu.name}; intensity emulated; no speed"))
-        for narrow in (False, True)))
+    both(figure.roofs, [("shared memory", shared), ("DRAM", gpu.dram_bytes_per_s)],
+         gpu.tensor_fp16_flops, at, title=title,
+         evidence=f"modelled: data sheet of {gpu.name}; intensity emulated; no speed")

@@ -26,13 +26,8 @@ def draw(
     ----------
     found : BoxRows
         What `lib.topics.memory.tma_box.model.box` returns.
-    evidence : str
     name : str
         The matrix.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone.
     """
     rows = list(range(min(_SHOWN, found.rows)))
     gap = found.rows > _SHOWN + 1
@@ -44,28 +39,25 @@ def draw(
     y = height - _HEAD
     numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
     for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):
-        ax.text(right, heads, text, size=style.SMALL, ha="right", va="bottom")
-    ax.text(_LEFT, y + 5, "32-byte sectors of each row", size=style.SMALL, va="bottom")
+        ax.text(right, heads, text, ha="right", va="bottom")
+    ax.text(_LEFT, y + 5, "32-byte sectors of each row", va="bottom")
     for number, row in enumerate(rows):
         if gap and number == len(rows) - 1:
             y -= _ROW
-            ax.text(_LEFT, y + 4, f"… {found.rows - _SHOWN - 1} rows like these", size=style.SMALL,
-                    va="bottom")
+            ax.text(_LEFT, y + 4, f"… {found.rows - _SHOWN - 1} rows like these", va="bottom")
         y -= _ROW
         _row(ax, y, found, row, unit)
     wasteful = found.efficiency < 1
     price = style.WARNING if wasteful else style.INK
     middle = heads - 10 if narrow else height - _HEAD - _ROW
-    for right, text, ink in zip(
-        numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
-        (style.INK, price, price), strict=True,
-    ):
+    for right, text, ink in zip(numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
+                                (style.INK, price, price), strict=True):
         ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
     for i, text in enumerate((
         f"one thread asks for {found.rows} × {found.row_bytes} B",
         f"rows {found.stride:,} B apart",
     )):
-        ax.text(0 if narrow else numbers[-1], middle - 20 - 13 * i, text, size=style.SMALL,
+        ax.text(0 if narrow else numbers[-1], middle - 20 - 13 * i, text,
                 ha="left" if narrow else "right", va="center")
     return style.finish(fig, alt=_alt(found, name), evidence=evidence,
                         note=f"addresses from the first row of {name}'s box")
@@ -79,9 +71,6 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
     ----------
     found : Placed
         Of `lib.topics.memory.tma_box.model.placed`.
-    evidence : str
-    narrow : bool
-        For a phone: the stage stands under the matrices.
     """
     width = style.NARROW if narrow else style.WIDTH
     scale = (width * 72 - 60 - (0 if narrow else 190)) / (found.K + found.N)
@@ -93,11 +82,9 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
     left = 0.0
     for name, rows, columns, boxes in (("A", found.M, found.K, found.a),
                                        ("B", found.K, found.N, found.b)):
-        ax.text(left, top + 15, f"{name}, {rows}×{columns}", size=style.SMALL, va="bottom",
-                weight="bold")
+        ax.text(left, top + 15, f"{name}, {rows}×{columns}", va="bottom", weight="bold")
         at = ", ".join(f"{{{one.column}, {one.row}}}" for one in boxes[:2])
-        ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), size=style.SMALL,
-                va="bottom")
+        ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), va="bottom")
         shapes.frames(ax, [(left, top - rows * scale, columns * scale, rows * scale)], 0.7)
         shapes.rectangles(
             ax, [(left + one.column * scale, top - (one.row + one.rows) * scale,
@@ -105,15 +92,15 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
             facecolor=style.PHASE["load"], edgecolor=style.INK, linewidth=0.5)
         left += columns * scale + 30
     x, y = (0.0, stage + 16) if narrow else (left, height - 18)
-    ax.text(x, y, f"its stage, {found.nbytes:,} B", size=style.SMALL, va="bottom", weight="bold")
+    ax.text(x, y, f"its stage, {found.nbytes:,} B", va="bottom", weight="bold")
     for one in (*found.a, *found.b):
         tall = one.nbytes / found.nbytes * stage
         y -= tall
         shapes.rectangles(ax, [(x, y, 62.0, tall)], facecolor=style.PHASE["load"],
                           edgecolor=style.INK, linewidth=0.5)
-        ax.text(x + 31, y + tall / 2, f"{one.rows}×{one.columns}", size=style.SMALL, ha="center",
-                va="center", color=style.on(style.PHASE["load"]))
-        ax.text(x + 67, y + tall - 2, f"+ {one.offset:,} B", size=style.SMALL, va="top")
+        ax.text(x + 31, y + tall / 2, f"{one.rows}×{one.columns}", ha="center", va="center",
+                color=style.on(style.PHASE["load"]))
+        ax.text(x + 67, y + tall - 2, f"+ {one.offset:,} B", va="top")
     return style.finish(fig, alt=_alt_of(found), evidence=evidence)
 
 
@@ -135,8 +122,7 @@ def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:
     colour = style.PHASE["load"]
     start = found.first + row * found.stride
     sectors = found.sectors[row]
-    ax.text(_LEFT - 5, y + 5, f"+ {row * found.stride:,} B", size=style.SMALL, ha="right",
-            va="center")
+    ax.text(_LEFT - 5, y + 5, f"+ {row * found.stride:,} B", ha="right", va="center")
     boxes = [(_LEFT + i * unit, y, unit, _ROW - 5) for i in range(len(sectors))]
     shapes.rectangles(ax, boxes, facecolor=colour, alpha=style.PALE)
     offset = (start - sectors[0]) / SECTOR * unit

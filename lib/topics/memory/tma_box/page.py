@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tma_box import figure as box_figure
 from lib.topics.memory.tma_box import model as box
@@ -14,12 +14,8 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
 
     Parameters
     ----------
-    version : Version
     matrix : {"A", "B", "C"}
         Of those that the kernel takes through tensor maps.
-    size : int
-        M = N = K.
-    variant : str, optional
     """
     chosen = version.kernel.variant(variant)
     if chosen.maps is None or matrix not in chosen.maps.boxes:
@@ -27,9 +23,7 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
     rows, columns = chosen.maps.boxes[matrix]
     item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
     found = box.box(rows, columns * item, size * item)
-    show(*(box_figure.draw(found, name=matrix, narrow=narrow,
-                           evidence="modelled: sectors of a tensor map's box")
-           for narrow in (False, True)))
+    both(box_figure.draw, found, name=matrix, evidence="modelled: sectors of a tensor map's box")
 
 
 def draw_placed(version: Version, variant: str | None = None) -> None:
@@ -39,8 +33,6 @@ def draw_placed(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         18 or later, B by rows.
-    variant : str, optional
-        The first if none is named.
 
     Raises
     ------
@@ -52,6 +44,6 @@ def draw_placed(version: Version, variant: str | None = None) -> None:
         raise ValueError(f"{version.kernel.stem} {chosen.name} loads no A and B by TMA")
     found = box.placed(chosen.tile, chosen.step, chosen.maps.boxes["A"], chosen.maps.boxes["B"],
                        ITEM_BYTES[chosen.dtype])
-    show(*(box_figure.placed(found, narrow=narrow, evidence=(
-        f"modelled: {version.kernel.stem}, {chosen.name}; a block and a step of a small product"))
-        for narrow in (False, True)))
+    both(box_figure.placed, found,
+         evidence=f"modelled: {version.kernel.stem}, {chosen.name}; a block and a step of a "
+                  "small product")

@@ -33,9 +33,6 @@ def draw(
         To be shown below, field by field.
     major : {"K", "MN"}
         Which way the rows run.
-    evidence : str
-    narrow : bool
-        For a phone: the eight rows that are followed, and memory under them.
     """
     rows, bar = (_NARROW_ROWS, _NARROW_BAR) if narrow else (_ROWS, _BAR)
     tall = _HEAD + _ROW * rows + 10
@@ -58,15 +55,12 @@ def draw(
 def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, max_rows: int) -> None:
     along = "K" if major == "K" else "N"
     ax.text(0, top + _HEAD - 2, "as the matrix has it", size=style.NORMAL, weight="bold", va="top")
-    ax.text(0, top + _HEAD - 15, f"rows along {along}, chunks of 8 halves", size=style.SMALL,
-            va="top")
+    ax.text(0, top + _HEAD - 15, f"rows along {along}, chunks of 8 halves", va="top")
     for c in range(box.chunks):
-        ax.text(_LEFT + (c + 0.5) * _CELL, top + 2, f"{c}", size=style.SMALL, ha="center",
-                va="bottom")
+        ax.text(_LEFT + (c + 0.5) * _CELL, top + 2, f"{c}", ha="center", va="bottom")
     rows = min(box.rows, max_rows)
     for r in range(rows):
-        ax.text(_LEFT - 5, top - (r + 0.5) * _ROW, f"{r}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 5, top - (r + 0.5) * _ROW, f"{r}", ha="right", va="center")
     core = [(_LEFT + chunk * _CELL, top - (r + 1) * _ROW, _CELL, _ROW) for r in range(CORE_ROWS)]
     shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
     _numbers(ax, core, _colour(box, chunk))
@@ -79,17 +73,14 @@ def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows:
     ax.text(left - _LEFT, top + _HEAD - 2, "as it lies in shared memory", size=style.NORMAL,
             weight="bold", va="top")
     ax.text(left - _LEFT, top + _HEAD - 15,
-            f"a line of 128 bytes a row: {style.plural(found.wavefronts, 'wavefront')}",
-            size=style.SMALL, va="top")
+            f"a line of 128 bytes a row: {style.plural(found.wavefronts, 'wavefront')}", va="top")
     for group in range(per_line):
-        ax.text(left + (group + 0.5) * _CELL, top + 2, f"{4 * group}", size=style.SMALL,
-                ha="center", va="bottom")
-    ax.text(left - 5, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
+        ax.text(left + (group + 0.5) * _CELL, top + 2, f"{4 * group}", ha="center", va="bottom")
+    ax.text(left - 5, top + 2, "bank", ha="right", va="bottom")
     places = box.places
     lines = min(-(-int(places.max() + CHUNK) // LINE), max_rows)
     for line in range(lines):
-        ax.text(left - 5, top - (line + 0.5) * _ROW, f"{line}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 5, top - (line + 0.5) * _ROW, f"{line}", ha="right", va="center")
     # Every chunk's own column number, so that the XOR can be read off.
     core = [
         (left + place % LINE // CHUNK * _CELL, top - (place // LINE + 1) * _ROW, _CELL, _ROW)
@@ -102,7 +93,7 @@ def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows:
 
 def _numbers(ax: Axes, boxes: list[tuple[float, float, float, float]], colour: str) -> None:
     for row, (x, y, w, h) in enumerate(boxes):
-        ax.text(x + w / 2, y + h / 2 - 0.5, f"{row}", size=style.SMALL, ha="center", va="center",
+        ax.text(x + w / 2, y + h / 2 - 0.5, f"{row}", ha="center", va="center",
                 color=style.on(colour))
 
 
@@ -125,10 +116,10 @@ def _descriptor(ax: Axes, found: Descriptor, major: str, narrow: bool) -> None:
         x, w = left + (63 - last) * unit, (last - first + 1) * unit
         boxes.append((x, y, w, 16))
         middle = x + w / 2
-        ax.text(middle, y + 7.5, f"{bits[name]}", size=style.SMALL, ha="center", va="center")
+        ax.text(middle, y + 7.5, f"{bits[name]}", ha="center", va="center")
         below = f"{name}: {whole[name]:,} B / 16" if name in whole and not narrow else name
-        ax.text(middle, y - 4, below, size=style.SMALL, va="top", ha="center")
-        ax.text(middle, y + 18, f"{last}–{first}", size=style.SMALL, ha="center", va="bottom")
+        ax.text(middle, y - 4, below, va="top", ha="center")
+        ax.text(middle, y + 18, f"{last}–{first}", ha="center", va="bottom")
     shapes.frames(ax, [(left, y, width, 16)], alpha=0.4)
     shapes.frames(ax, boxes, 0.8)
     stride = "SBO: from 8 rows to the next 8"
@@ -136,9 +127,9 @@ def _descriptor(ax: Axes, found: Descriptor, major: str, narrow: bool) -> None:
     if narrow:
         said = [f"start: {found.start:,} B / 16",
                 f"{leading} ({found.leading:,} B / 16)", f"{stride} ({found.stride:,} B / 16)"]
-        ax.text(0, y - 18, "\n".join(said), size=style.SMALL, va="top", linespacing=1.2)
+        ax.text(0, y - 18, "\n".join(said), va="top", linespacing=1.2)
     else:
-        ax.text(0, 4, f"{stride}; {leading}", size=style.SMALL, va="bottom")
+        ax.text(0, 4, f"{stride}; {leading}", va="bottom")
 
 
 def _finding(box: Box, chunk: int) -> str:

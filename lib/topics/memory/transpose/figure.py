@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 
 _CELL, _CELLS, _LETTER = 10.0, 8, 16.0
 _LINE, _WORDS, _BETWEEN = 13.0, 10.0, 12.0
@@ -28,9 +29,6 @@ def draw(
         Floats of a vector.
     row, k : int
         Of A, where the vector begins.
-    narrow : bool
-        For a phone: one step under the other.
-    evidence : str
     """
     loaded = [(row, k + i) for i in range(width)]
     steps = (
@@ -55,6 +53,11 @@ def draw(
     return style.finish(fig, alt=_alt(steps), evidence=evidence)
 
 
+def shown() -> None:
+    """Display it in both layouts."""
+    both(draw)
+
+
 def _step(
     ax: Axes, left: float, top: float, name: str, sides: tuple[str, str],
     filled: Sequence[tuple[int, int]], named: bool, words: str, *, one_line: bool,
@@ -64,9 +67,9 @@ def _step(
     head = top - (_LINE if one_line else _LINE + 2)
     if not one_line:
         ax.text(left - _LETTER, top, name, **bold)
-    ax.text(left, head + 1, f"{across} →", size=style.SMALL, va="top")
+    ax.text(left, head + 1, f"{across} →", va="top")
     under = head - _LINE
-    ax.text(left - 4, under, f"{down} ↓", size=style.SMALL, ha="right", va="top", rotation=90)
+    ax.text(left - 4, under, f"{down} ↓", ha="right", va="top", rotation=90)
     shapes.rectangles(ax, [(left, under - _SIDE, _SIDE, _SIDE)], facecolor=style.PHASE["load"],
                       alpha=style.PALE)
     shapes.rectangles(ax, [(left + c * _CELL, under - (r + 1) * _CELL, _CELL, _CELL)
@@ -75,15 +78,14 @@ def _step(
     if named:
         for i, (r, c) in enumerate(filled):
             ax.text(left + (c + 0.5) * _CELL, under - (r + 0.5) * _CELL, f"{i}", ha="center",
-                    va="center_baseline", size=style.SMALL, color=style.on(style.PHASE["load"]))
+                    va="center_baseline", color=style.on(style.PHASE["load"]))
     what, _, how = words.partition(": ")
     if one_line:
         x = left + _SIDE + _WORDS
         ax.text(x, under, name, **bold)
-        ax.text(x, under - 18, f"{what}:\n{how}", size=style.SMALL, va="top", linespacing=1.35)
+        ax.text(x, under - 18, f"{what}:\n{how}", va="top", linespacing=1.35)
     else:
-        ax.text(left - _LETTER, under - _SIDE - 5, f"{what}:\n{how}", size=style.SMALL, va="top",
-                linespacing=1.35)
+        ax.text(left - _LETTER, under - _SIDE - 5, f"{what}:\n{how}", va="top", linespacing=1.35)
 
 
 def _alt(steps: Sequence[tuple]) -> str:

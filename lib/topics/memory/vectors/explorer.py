@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
+from lib.plotting import style
 from lib.plotting.frames import Control, Explorer
 from lib.topics.memory.vectors import figure as vectors_figure
 from lib.topics.memory.vectors.model import Step
 
+TILES = ((32, 64, 16), (64, 64, 16), (128, 128, 16), (128, 128, 32))  # M, N and the step of K
+WIDTHS, THREADS = (1, 2, 4, 8), 256  # halves of a vector; of a block
 
-def vectors(
-    tiles: Sequence[tuple[int, int, int]] = (
-        (32, 64, 16), (64, 64, 16), (128, 128, 16), (128, 128, 32)
-    ),
-    widths: Sequence[int] = (1, 2, 4, 8), threads: int = 256, default: tuple[int, int] = (0, 3),
-) -> Explorer:
-    """Tile of a block and width of a vector against lanes, instructions and sectors.
 
-    Parameters
-    ----------
-    tiles : sequence of (int, int, int)
-        M, N and the step of K.
-    widths : sequence of int
-        Halves of a vector.
-    threads : int
-        Of a block.
-    default : (int, int)
-        Positions shown first.
-    """
-    controls = [
-        Control("Tile", [("×".join(map(str, tile)), tile) for tile in tiles], default=default[0]),
-        Control("Bits a lane", [(f"{16 * width}", width) for width in widths], default=default[1]),
-    ]
-
+def vectors() -> Explorer:
+    """Tile of a block and width of a vector against lanes, instructions and sectors."""
     def frame(tile: tuple[int, int, int], width: int, narrow: bool = False) -> Figure:
-        return vectors_figure.draw(Step(*tile, threads, width), narrow=narrow)
+        return vectors_figure.draw(Step(*tile, THREADS, width), narrow=narrow)
 
-    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them")
+    return Explorer([
+        Control.of("Tile", TILES, form=style.sides),
+        Control.of("Bits a lane", WIDTHS, 3, lambda halves: str(16 * halves)),
+    ], frame, "Tiles, vectors and the lanes that load them")

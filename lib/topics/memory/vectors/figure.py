@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.plotting.display import both
 from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
+from lib.topics.version import Version
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
 _IDLE = 0.12
@@ -29,11 +31,6 @@ def draw(
     ----------
     step : Step
         What a block loads in a step.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: B's lanes stand under A's.
     """
     warps = step.threads // WARP
     row, words = (_NARROW_ROW, _NARROW_WORDS) if narrow else (_ROW, _WORDS)
@@ -47,16 +44,22 @@ def draw(
         _tile(ax, x, top, name, load, warps, row)
         if narrow or number == 0:
             for warp in range(warps):
-                ax.text(_LEFT - 6, top - _HEAD - (warp + 0.5) * row, f"warp {warp}",
-                        size=style.SMALL, ha="right", va="center")
+                ax.text(_LEFT - 6, top - _HEAD - (warp + 0.5) * row, f"warp {warp}", ha="right",
+                        va="center")
     said = (f"{style.number(step.instructions)} load instructions and", f"{_sectors(step)} for a "
             "product of 16×8×8")
     x, y = (0.0, words - 24) if narrow else (_LEFT, words - 42)
     ax.text(x, y, ("\n" if narrow else " ").join(said), size=style.NORMAL, weight="bold", va="top",
             linespacing=1.1)
     ax.text(x, y - (27 if narrow else 14), f"{step.nbytes:,} bytes under way in a block"
-            + ("" if narrow else ", whatever the width"), size=style.SMALL, va="top")
+                                           + ("" if narrow else ", whatever the width"), va="top")
     return style.finish(fig, alt=_alt(step), evidence=evidence)
+
+
+def shown(version: Version, variant: str | None = None) -> None:
+    """Display which lanes of a block have a vector of A and of B to load in a step."""
+    chosen = version.kernel.variant(variant)
+    both(draw, Step(*chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec))
 
 
 def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int, high: float
@@ -64,13 +67,11 @@ def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: 
     top = height - _HEAD
     ax.text(x0, height - 2, f"{name}: {load.rows}×{load.columns}", size=style.NORMAL,
             weight="bold", va="top")
-    ax.text(x0, height - 16, f"{load.vectors:,} vectors of {2 * load.width} bytes",
-            size=style.SMALL, va="top")
+    ax.text(x0, height - 16, f"{load.vectors:,} vectors of {2 * load.width} bytes", va="top")
     times = "" if load.loads == 1 else f", {load.loads} times"
-    ax.text(x0, height - 29, f"lanes with work{times}", size=style.SMALL, va="top")
+    ax.text(x0, height - 29, f"lanes with work{times}", va="top")
     for lane in (0, 8, 16, 24, 31):
-        ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", size=style.SMALL, ha="center",
-                va="bottom")
+        ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", ha="center", va="bottom")
     # A dash is a lane: a line for neighbours, not a box for each of a block's lanes.
     thick = high - 2.4
     dashes = (0, ((_CELL - 0.8) / thick, 0.8 / thick))  # of the line's width
@@ -85,7 +86,7 @@ def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: 
                    {"edgecolor": style.INK, "alpha": _IDLE}),
             )
     ax.text(x0, top - warps * high - 4, f"{style.plural(load.instructions, 'load instruction')}, "
-            f"{load.requests} with work", size=style.SMALL, va="top")
+                                        f"{load.requests} with work", va="top")
 
 
 def _finding(step: Step) -> str:

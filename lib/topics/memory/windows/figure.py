@@ -48,12 +48,6 @@ def draw(
     ----------
     panels : sequence of Panel
         Two at most.
-    evidence : str
-        ``"emulated: sm_75 PTX"``.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: under each other.
     """
     tall = _HEAD + _ROW * _ROWS + 18
     across, down = (0.0, tall + _BETWEEN) if narrow else (_WIDTH + _LEFT + _GAP - 12, 0.0)
@@ -69,28 +63,21 @@ def _panel(ax: Axes, left: float, height: float, panel: Panel) -> None:
     unit = _WIDTH / _COLUMNS
     off = windows.misaligned(panel.found)
     ax.text(left, height - 2, panel.name, size=style.NORMAL, weight="bold", va="top")
-    ax.text(left, height - 16, panel.expression, size=style.SMALL,
-            family=["DejaVu Sans Mono"], va="top")
+    ax.text(left, height - 16, panel.expression, family=["DejaVu Sans Mono"], va="top")
     text = f"{style.plural(len(windows.rows(panel.found)), 'row')}, "
     text += "every address on 16 bytes" if not off else f"{off} addresses off 16 bytes"
-    ax.text(left, height - 30, text, size=style.SMALL, va="top")
+    ax.text(left, height - 30, text, va="top")
     for column in range(0, _COLUMNS + 1, 8):
-        ax.text(x0 + column * unit, top + 2, f"{column}", size=style.SMALL, ha="center",
-                va="bottom")
-    shapes.strokes(
-        ax,
-        [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
-         for column in range(0, _COLUMNS + 1, 8)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+        ax.text(x0 + column * unit, top + 2, f"{column}", ha="center", va="bottom")
+    shapes.strokes(ax, [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
+                        for column in range(0, _COLUMNS + 1, 8)], linewidth=0.4, alpha=0.4)
     origin = min(w.column for w in panel.found) // 8 * 8
     groups = [[w for w in panel.found if w.row == row] for row in windows.rows(panel.found)]
     if any(_overlap(group) for group in groups):
         _stairs(ax, x0, top, unit, groups, origin)
     else:
         _rows(ax, x0, top, unit, groups, origin)
-    ax.text(x0, top - _ROWS * _ROW - 4, "row and column of the tile, in halves",
-            size=style.SMALL, va="top")
+    ax.text(x0, top - _ROWS * _ROW - 4, "row and column of the tile, in halves", va="top")
 
 
 def _overlap(group: Sequence[Window]) -> bool:
@@ -104,21 +91,18 @@ def _rows(
 ) -> None:
     """Windows where they lie: a row of the tile a line."""
     first = min(w.row for group in groups for w in group)
-    shapes.strokes(
-        ax, [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW)) for row in range(_ROWS + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
+    shapes.strokes(ax, [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW))
+                        for row in range(_ROWS + 1)], linewidth=0.4, alpha=0.4)
     for row in range(_ROWS):
-        ax.text(x0 - 5, top - (row + 0.5) * _ROW, f"{first + row}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(x0 - 5, top - (row + 0.5) * _ROW, f"{first + row}", ha="right", va="center")
     boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
     for w in (w for group in groups for w in group):
         x = x0 + (w.column - origin) * unit
         y = top - (w.row - first + 1) * _ROW + 0.6
         boxes[w.aligned].append((x + 0.5, y, _LANES * unit - 1, _ROW - 1.2))
         colour = style.PHASE["load"] if w.aligned else style.WARNING
-        ax.text(x + _LANES * unit / 2, y + _ROW / 2 - 0.9, f"lane {w.lane}", size=style.SMALL,
-                ha="center", va="center", color=style.on(colour))
+        ax.text(x + _LANES * unit / 2, y + _ROW / 2 - 0.9, f"lane {w.lane}", ha="center",
+                va="center", color=style.on(colour))
     shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
     shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
 
@@ -131,11 +115,10 @@ def _stairs(
     boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
     for number, group in enumerate(groups):
         y = top - number * room
-        shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4,
-                       alpha=0.4)
-        ax.text(x0 - 5, y - 7, f"{group[0].row}", size=style.SMALL, ha="right", va="center")
+        shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], linewidth=0.4, alpha=0.4)
+        ax.text(x0 - 5, y - 7, f"{group[0].row}", ha="right", va="center")
         ax.text(x0 + 3, y - room + 8, f"lanes {group[0].lane} to {group[-1].lane},\n"
-                f"all at row {group[0].row}", size=style.SMALL, va="bottom", linespacing=1.2)
+                                      f"all at row {group[0].row}", va="bottom", linespacing=1.2)
         tall = (room - 4) / len(group)
         for place, w in enumerate(group):
             boxes[w.aligned].append((
@@ -143,7 +126,7 @@ def _stairs(
                 _LANES * unit - 1, tall - 1.0,
             ))
     y = top - _ROWS * _ROW
-    shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4, alpha=0.4)
+    shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], linewidth=0.4, alpha=0.4)
     shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
     shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
 

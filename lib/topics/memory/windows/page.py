@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lib import ptx
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.problem import Problem
 from lib.topics.memory.accesses.model import name_of
 from lib.topics.memory.windows import figure as windows_figure
@@ -24,7 +24,6 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     expressions : mapping of str to str
         Variant or exhibit, and how the source writes its address; the right one first.
     array : str
@@ -55,8 +54,6 @@ def draw(
             trace = done.trace
             site = next(s for s in trace.sites if s.kind == "ldmatrix" and "trans" in s.opcode)
             addresses = trace.watched[site.line][0].addresses
-        panels.append(windows_figure.Panel(
-            name, expression, windows.windows(addresses, base, row_bytes)
-        ))
-    show(*(windows_figure.draw(panels, evidence=f"emulated: {version.kernel.min_arch} PTX",
-                               narrow=narrow) for narrow in (False, True)))
+        panels.append(windows_figure.Panel(name, expression,
+                                           windows.windows(addresses, base, row_bytes)))
+    both(windows_figure.draw, panels, evidence=f"emulated: {version.kernel.min_arch} PTX")

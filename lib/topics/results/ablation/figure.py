@@ -75,20 +75,14 @@ def draw(
         Where it begins: the version before.
     steps : sequence of Step
         In the order in which they were made.
-    evidence : str
-        ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
     limit : (str, float), optional
         A roof over all of them, or a rival, by name, TFLOP/s.
     least : float
         Where the scale begins, TFLOP/s, for steps too small to be seen on one from zero.
     note : str
         What the outlines are; shown where something was predicted.
-    title : str, optional
-        In place of the finding made from the numbers.
     unit : str
         Of all speeds.
-    narrow : bool
-        For a phone: names stand above their bars.
     """
     head = _NARROW_HEAD if narrow else _HEAD
     row = _NARROW_ROW if narrow else _ROW
@@ -100,16 +94,15 @@ def draw(
     said = [f"scale from {_of(least, unit)}"] if least else []
     if start.spread is not None:
         said.append("±: spread between series")
-    ax.text(0, top + (15 if narrow else 2), "; ".join(said), size=style.SMALL, va="bottom")
+    ax.text(0, top + (15 if narrow else 2), "; ".join(said), va="bottom")
     if limit:
         x = scale.x(limit[1])
         lines = [((x, 0.0), (x, top))]
         if narrow:  # beside the bars only, for the words stand between them
             bottoms = [top - number * row for number in range(1, len(steps) + 2)]
             lines = [((x, y + 1), (x, y + _ROW - 4)) for y in bottoms]
-        shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.8)
-        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
-                va="bottom")
+        shapes.strokes(ax, lines, linewidth=0.8)
+        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", ha="right", va="bottom")
     _base(ax, top - row, start, scale, limit, unit)
     before = start
     for number, step in enumerate(steps, 2):
@@ -134,12 +127,12 @@ def _words(
 ) -> None:
     """Write a row's name, and what it is worth behind its bar, or above it on a phone."""
     if scale.narrow:
-        above: dict[str, Any] = {"y": y + _ROW - 3, "va": "bottom"}
+        above: dict[str, Any] = {"y": y + _ROW, "va": "bottom"}  # clear of an outline
         ax.text(0, s=name, size=style.NORMAL, weight="bold", **above)
-        ax.text(_NARROW_BAR, s=text, size=style.SMALL, ha="right", **above)
+        ax.text(_NARROW_BAR, s=text, ha="right", **above)
         return
     ax.text(_NAME - 6, y + _ROW / 2, name, size=style.NORMAL, ha="right", va="center")
-    ax.text(_clear(end + 5, text, scale, limit), y + _ROW / 2, text, size=style.SMALL, va="center")
+    ax.text(_clear(end + 5, text, scale, limit), y + _ROW / 2, text, va="center")
 
 
 def _of(value: float, unit: str) -> str:
@@ -161,15 +154,13 @@ def _step(
     left, right = scale.x(low), scale.x(high)
     shapes.rectangles(ax, [(left, y + 4, right - left, _ROW - 8)], facecolor=colour)
     x = scale.x(before)
-    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
-                   alpha=0.5)
+    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], linewidth=0.6, alpha=0.5)
     end = high
     text = _gain(last, step)
     if step.predicted is not None:
         least, greatest = sorted((before, step.predicted))
         left, right = scale.x(least), scale.x(greatest)
-        shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.9)
+        shapes.frames(ax, [(left, y + 2, right - left, _ROW - 4)], 0.9)
         end = max(end, greatest)
         text += f", predicted {_signed(step.predicted / before - 1)}"
     _words(ax, y, step.name, text, scale.x(end), scale, limit)
@@ -199,9 +190,7 @@ def _finding(start: Step, steps: Sequence[Step], unit: str) -> str:
     )
 
 
-def _alt(
-    start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str
-) -> str:
+def _alt(start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str) -> str:
     parts = [f"{start.name}: {_of(start.tflops, unit)}."]
     before = start
     for step in steps:

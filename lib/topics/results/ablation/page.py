@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lib.kernels.spec import parted
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.columns import Column, listed
+from lib.plotting.display import both, once_recorded
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import Row
+from lib.topics.columns import DRAM_GB, TFLOPS, Launches, counter, launches
 from lib.topics.results.ablation import figure as ablation_figure
 from lib.topics.version import Version, short_name
 
@@ -23,13 +26,10 @@ def draw(
 
     Parameters
     ----------
-    version : Version
     *steps : str
         Variants of this version, each the one before it and something more.
     since : str
         Stem of the version that it starts from, or ``"stem/variant"`` of another.
-    size : int
-        M = N = K.
     least : float
         Where the scale begins, TFLOP/s, or % of cuBLAS.
     of_rival : bool
@@ -48,16 +48,12 @@ def draw(
     rows, before = [], first.tflops
     for name in steps:
         row, guess = version.recorded(size, name), expected.get(name)
-        rows.append(ablation_figure.Step(
-            name, speed(row), before * (1 + guess.gain) if guess else None, row.spread
-        ))
+        rows.append(ablation_figure.Step(name, speed(row),
+                                         before * (1 + guess.gain) if guess else None, row.spread))
         before = speed(row)
-    show(*(ablation_figure.draw(
-        first, rows, evidence=f"{records.label(version.record)}, {size:,}³", least=least,
-        limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),
-        note=f"outlines {predictions.label()}",
-        unit="% of cuBLAS" if of_rival else "TFLOP/s", narrow=narrow,
-    ) for narrow in (False, True)))
+    both(ablation_figure.draw, first, rows, evidence=f"{records.label(version.record)}, {size:,}³",
+         least=least, limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),
+         note=f"outlines {predictions.label()}", unit="% of cuBLAS" if of_rival else "TFLOP/s")
 
 
 @once_recorded()
@@ -69,11 +65,8 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         Of this version, in the order of the rows; the first if none is named.
-    size : int
-        M = N = K.
     """
     before = version.before
     chain: list[tuple[Version, str | None]] = []
@@ -90,46 +83,33 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
         label = f"{one.kernel.stem[:2]} {name}" if name else short_name(one.kernel)
         rows.append(ablation_figure.Step(
             label, row.tflops, rows[-1].tflops * together if follows else None, row.spread))
-    show(*(ablation_figure.draw(
-        rows[0], rows[1:], evidence=f"{records.label(version.record)}, {size:,}³",
-        limit=("cuBLAS", row.cublas_tflops), note=f"outline {predictions.label()}",
-        narrow=narrow) for narrow in (False, True)))
+    both(ablation_figure.draw, rows[0], rows[1:],
+         evidence=f"{records.label(version.record)}, {size:,}³",
+         limit=("cuBLAS", row.cublas_tflops), note=f"outline {predictions.label()}")
 
 
 @once_recorded()
-def causes(
-    version: Version, *names: str, above: Sequence[str] = (), size: int = 4096
-) -> None:
+def causes(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
     """Display recorded speed beside the counters that a cause would show in, a row a variant.
 
     Parameters
     ----------
-    version : Version
     *names : str
         Variants and steps of this version.
-    above : sequence of str
-        Variants of other versions to hold them against, as ``"stem"`` or ``"stem/variant"``.
-    size : int
-        M = N = K.
     """
-    chosen: list[tuple[Version, str | None]] = []
-    for one in above:
-        stem, name = parted(one)
-        chosen.append((version.of(stem), name))
-    chosen += [(version, name) for name in names]
-    rows = []
-    for page, own in chosen:
-        variant, found = page.kernel.variant(own), page.metrics(size, own)
-        label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
-        rows.append((
-            f"**{label}**: {variant.meaning}", f"{page.recorded(size, own).tflops:.2f}",
-            f"{found['instructions'] / 1e9:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
-            f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
-            "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
-        ))
-    table((f"at {size:,}", "TFLOP/s", "instructions, billions", "global load requests, millions",
-           "read from DRAM, GB", "shared-memory wavefronts, millions",
-           "largest stalls, warps per issue"), rows, records.label(version.record))
+    def name(one: Launches) -> str:
+        return f"**{one.variant.name if one.page is version else one.name}**: {one.variant.meaning}"
+
+    listed([
+        Column(f"at {size:,}", name),
+        replace(TFLOPS, form=".2f"),
+        counter("instructions, billions", "instructions", ".2f", 1e9),
+        counter("global load requests, millions", "global_load_requests", ",.0f", 1e6),
+        DRAM_GB.called("read from DRAM, GB"),
+        counter("shared-memory wavefronts, millions", "shared_wavefronts", ",.0f", 1e6),
+        Column("largest stalls, warps per issue", lambda one: "; ".join(
+            f"{reason} {value:.2f}" for reason, value in stalls(one.counters))),
+    ], launches(version, names, above, size), records.label(version.record))
 
 
 def stalls(metrics: Mapping[str, float], count: int = 3) -> list[tuple[str, float]]:

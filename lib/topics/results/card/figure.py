@@ -32,8 +32,6 @@ def draw(
 
     Parameters
     ----------
-    title : str
-        The page's.
     text : str
         The page's first sentences; as many words as there is room for.
     book : str

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
-from lib.plotting import dots
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting import dots, style
+from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import rule_searches
 from lib.records import store as records
@@ -30,13 +30,7 @@ def candidates() -> None:
 
 @once_recorded()
 def predictions() -> None:
-    """Draw predicted over recorded cycles of each recorded instantiation, a row a shape.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no instantiation has a record with cycles.
-    """
+    """Draw predicted over recorded cycles of each recorded instantiation, a row a shape."""
     rows, offs = [], []
     for shape, those in model.timed().items():
         first = min(those, key=lambda one: one.predicted)
@@ -50,9 +44,8 @@ def predictions() -> None:
     title = (f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}; the rule's "
              "first lies closer" if _closer(rows) else
              f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}")
-    show(*(dots.draw(rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title,
-                     evidence=_label(), same="as recorded", narrow=narrow)
-           for narrow in (False, True)))
+    both(dots.draw, rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title, evidence=_label(),
+         same="as recorded")
 
 
 def _closer(rows: Sequence[dots.Row]) -> bool:
@@ -65,13 +58,7 @@ def _closer(rows: Sequence[dots.Row]) -> bool:
 
 @once_recorded()
 def choices() -> None:
-    """Display, shape by shape, what the costs put first, the fastest, and what that loses.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no shape has two recorded instantiations.
-    """
+    """Display, shape by shape, what the costs put first, the fastest, and what that loses."""
     found = model.by_costs(model.timed())
     if not found:
         raise records.NotRecorded("no two candidates are recorded on a shape: python -m lib record")
@@ -80,13 +67,7 @@ def choices() -> None:
 
 @once_recorded()
 def neighbours() -> None:
-    """Display, of each searched variant, what its other shapes would choose for each shape.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no search of today's code is recorded.
-    """
+    """Display, of each searched variant, what its other shapes would choose for each shape."""
     names = model.searched()
     record = records.load(SearchRecord, RECORDED_ON)
     if not names or record is None:
@@ -153,4 +134,4 @@ def _label() -> str:
 
 
 def _shape(shape: model.Shape) -> str:
-    return f"{shape[0]:,}³" if len(set(shape)) == 1 else "×".join(f"{side:,}" for side in shape)
+    return f"{shape[0]:,}³" if len(set(shape)) == 1 else style.sides(shape)

@@ -99,9 +99,6 @@ def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
 
     Parameters
     ----------
-    version : Version
-    size : int
-        M = N = K.
     ptx_arch : str
         The architecture whose PTX was recorded on the GPU.
     """
@@ -147,11 +144,8 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
 
     Parameters
     ----------
-    version : Version
     *names : str
         Variants and steps of this version, each one change further than the one before.
-    above : sequence of str
-        Variants of other versions to show above, as ``"stem"`` or ``"stem/variant"``.
     size : int
         M = N = K of the recorded speed.
     """
@@ -185,7 +179,6 @@ def agreement(version: Version, *variants: str, size: int = 256) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named.
     size : int
@@ -218,16 +211,7 @@ def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str
 
 @once_recorded()
 def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what a traced run asks of its units: instructions of warps, by what they do.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    above : sequence of str
-        Versions to show before, as ``stem`` or ``stem/variant``.
-    """
+    """Display what a traced run asks of its units: instructions of warps, by what they do."""
     columns = {
         row.name: asked(row.page, row.variant.name) for row in version.rows(variants, above)
     }

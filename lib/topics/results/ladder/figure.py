@@ -76,14 +76,10 @@ def draw(
     ----------
     bars : sequence of Bar
         In the order to draw.
-    evidence : str
-        ``"recorded: H100, 2026-11-21, 4096³"``.
     rival : str
         What the ratios are of.
     defaults : mapping of str to float, optional
         By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
-    narrow : bool
-        For a phone.
     """
     known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
     groups = {name: [bar for bar in bars if bar.group == name]
@@ -136,15 +132,14 @@ def _group(
     said = f"{name}: {style.number(best.tflops or 0)} TFLOP/s" if best else name
     ax.text(left, top + _ABOVE + 2, said, size=style.NORMAL, weight="bold", va="bottom")
     for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
-        shapes.strokes(ax, [((left, at), (right, at))], edgecolor=style.INK, linewidth=0.8,
-                       linestyle=line)
+        shapes.strokes(ax, [((left, at), (right, at))], linewidth=0.8, linestyle=line)
     # Left of the first column that reaches the line, or whose number stands above it.
     free = column * next((place for place, bar in enumerate(bars)
                           if bar.recorded and bar.recorded[0] * unit > unit - _LINE), len(bars))
     label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
                   if _WIDER * style.text_width(text, style.SMALL) <= free), "")
-    ax.text(left, top + 2, label, size=style.SMALL, va="bottom")
-    shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
+    ax.text(left, top + 2, label, va="bottom")
+    shapes.strokes(ax, [((left, ground), (right, ground))], linewidth=0.6)
     for place, bar in enumerate(bars):
         _column(ax, left + place * column, ground, column, unit, bar, bar is best)
 
@@ -153,8 +148,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
             best: bool) -> None:
     """One column: its share above it, its name in it or above, its number under it."""
     middle, weight = left + width / 2, "bold" if best else "normal"
-    ax.text(middle, ground - 3, bar.number, size=style.SMALL, ha="center", va="top",
-            weight=weight)
+    ax.text(middle, ground - 3, bar.number, ha="center", va="top", weight=weight)
     if bar.recorded is None:
         _upright(ax, middle, ground + 4, "not recorded yet", style.INK, "normal")
         return
@@ -172,7 +166,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
         foot = ground + unit + 2
         if best:  # its decimal would touch its neighbour's number
             foot += _LINE - 2
-    ax.text(middle, foot, share, size=style.SMALL, ha="center", va="bottom", weight=weight)
+    ax.text(middle, foot, share, ha="center", va="bottom", weight=weight)
     long = _WIDER * style.text_width(bar.name, style.SMALL, weight)
     if long + 8 <= tall:
         ink = style.on(style.FOCUS) if best and not bar.peer else style.INK
@@ -182,8 +176,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
 
 
 def _upright(ax: Axes, x: float, y: float, text: str, colour: str, weight: str) -> None:
-    ax.text(x, y, text, size=style.SMALL, rotation=90, ha="center", va="bottom", color=colour,
-            weight=weight)
+    ax.text(x, y, text, rotation=90, ha="center", va="bottom", color=colour, weight=weight)
 
 
 def _share(ratio: float) -> str:

@@ -6,7 +6,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import in_book
 from lib.kernels.epilogues import FusedProblem
 from lib.kernels.spec import Kernel
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.records import scoreboard
 from lib.records import store as records
 from lib.topics.results.ladder import figure as ladder_figure
@@ -15,13 +15,7 @@ from lib.topics.version import RECORDED_ON, short_name
 
 
 def draw(size: int = scoreboard.LADDER_SIZE) -> None:
-    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS.
-
-    Parameters
-    ----------
-    size : int
-        M = N = K.
-    """
+    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS."""
     rows = {
         (row.kernel, row.variant): row
         for row in records.rows()
@@ -34,21 +28,15 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
         if row:
             dates.add(row.date)
             kinds.add(row.rival)
-        bars.append(ladder_figure.Bar(
-            stem[:2], short_name(kernel)[3:], kernel.group, row.ratio if row else None,
-            row.tflops if row else None, bool(row and row.stale),
-        ))
+        bars.append(ladder_figure.Bar(stem[:2], short_name(kernel)[3:], kernel.group,
+                                      row.ratio if row else None, row.tflops if row else None,
+                                      bool(row and row.stale)))
         bars += peers.get(stem, ())
     best = kinds == {model.BEST}
     when = records.span(dates) if dates else "not yet"
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
-    wide, narrow = (
-        ladder_figure.draw(
-            bars, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
-            defaults=defaults if best else None, narrow=one)
-        for one in (False, True)
-    )
-    show(wide, narrow)
+    both(ladder_figure.draw, bars, evidence=evidence,
+         rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None)
 
 
 def _versions() -> dict[str, Kernel]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.spec import parted
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import WARP
 from lib.records import predictions
@@ -43,13 +44,10 @@ from lib.topics.memory.tensor_memory import model as tensor_memory
 from lib.topics.memory.vectors import model as vectors
 from lib.topics.results.sweep import model as sweep
 from lib.topics.time.clusters import model as at_once
-from lib.topics.time.pipeline import model as pipeline
 from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
-# What stands in a sentence in place of a number that no record of today's source has.
-NOT_YET = "not recorded yet"
 
 
 class Numbers:
@@ -128,24 +126,16 @@ class Numbers:
 
         Of each version its first variant: the ladder's headline.
         """
-        return max(self._top(group, n))[0]
-
-    def top_tflops(self, group: str, n: int = SIZE) -> float:
-        """The speed of that version, TFLOP/s."""
-        return max(self._top(group, n))[1]
-
-    def _top(self, group: str, n: int) -> list[tuple[float, float]]:
         found = []
         for stem, kernel in in_book().items():
             if kernel.group == group:
                 try:
-                    row = self._row(stem, n)
+                    found.append(self._row(stem, n).ratio)
                 except records.NotRecorded:
                     continue
-                found.append((row.ratio, row.tflops))
         if not found:
             raise records.NotYet(f"no version in {group} is recorded: python -m lib record")
-        return found
+        return max(found)
 
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
@@ -168,13 +158,6 @@ class Numbers:
         return [(theirs[shape].seconds / mine[shape].seconds,
                  theirs[shape].spread + mine[shape].spread)
                 for shape in version.kernel.own_shapes if shape in mine and shape in theirs]
-
-    def tried(self, name: str = "", n: int = SIZE) -> float:
-        """`of_best` of the fastest of the candidates that were tried, at one size."""
-        row = self._row(name, n)
-        if row.trials is None:
-            raise records.NotRecorded(f"no trials are recorded of {name or self._stem} at {n:,}")
-        return row.trials.ratio
 
     def faster(self, name: str, than: str, n: int = SIZE) -> float:
         """How many times the speed of another."""
@@ -213,10 +196,6 @@ class Numbers:
     def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
         """A recorded hardware counter over that of another variant."""
         return self.metric(key, name, n) / self.metric(key, to, n)
-
-    def best_metric(self, key: str, problem: str, n: int = SIZE) -> float:
-        """A recorded hardware counter of the best of cuBLAS, on one of its problems."""
-        return RecordedRival(RECORDED_ON).counters(n, problem, best=True)[key]
 
     def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
@@ -331,13 +310,6 @@ class Numbers:
         return (epilogue.fastest(row, *filter(None, (whose,)), named=named).seconds
                 / epilogue.fastest(row, "fused").seconds)
 
-    def dram_bytes(self, whose: str, M: int, N: int, K: int) -> float:
-        """Recorded bytes of DRAM of one such product: ``"fused"``, ``"apart"`` …"""
-        found = epilogue.fastest(epilogue.contest((M, N, K)), whose).traffic
-        if found is None:
-            raise records.NotRecorded(f"no traffic is recorded: {epilogue.COMMAND}")
-        return float(found.dram_read_bytes + found.dram_write_bytes)
-
     def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
         """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
         row = epilogue.parts((M, N, K))
@@ -417,10 +389,6 @@ class Numbers:
         crossed = 2.0 * n**3 / self.intensity(level, name, n)
         return crossed / self._row(name, n).seconds / self.roof(roof)
 
-    def phase(self, event: str, name: str = "") -> float:
-        """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
-        return self._step(name)[event]
-
     def longest(self, event: str, name: str = "") -> float:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
         version, variant = self._of(name)
@@ -429,20 +397,11 @@ class Numbers:
         return max(one.end - one.start for one in timeline.phases(marks.events, warps)
                    if one.event == event)
 
-    def _step(self, name: str) -> Mapping[str, float]:
-        version, variant = self._of(name)
-        return timeline.recorded_step(version.reader.timeline(version.kernel.variant(variant).name))
-
     def with_marks(self, name: str = "") -> float:
         """Speed with the timeline's marks, which keep the source's order, over that without."""
         version, variant = self._of(name)
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
-
-    def promised(self, name: str = "", buffers: int = 2) -> float:
-        """Speed with some buffers over that with one, by the pipeline model and recorded times."""
-        load, compute = pipeline.times(self._step(name))
-        return pipeline.period(load, compute, 1) / pipeline.period(load, compute, buffers)
 
     def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
         """Gains of a form of loading over another (see `lib.topics.results.sweep.model.gains`)."""
@@ -485,17 +444,10 @@ class Numbers:
 
     def joules(self, name: str = "", n: int = SIZE) -> float:
         """Recorded energy of one product, J."""
-        return self._joules(name, n)[0]
-
-    def cublas_joules(self, name: str = "", n: int = SIZE) -> float:
-        """Recorded energy of the best of cuBLAS for the same product, J."""
-        return self._joules(name, n)[1]
-
-    def _joules(self, name: str, n: int) -> tuple[float, float]:
         joules = self._row(name, n).joules
         if joules is None:
             raise records.NotYet(f"no energy is recorded of {name or self._stem} at {n:,}")
-        return joules
+        return joules[0]
 
     def registers(self, name: str = "", arch: str = "sm_90a") -> int:
         """Registers per thread."""
@@ -519,7 +471,7 @@ class Numbers:
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
-             "promised", "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
+             "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 
 

@@ -98,19 +98,16 @@ def taken_apart(name: str) -> Design:
         If it is of no family that is known here.
     """
     if found := _NVJET.search(name):
-        return Design(
-            "nvjet", _arch(found["arch"][2:]), (int(found["m"]), int(found["n"])), int(found["k"]),
-            int(found["stages"]), (int(found["down"]), int(found["across"])),
-            COOPERATIVE if found["coop"] else PING_PONG,
-            " ".join(LETTERS[letter] for letter in found["types"]), bool(found["split"]),
-        )
+        return Design("nvjet", _arch(found["arch"][2:]), (int(found["m"]), int(found["n"])),
+                      int(found["k"]), int(found["stages"]),
+                      (int(found["down"]), int(found["across"])),
+                      COOPERATIVE if found["coop"] else PING_PONG,
+                      " ".join(LETTERS[letter] for letter in found["types"]), bool(found["split"]))
     if found := _CUTLASS.search(name) or _XMMA.search(name):
         step, stages = (int(digits) if digits else None for digits in found.group("k", "stages"))
-        return Design(
-            "CUTLASS" if "cutlass" in name else "xmma", _arch(found["arch"].removeprefix("sm")),
-            (int(found["m"]), int(found["n"])), step, stages,
-            split=bool(found.groupdict().get("split")),
-        )
+        return Design("CUTLASS" if "cutlass" in name else "xmma",
+                      _arch(found["arch"].removeprefix("sm")), (int(found["m"]), int(found["n"])),
+                      step, stages, split=bool(found.groupdict().get("split")))
     raise ValueError(f"{name} is a kernel of no family that is known: nvjet, CUTLASS or xmma")
 
 
@@ -269,10 +266,9 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     row = stored.bench(size, name)
     variant = stored.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
     arch = stored.variant(name).arch
-    mine = Side(
-        called(stem, variant.name), ours(variant, arch), share, _counters(stored, size, name),
-        stored.variant(name).registers, row.joules[0] if row.joules else None,
-    )
+    mine = Side(called(stem, variant.name), ours(variant, arch), share,
+                _counters(stored, size, name), stored.variant(name).registers,
+                row.joules[0] if row.joules else None)
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
     best = rivals[-1].design
     fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best,

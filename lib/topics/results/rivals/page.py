@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.plotting import dots, style
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
 from lib.records import store as records
@@ -70,10 +70,10 @@ def apart(name: str) -> None:
     rows = [("family, written for", f"{found.family}, {found.arch}")]
     if found.types:
         rows.append(("A and B, accumulators, C", ", ".join(found.types.split())))
-    rows.append(("tile", _sides(found.tile)))
+    rows.append(("tile", style.sides(found.tile)))
     if found.step:
         rows.append(("K per stage, stages", f"{found.step}, {found.stages}"))
-    rows.append(("cluster", _sides(found.cluster)))
+    rows.append(("cluster", style.sides(found.cluster)))
     rows.append(("consumer warpgroups", found.schedule or "no roles"))
     table((f"`{model.plain(name)}`", "says"), rows, "modelled: read out of the name, undocumented")
 
@@ -125,11 +125,6 @@ _BEST = "the best of cuBLAS"
 @once_recorded()
 def speeds() -> None:
     """Draw what ours, cuBLAS's default and the fastest public kernel reach of the best, by problem.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing of ours is recorded.
     """
     found = [one for types in TYPES for size in SIZES
              if (one := model.shares(RECORDED_ON, types, size))]
@@ -147,13 +142,7 @@ def speeds() -> None:
 
 @once_recorded()
 def byte_counts() -> None:
-    """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing was counted of both on one day.
-    """
+    """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem."""
     rows = []
     for name, ours, best in _counted():
         at = (ours["l2_bytes"], _dram(ours))
@@ -167,13 +156,7 @@ def byte_counts() -> None:
 
 @once_recorded()
 def cycle_counts() -> None:
-    """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best.
-
-    Raises
-    ------
-    NotRecorded
-        If nothing was counted of both on one day.
-    """
+    """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best."""
     rows = [dots.Row(name, [(OURS, ours["cycles"] / best["cycles"])],
                      f"{style.number(ours['cycles'] / 1e3)} k cycles")
             for name, ours, best in _counted()]
@@ -185,13 +168,7 @@ def cycle_counts() -> None:
 
 @once_recorded()
 def energies() -> None:
-    """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met.
-
-    Raises
-    ------
-    NotRecorded
-        If no energy is recorded.
-    """
+    """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met."""
     found = [one for types in TYPES for size in SIZES
              if (one := model.shares(RECORDED_ON, types, size, energy=True)) and one.joules]
     rows = [dots.Row(f"{_short(one.types)}, {one.size:,}",
@@ -207,8 +184,7 @@ def energies() -> None:
 
 
 def _draw(rows: Sequence[dots.Row], kinds: Mapping[str, str], title: str, evidence: str) -> None:
-    show(*(dots.draw(rows, kinds, title=title, evidence=evidence, same=_BEST, narrow=narrow)
-           for narrow in (False, True)))
+    both(dots.draw, rows, kinds, title=title, evidence=evidence, same=_BEST)
 
 
 def _counted() -> list[tuple[str, Mapping[str, float], Mapping[str, float]]]:
@@ -241,13 +217,7 @@ def _days(kind: type[Record], how: str) -> str:
 
 @once_recorded()
 def fast_cu() -> None:
-    """Display why fast.cu's reported ratio is another one here.
-
-    Raises
-    ------
-    NotRecorded
-        If fast.cu has no record.
-    """
+    """Display why fast.cu's reported ratio is another one here."""
     one = model.fast_cu(RECORDED_ON)
     table(("at 4,096, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
         ("its author: cuBLAS's default, each in a run of its own (reported)", f"{one.theirs:.0f}",
@@ -276,9 +246,9 @@ def _properties(found: Autopsy) -> list[tuple[str, list[str]]]:
         ("speed, of the best", each(lambda s: f"{s.share:.1%}")),
         ("built for", each(lambda s: s.design.arch if s.design.family == "ours"
                            else f"{s.design.arch} ({s.design.family})")),
-        ("tile", each(lambda s: _sides(s.design.tile))),
+        ("tile", each(lambda s: style.sides(s.design.tile))),
         ("K per stage × stages", each(_ring)),
-        ("cluster", each(lambda s: _sides(s.design.cluster))),
+        ("cluster", each(lambda s: style.sides(s.design.cluster))),
         ("consumer warpgroups", each(lambda s: s.design.schedule or "no roles")),
         ("registers per thread", each(lambda s: str(s.registers or "not recorded"))),
         ("tiles per SM", each(lambda s: f"{s.tiles_per_sm(RECORDED_ON, found.size):.2f}"
@@ -320,11 +290,12 @@ def finding(found: Autopsy) -> str:
 def _difference(ours: model.Design, best: model.Design) -> str:
     said = []
     if sorted(ours.tile) != sorted(best.tile):
-        said.append(f"tiles of {_sides(best.tile)} in place of {_sides(ours.tile)}")
+        said.append(f"tiles of {style.sides(best.tile)} in place of {style.sides(ours.tile)}")
     if best.stages and ours.stages and ours.stages != best.stages:
         said.append(f"{best.stages} stages in place of {ours.stages}")
     if sorted(ours.cluster) != sorted(best.cluster):
-        said.append(f"clusters of {_sides(best.cluster)} in place of {_sides(ours.cluster)}")
+        said.append(f"clusters of {style.sides(best.cluster)} in place of "
+                    f"{style.sides(ours.cluster)}")
     if best.schedule != ours.schedule:
         said.append(f"{best.schedule or 'no'} consumers in place of {ours.schedule or 'none'}")
     if best.split and not ours.split:
@@ -392,11 +363,11 @@ def _names(kernels: Sequence[str]) -> str:
 def _built(kernels: Sequence[str]) -> str:
     """A kernel in a few words."""
     one = model.design(kernels)
-    said = [f"{one.family} {_sides(one.tile)}"]
+    said = [f"{one.family} {style.sides(one.tile)}"]
     if one.stages:
         said.append(style.plural(one.stages, "stage"))
     if one.cluster != (1, 1):
-        said.append(f"cluster {_sides(one.cluster)}")
+        said.append(f"cluster {style.sides(one.cluster)}")
     return ", ".join([*said, *filter(None, [one.schedule, "K split" if one.split else ""])])
 
 
@@ -411,10 +382,6 @@ def _ring(side: Side) -> str:
     if design.stages is None or design.step is None:
         return "not named"
     return f"{design.step} × {design.stages}"
-
-
-def _sides(pair: tuple[int, int]) -> str:
-    return f"{pair[0]}×{pair[1]}"
 
 
 def _of(one: Side, other: Side, counter: str) -> str:

@@ -56,12 +56,16 @@ _STYLE = """
   .board th:first-child { max-width: 6rem; white-space: normal; }
   .board th, .board td { font-size: .8125rem; padding: .2rem .15rem; }
   .board-variant th:first-child { padding-left: .75rem; }
-  .board-others :is(table, tbody) { display: block; }
+  .board-others :is(table, caption, tbody) { display: block; }
   .board-others thead, .board-others td:has(> .board-unseen:last-child) { display: none; }
   .board-others tr { display: flex; flex-wrap: wrap; padding-bottom: .5rem; }
-  .board-others tr > th { flex: 0 0 100%; font-weight: 600; max-width: none; }
+  .board-others tr > th:first-child { flex: 0 0 100%; font-weight: 600; max-width: none; }
   .board-others tr > td { border: 0; flex: 0 0 33%; text-align: left; }
   .board-others td::before { content: attr(data-label); display: block; font-size: .75rem; }
+}
+@media (max-width: 379px) {
+  .board-cubes :is(th, td) { font-size: .75rem; letter-spacing: -.02em; padding: .2rem .1rem; }
+  .board-cubes th:first-child { max-width: 4.5rem; }
 }
 @media screen {
   @supports selector(:has(*)) {

@@ -16,6 +16,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.shapes import CUBES
+from lib.plotting.markdown import NOT_YET
 from lib.records import store as records
 from lib.records.revision import DIRTY
 from lib.records.schema import (
@@ -40,7 +41,6 @@ COLUMNS: tuple[Shape, ...] = tuple((size, size, size) for size in CUBES)
 BEST, DEFAULT, HALF_SUMS = "best", "default", "cublasHgemm"
 
 # What stands on a board's line of which nothing is recorded.
-NOT_YET = "not recorded yet"
 
 # What cuBLAS's own lines are called.
 BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
@@ -324,7 +324,6 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         for row in variant.bench
         if min(row.shape) >= least and (types is None or types.has(row))
     ]
-    return Steadiness(
-        len(rows_of), sum(steady for steady, _ in rows_of), sum(capped for _, capped in rows_of),
-        sum(steady for steady, capped in rows_of if capped),
-    )
+    return Steadiness(len(rows_of), sum(steady for steady, _ in rows_of),
+                      sum(capped for _, capped in rows_of),
+                      sum(steady for steady, capped in rows_of if capped))

@@ -48,11 +48,6 @@ def draw(
     rows : sequence of Shape
     fixed : str
         Name of the candidate whose ratio is the tick.
-    evidence : str
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: a shape and its ratio stand above its bar.
     """
     left, full, each, head = ((0.0, _NARROW_BAR, _NARROW_ROW, _NARROW_HEAD) if narrow
                               else (_NAME, _BAR, _ROW, _HEAD))
@@ -60,29 +55,25 @@ def draw(
     fig, ax = style.canvas(title or _finding(rows), height, narrow)
     scale = full / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
     one, top = left + scale, height - head
-    shapes.strokes(ax, [((one, 0), (one, top))], edgecolor=style.INK, linewidth=0.8)
-    ax.text(one, top + 2, "cuBLAS", size=style.SMALL, ha="right" if narrow else "center",
-            va="bottom")
+    shapes.strokes(ax, [((one, 0), (one, top))], linewidth=0.8)
+    ax.text(one, top + 2, "cuBLAS", ha="right" if narrow else "center", va="bottom")
     if narrow:
-        ax.text(0, height - 14, "M×N×K: of cuBLAS, tile taken", size=style.SMALL, va="top")
+        ax.text(0, height - 14, "M×N×K: of cuBLAS, tile taken", va="top")
     else:
-        ax.text(left - 6, top + 2, "M×N×K", size=style.SMALL, ha="right", va="bottom")
-        ax.text(left + full + 8, top + 2, "of cuBLAS, tile taken", size=style.SMALL, va="bottom")
-    ax.text(0, height - 2, f"| = the tile of {fixed} for every shape", size=style.SMALL, va="top")
+        ax.text(left - 6, top + 2, "M×N×K", ha="right", va="bottom")
+        ax.text(left + full + 8, top + 2, "of cuBLAS, tile taken", va="bottom")
+    ax.text(0, height - 2, f"| = the tile of {fixed} for every shape", va="top")
     for index, row in enumerate(rows):
         y = top - each * (index + 1)
         if narrow:
-            ax.text(0, y + each - 2, f"{row.name}: {row.ratio:.3f}  {row.chosen}",
-                    size=style.SMALL, va="top")
+            ax.text(0, y + each - 2, f"{row.name}: {row.ratio:.3f}  {row.chosen}", va="top")
         else:
-            ax.text(left - 6, y + _ROW / 2, row.name, size=style.SMALL, ha="right", va="center")
-            ax.text(left + full + 8, y + _ROW / 2, f"{row.ratio:.3f}  {row.chosen}",
-                    size=style.SMALL, va="center")
+            ax.text(left - 6, y + _ROW / 2, row.name, ha="right", va="center")
+            ax.text(left + full + 8, y + _ROW / 2, f"{row.ratio:.3f}  {row.chosen}", va="center")
         shapes.rectangles(ax, [(left, y + 3, row.ratio * scale, _ROW - 6)],
                           facecolor=style.GOOD if row.ratio >= 1 else style.WARNING, alpha=0.8)
         tick = left + row.fixed * scale
-        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
-                       linewidth=1.6)
+        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], linewidth=1.6)
     return style.finish(fig, alt=_alt(rows, fixed), evidence=evidence)
 
 

@@ -56,7 +56,7 @@ def steps(variant: Variant, problem: Problem, sms: Sms = h100_sms) -> int:
 
 
 def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
-    """How full the last wave of a persistent variant is; 1 if all are."""
+    """How full the last wave of a persistent variant is, of what the GPU holds; 1 if all are."""
     grid, problem = variant.grid, variant.problem(*shape)
-    clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
+    clusters = grid.at_once(sms)
     return (grid.cluster_tiles(problem, variant.tile) % clusters or clusters) / clusters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -12,10 +11,11 @@ from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
-from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.display import both, note, once_recorded, table
+from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
-from lib.records.schema import KernelRecord, Row
+from lib.records.schema import Row
 from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.shapes import model
 from lib.topics.version import RECORDED_ON, Version, roof, short_name
@@ -32,7 +32,6 @@ def draw(version: Version, fixed: str) -> None:
 
     Parameters
     ----------
-    version : Version
     fixed : str
         The variant to compare with: its tile, whatever the shape.
     """
@@ -48,8 +47,7 @@ def draw(version: Version, fixed: str) -> None:
             by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
                            others[row.shape])
         )
-    show(*(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record), narrow=narrow)
-           for narrow in (False, True)))
+    both(by_shape.draw, rows, fixed=fixed, evidence=records.label(version.record))
 
 
 def others_table(*stems: str) -> None:
@@ -74,8 +72,7 @@ def others_table(*stems: str) -> None:
             found.setdefault(row.kernel, {})[shape] = row
     if not found:
         raise records.NotRecorded(
-            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
-        )
+            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}")
     rows = [
         (short_name(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
@@ -99,11 +96,6 @@ def trials(version: Version) -> None:
     """Display what a rule chooses beside the fastest of those that it ranks first, by shape.
 
     Shape by shape of the version's first variant, and of each variant with a rule the means.
-
-    Raises
-    ------
-    records.NotRecorded
-        If no row has trials.
     """
     recorded = version.record.variants
     stored = {
@@ -120,7 +112,7 @@ def trials(version: Version) -> None:
         launched = [version.reader.launched(instantiation, row.shape)
                     for instantiation in (row.instantiation, tried.instantiation)]
         names = dict.fromkeys(one.name if one else "another" for one in launched)
-        rows.append(("×".join(f"{side:,}" for side in row.shape),
+        rows.append((style.sides(row.shape),
                      f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
                      "<br>".join(names)))
     for name, found in stored.items():
@@ -137,70 +129,6 @@ def _summary(ratios: Sequence[float]) -> str:
     return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
 
 
-@once_recorded()
-def layers(version: Version, other_gpu: str | None = None) -> None:
-    """Display the cubes and the layers of public models: ratio, tile, mean and least.
-
-    Parameters
-    ----------
-    version : Version
-    other_gpu : str, optional
-        Key of another GPU, whose recorded ratios get a column of their own.
-
-    Raises
-    ------
-    records.NotRecorded
-        If there is no record of that GPU.
-    """
-    stored = [version.record]
-    if other_gpu is not None:
-        other = records.load(KernelRecord, other_gpu, version.kernel.stem)
-        if other is None:
-            raise records.NotRecorded(
-                f"{version.kernel.stem} has no record of {style.article(other_gpu)}: "
-                f"python -m lib record {version.kernel.stem}, on such a machine"
-            )
-        stored.append(other)
-    ratios = [
-        {row.shape: row.ratio for row in layer_rows(version, record)}
-        for record in stored
-    ]
-    rows: list[tuple[str, ...]] = []
-    for row in layer_rows(version):
-        launched = version.reader.launched(row.instantiation, row.shape)
-        rows.append((
-            "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
-            f"{row.cublas_tflops:.0f}",
-            *(f"**{found[row.shape]:.3f}**" for found in ratios),
-            launched.name if launched else "another",
-        ))
-    rows.append(("geometric mean; least", "", "", *(
-        f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
-        f"{min(found.values()):.3f}" for found in ratios), ""))
-    names = [""] if len(stored) == 1 else [f", {record.gpu.key}" for record in stored]
-    table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
-          "; ".join(map(records.label, stored)))
-
-
-def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row]:
-    """The rows of the first variant on cubes from 1,024 and on `lib.kernels.shapes.LAYERS`.
-
-    Parameters
-    ----------
-    version : Version
-    record : KernelRecord, optional
-        Another GPU's record; the book's if not given.
-    """
-    stored = (record or version.record).variants[version.kernel.variants[0].name].bench
-    return [
-        row for row in stored
-        if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
-    ]
-
-
-NOT_YET = "not recorded yet"
-
-
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
                  cubes: Sequence[int] = (), rule: str = "") -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
@@ -209,7 +137,6 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
 
     Parameters
     ----------
-    version : Version
     first, second : str
         Of this version.
     by : {"costs", "steps"}
@@ -233,7 +160,7 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             labels[records.label(version.record)] = None
             columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
                     f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
-        rows.append((_shape(shape),
+        rows.append((style.sides(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
                      f"{predict(one, other, shape):.3f}",
                      *((_expected(rule, shape),) if rule else ()), *columns))
@@ -256,7 +183,7 @@ def _expected(rule: str, shape: tuple[int, int, int]) -> str:
     kernel = KERNELS[rule]
     tuned = kernel.variants[0]
     one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
-    return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
+    return f"{style.sides(one.tile)}: {model.microseconds(one, shape):,.1f}"
 
 
 def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
@@ -264,7 +191,6 @@ def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
 
     Parameters
     ----------
-    version : Version
     *pairs : (str, str)
         Variants of this version, without the change and with it; both with the same tile.
     """
@@ -279,9 +205,9 @@ def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
                 labels[records.label(version.record)] = None
             cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
                          f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
-        rows.append((_shape(shape),
+        rows.append((style.sides(shape),
                      *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
-    table(("M×N×K", *(f"last wave full, tiles of {one.tile[0]}×{one.tile[1]}" for one in tiles),
+    table(("M×N×K", *(f"last wave full, tiles of {style.sides(one.tile)}" for one in tiles),
            *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
           "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
 
@@ -293,7 +219,6 @@ def each(version: Version, *variants: str) -> None:
 
     Parameters
     ----------
-    version : Version
     *variants : str
         All of them if none is named, a column each.
     """
@@ -305,7 +230,7 @@ def each(version: Version, *variants: str) -> None:
         least = min(found, key=lambda name: found[name].seconds, default="")
         if found:
             labels[records.label(version.record)] = None
-        rows.append((_shape(shape), f"`{expected}`", *(
+        rows.append((style.sides(shape), f"`{expected}`", *(
             _time(found[name], name == least) if name in found
             else f"{model.microseconds(version.kernel.variant(name), shape):,.1f} expected"
             for name in names)))
@@ -324,7 +249,7 @@ def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
         one = kernel.variant(cost.choose(kernel, tuned, problem).name)
         schedule, grid = one.schedule, one.grid
         rows.append((
-            _shape(shape), one.version[:2], f"{one.tile[0]}×{one.tile[1]}",
+            style.sides(shape), one.version[:2], style.sides(one.tile),
             "persistent" if grid.blocks_per_sm else "a tile per block",
             f"{grid.cluster} × {grid.cluster_n}", grid.split, "yes" if schedule.swapped else "no",
             "read by warps" if one.warps_read else
@@ -347,10 +272,6 @@ def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None
     return next((row for row in stored if row.shape == shape), None)
 
 
-def _shape(shape: tuple[int, int, int]) -> str:
-    return "×".join(f"{side:,}" for side in shape)
-
-
 def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str
              ) -> str:
     """On how many shapes the second is faster by more than both spreads, and where most."""
@@ -358,9 +279,10 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
     lost = [one for one in gains if 1 - one[0] > one[1]]
     highest, least = max(gains), min(gains)
     return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
-            f"slower on {len(lost)}, and within both spreads on the others. Its best is "
-            f"{highest[0]:.3f} times the speed, at {_shape(highest[2])}; its worst {least[0]:.3f}, "
-            f"at {_shape(least[2])}.")
+            f"slower on {len(lost)}, and as fast within both spreads on "
+            f"{len(gains) - len(won) - len(lost)}. Its best is "
+            f"{highest[0]:.3f} times the speed, at {style.sides(highest[2])}; its worst {least[0]:.3f}, "
+            f"at {style.sides(least[2])}.")
 
 
 @once_recorded()
@@ -369,11 +291,6 @@ def means(version: Version) -> None:
 
     All recorded shapes; those whose rows are multiples of 16 bytes, which the rival's fast kernels
     want too; and of these the ones with all sides from 1,024.
-
-    Raises
-    ------
-    records.NotRecorded
-        If nothing is recorded of the version.
     """
     recorded = version.record.variants
     rows = []
@@ -400,7 +317,6 @@ def packing(version: Version, packed_by: str = "packed") -> None:
 
     Parameters
     ----------
-    version : Version
     packed_by : str
         The variant that packs.
     """
@@ -415,7 +331,7 @@ def packing(version: Version, packed_by: str = "packed") -> None:
         if row and row.packing:
             labels[records.label(version.record)] = None
             cells = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
-        rows.append((_shape(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
+        rows.append((style.sides(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
                      f"{share:,.0f}", f"{1e6 * traffic / roof('copy'):.1f}", *cells))
     table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
            "copies alone, µs", "of the whole product"), rows,

@@ -48,12 +48,9 @@ def draw(
     settings : sequence of Setting
         In the order to draw, those of a group together. Each form adds something to the one before
         it; what that gained is written at the end of each row.
-    evidence, title : str
     columns : sequence of str
         What each form after the first adds, as the heads of the gains, one line each or two; the
         forms' names if not given.
-    narrow : bool
-        For a phone: a group's name stands above its rows.
     """
     forms = list(settings[0].tflops)
     added = list(columns) or forms[1:]
@@ -74,26 +71,24 @@ def draw(
     _key(ax, height, marks, narrow)
     _axis(ax, height - head, [tick for tick in _TICKS if low <= tick <= high], place, left + bar)
     for number, text in enumerate(added, 1):
-        ax.text(left + bar + number * each, height - head + 3, text, size=style.SMALL,
-                ha="right", va="bottom", linespacing=1.1)
+        ax.text(left + bar + number * each, height - head + 3, text, ha="right", va="bottom",
+                linespacing=1.1)
     y, before = height - head, ""
     for one in settings:
         if one.group != before:
             y -= gap
-            ax.text(0, y + _ROW / 2 - 2 if narrow else y - _ROW / 2, one.group, size=style.SMALL,
-                    va="center", weight="bold")
+            ax.text(0, y + _ROW / 2 - 2 if narrow else y - _ROW / 2, one.group, va="center",
+                    weight="bold")
             before = one.group
         y -= _ROW
         middle = y + _ROW / 2
-        ax.text(left - 8, middle, one.name, size=style.SMALL, ha="right", va="center")
+        ax.text(left - 8, middle, one.name, ha="right", va="center")
         ends = [place(value) for value in one.tflops.values()]
-        shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], edgecolor=style.INK,
-                       linewidth=0.7)
+        shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7)
         for form, value in one.tflops.items():
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False, **marks[form])
         for number, gain in enumerate(_gains(one), 1):
-            ax.text(left + bar + number * each, middle, f"{gain:+.0%}", size=style.SMALL,
-                    ha="right", va="center",
+            ax.text(left + bar + number * each, middle, f"{gain:+.0%}", ha="right", va="center",
                     weight="bold" if gain < 0 else "normal")
     return style.finish(fig, alt=_alt(settings), evidence=evidence,
                         note="equal distances are equal gains")
@@ -122,7 +117,7 @@ def _key(ax: Axes, top: float, marks: Mapping[str, Mapping[str, Any]], narrow: b
     x, y = 4.0, top - 8
     for form, mark in marks.items():
         ax.plot([x], [y], linestyle="none", clip_on=False, **mark)
-        ax.text(x + 8, y, form, size=style.SMALL, va="center")
+        ax.text(x + 8, y, form, va="center")
         if narrow:
             y -= _NARROW_KEY
         else:
@@ -134,10 +129,9 @@ def _axis(
 ) -> None:
     for tick in ticks:
         x = place(tick)
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], edgecolor=style.INK,
-                       linewidth=0.5, alpha=0.18)
-        ax.text(x, _AXIS - 7, style.number(tick), size=style.SMALL, ha="center", va="top")
-    ax.text(end + 10, _AXIS - 7, "TFLOP/s", size=style.SMALL, ha="left", va="top")
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=0.5, alpha=0.18)
+        ax.text(x, _AXIS - 7, style.number(tick), ha="center", va="top")
+    ax.text(end + 10, _AXIS - 7, "TFLOP/s", ha="left", va="top")
 
 
 def _alt(settings: Sequence[Setting]) -> str:

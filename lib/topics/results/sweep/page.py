@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.plotting import style
-from lib.plotting.display import note, once_recorded, show
+from lib.plotting.display import both, note, once_recorded
 from lib.records import store as records
 from lib.records import sweeps
 from lib.records.schema import SweepsRecord
@@ -30,19 +30,15 @@ def draw() -> None:
     settings = [
         sweep_figure.Setting(
             sweeps.tile_of(row), style.plural(row.warps, "warp"),
-            {name: model.tflops(sweep, row, form) for form, name in _FORMS.items()},
-        )
+            {name: model.tflops(sweep, row, form) for form, name in _FORMS.items()})
         for row in sweep.rows
     ]
     second = model.gains(sweeps.DOUBLE, sweeps.STAGED)
     stale = ", stale: the source has changed since" if sweeps.stale(sweep) else ""
-    show(*(sweep_figure.draw(
-        settings, columns=("registers", "second\nbuffer"),
-        title=f"{_ahead()}; a second buffer costs in {sum(gain < 0 for gain in second)} rows of "
-              f"{len(second)}",
-        evidence=f"{records.label(record)}, {'×'.join(map(str, sweep.shape))}{stale}",
-        narrow=narrow,
-    ) for narrow in (False, True)))
+    both(sweep_figure.draw, settings, columns=("registers", "second\nbuffer"),
+         title=f"{_ahead()}; a second buffer costs in {sum(gain < 0 for gain in second)} rows of "
+               f"{len(second)}",
+         evidence=f"{records.label(record)}, {'×'.join(map(str, sweep.shape))}{stale}")
 
 
 def _ahead() -> str:

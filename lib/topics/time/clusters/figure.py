@@ -23,9 +23,6 @@ def draw(
     more, fitting : Walk
     what : str
         The product and the cluster, for the finding.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     height = sum(_HEAD + one.clusters * _ROW + _FOOT for one in (more, fitting))
     fig, ax = style.canvas(_finding(more, fitting, what), height, narrow)
@@ -52,12 +49,11 @@ def _panel(ax: Axes, walk: Walk, top: float, scale: float) -> None:
     if waits:
         shapes.rectangles(ax, waits, facecolor=style.PHASE["wait"])
     running = min(walk.at_once, walk.clusters)
-    ax.text(_LEFT - 6, top - running * _ROW / 2, f"{running} run", size=style.SMALL, ha="right",
-            va="center")
+    ax.text(_LEFT - 6, top - running * _ROW / 2, f"{running} run", ha="right", va="center")
     bottom = top - walk.clusters * _ROW
     if waits:
-        ax.text(_LEFT - 6, bottom + len(waits) * _ROW / 2, f"{len(waits)} wait", size=style.SMALL,
-                ha="right", va="center")
+        ax.text(_LEFT - 6, bottom + len(waits) * _ROW / 2, f"{len(waits)} wait", ha="right",
+                va="center")
     timebars.ends(ax, _LEFT, bottom - 2, walk.time * scale, _tiles(walk.time))
 
 

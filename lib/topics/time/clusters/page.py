@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show, table
+from lib.plotting.display import both, table
 from lib.topics.time.clusters import figure, model
 from lib.topics.version import RECORDED_ON, Version
 
@@ -11,14 +11,6 @@ SIZES = (2048, 4096, 8192)
 
 def waves(version: Version, *variants: str, sizes: tuple[int, ...] = SIZES) -> None:
     """Display how many tiles of time each cluster's size takes: by SMs, and by what runs at once.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        The first if none is named.
-    sizes : tuple of int
-        M = N = K.
     """
     rows = []
     for one in version.rows(variants, ()):
@@ -36,21 +28,12 @@ def waves(version: Version, *variants: str, sizes: tuple[int, ...] = SIZES) -> N
 
 
 def draw(version: Version, variant: str | None = None, size: int = 4096) -> None:
-    """Draw each cluster's tiles over time, launched by SMs and by what runs at once.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    size : int
-        M = N = K.
-    """
+    """Draw each cluster's tiles over time, launched by SMs and by what runs at once."""
     chosen = version.kernel.variant(variant)
     more, fitting = (model.walk(chosen, size, by_sms=by_sms) for by_sms in (True, False))
     down, across = chosen.schedule.cluster
     what = f"{size:,}³ in clusters of {down} × {across}"
-    show(*(figure.draw(more, fitting, what=what, narrow=narrow) for narrow in (False, True)))
+    both(figure.draw, more, fitting, what=what)
 
 
 def _in_words(walk: model.Walk) -> tuple[str, str]:

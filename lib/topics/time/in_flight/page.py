@@ -17,8 +17,6 @@ def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
 
     Parameters
     ----------
-    version : Version
-    *variants : str
     gpu : str
         Key of the data sheet; its own machine code says how many blocks fit.
     """

@@ -33,8 +33,6 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
         How much of it; what follows is cut off.
     rows : int
         Room for that many rows of warps: the frames of an explorer have one height.
-    narrow : bool
-        For a phone.
     """
     head, wide = (3 * _ROW, _NARROW_WIDTH) if narrow else (_HEAD, _WIDTH)
     height = head + _ROW * rows + _GAP + 2 * _ROW + _AXIS
@@ -43,12 +41,12 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
     top, scale = height - head, wide / cycles
     for row in range(found.rows):
         y = top - _ROW * (row + 1)
-        ax.text(0, y + _ROW / 2, _row(found, row), size=style.SMALL, va="center")
+        ax.text(0, y + _ROW / 2, _row(found, row), va="center")
         _bars(ax, [s for s in found.spans if s.row == row], _LEFT, y, scale, cycles)
     y = top - _ROW * rows - _GAP
     for name, phase in (("all stores", STORE), ("all products", MULTIPLY)):
         y -= _ROW
-        ax.text(0, y + _ROW / 2, name, size=style.SMALL, weight="bold", va="center")
+        ax.text(0, y + _ROW / 2, name, weight="bold", va="center")
         _bars(ax, [s for s in found.spans if s.phase == phase], _LEFT, y, scale, cycles)
     timebars.axis(ax, _LEFT, y - 3, wide, f"{cycles:,.0f} cycles")
     return style.finish(fig, alt=_alt(found), evidence=_EVIDENCE)
@@ -69,8 +67,6 @@ def orders(
         How much of them; what follows is cut off.
     title : str, optional
         The finding, in place of how long a step takes in each.
-    narrow : bool
-        For a phone: names stand above their bars.
     """
     left = 0.0 if narrow else _LEFT
     head = 3 * _ROW if narrow else _HEAD
@@ -83,12 +79,12 @@ def orders(
     for (name, formula, found), block in zip(shown, heights, strict=True):
         ax.text(0, top - _ROW / 2, name, size=style.NORMAL, weight="bold", va="center")
         said = f"{formula} = {found.step:,.0f}"
-        ax.text(left + wide, top - _ROW / 2, said if narrow else f"a step: {said}",
-                size=style.SMALL, ha="right", va="center")
+        ax.text(left + wide, top - _ROW / 2, said if narrow else f"a step: {said}", ha="right",
+                va="center")
         for row in range(found.rows):
             y = top - _ROW * (row + 2)
             if not narrow:
-                ax.text(0, y + _ROW / 2, _who(found, row), size=style.SMALL, va="center")
+                ax.text(0, y + _ROW / 2, _who(found, row), va="center")
             _bars(ax, [s for s in found.spans if s.row == row], left, y, scale, cycles)
         top -= block
     timebars.axis(ax, left, top + 2, wide, f"{cycles:,.0f} cycles")
@@ -102,7 +98,7 @@ def _key(ax: Axes, height: float, left: float, narrow: bool = False) -> None:
     for phase, (name, text) in _KEY.items():
         shapes.rectangles(ax, [(x, y - 11, 8, 8)], facecolor=style.PHASE[name],
                           alpha=style.PALE if phase == WAIT else 1.0)
-        ax.text(x + 12, y - 12, text, size=style.SMALL, va="bottom")
+        ax.text(x + 12, y - 12, text, va="bottom")
         if narrow:
             y -= _ROW - 2
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.time.overlap import figure
 from lib.topics.time.overlap.model import AT_ONCE, ONE_BUFFER, ROLES, STAGED, overlap
 
@@ -30,5 +30,4 @@ def orders(names: Mapping[str, str], title: str | None = None, cycles: float = 3
     """
     shown = [(name, FORMULAS[form], overlap(form, LATENCY, STORE, MULTIPLY, steps=STEPS))
              for form, name in names.items()]
-    show(*(figure.orders(shown, cycles=cycles, title=title, narrow=narrow)
-           for narrow in (False, True)))
+    both(figure.orders, shown, cycles=cycles, title=title)

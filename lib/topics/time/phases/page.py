@@ -23,8 +23,6 @@ def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] |
     ----------
     version : Version
         18 to 23: one that loads by TMA.
-    variant : str, optional
-        The first if none is named.
     steps : tuple of int, optional
         Steps along K whose events are shown: the first, and the one that meets its stage again,
         with the other parity, if none are given.
@@ -56,8 +54,6 @@ def groups(version: Version, variant: str | None = None) -> None:
     ----------
     version : Version
         16 or 17: one whose ring cp.async fills.
-    variant : str, optional
-        The first if none is named.
     """
     chosen = version.kernel.variant(variant)
     stages = chosen.schedule.stages

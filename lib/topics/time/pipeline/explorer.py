@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.time.pipeline import figure as pipeline_figure
 from lib.topics.time.pipeline.model import pipeline
 
 
 def buffers(
     loads: Sequence[int] = (100, 300, 600, 1200), computes: Sequence[int] = (100, 300, 600),
-    counts: Sequence[int] = (1, 2, 3, 4), default: tuple[int, int, int] = (1, 1, 1),
+    counts: Sequence[int] = (1, 2, 3, 4),
 ) -> Explorer:
     """Load time, compute time and number of buffers against a loop's cycles.
 
@@ -23,18 +23,11 @@ def buffers(
         Cycles of one tile.
     counts : sequence of int
         Buffers.
-    default : (int, int, int)
-        Positions shown first.
     """
-    controls = [
-        Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)
-        for label, values, first in zip(
-            ("Cycles to load a tile", "Cycles to compute on it", "Buffers"),
-            (loads, computes, counts), default, strict=True,
-        )
-    ]
-
     def frame(load: int, compute: int, count: int, narrow: bool = False) -> Figure:
         return pipeline_figure.draw(pipeline(load, compute, count), narrow=narrow)
 
-    return Explorer(controls, frame, "Buffers, and what overlaps")
+    return Explorer([
+        Control.of(label, values, 1, thousands, slider=True) for label, values in (
+            ("Cycles to load a tile", loads), ("Cycles to compute on it", computes),
+            ("Buffers", counts))], frame, "Buffers, and what overlaps")

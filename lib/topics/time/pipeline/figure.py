@@ -24,9 +24,6 @@ def draw(
     ----------
     found : Pipeline
         What `lib.topics.time.pipeline.model.pipeline` returns.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
@@ -39,24 +36,23 @@ def draw(
     _parts(ax, found, height, scale)
     for buffer in range(found.buffers):
         y = top - _ROW * (buffer + 1)
-        ax.text(0, y + _ROW / 2, f"buffer {buffer}", size=style.SMALL, va="center")
+        ax.text(0, y + _ROW / 2, f"buffer {buffer}", va="center")
         for tile, step in enumerate(found.steps):
             if step.buffer == buffer:
                 _bar(ax, step.asked, step.arrived, y, scale, "load", tile)
                 _bar(ax, step.start, step.end, y, scale, "compute", tile)
     y = top - _ROW * rows - _GAP - _ROW
-    ax.text(0, y + _ROW / 2, "arithmetic", size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, "arithmetic", weight="bold", va="center")
     for step in found.steps:
         _bar(ax, step.start, step.end, y, scale, "compute", None)
     timebars.axis(ax, _LEFT, y - 3, wide,
                   f"{single:,.0f} cycles" + ("" if narrow else " with one buffer"))
     if narrow:
-        ax.text(_LEFT + wide, y - 18, "with one buffer", size=style.SMALL, ha="right", va="top")
+        ax.text(_LEFT + wide, y - 18, "with one buffer", ha="right", va="top")
     end = _LEFT + found.cycles * scale
     if end < _LEFT + wide - (80 if narrow else 190):
         shapes.strokes(ax, [((end, y - 3), (end, top))], edgecolor=style.FOCUS, linewidth=1.2)
-        ax.text(end, y - 6, f"{found.cycles:,.0f}", size=style.SMALL, weight="bold", ha="center",
-                va="top")
+        ax.text(end, y - 6, f"{found.cycles:,.0f}", weight="bold", ha="center", va="top")
     return style.finish(fig, alt=_alt(found, single), evidence=evidence,
                         note="no other warps on the SM")
 
@@ -87,7 +83,7 @@ def _phases(ax: Axes, top: float) -> None:
     for phase, text in (("load", "load a tile"), ("compute", "compute on it")):
         tall = 8 * (1.0 if phase == "compute" else 0.72)
         shapes.rectangles(ax, [(x, top - 10, 8, tall)], facecolor=style.PHASE[phase])
-        ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
+        ax.text(x + 12, top - 11, text, va="bottom")
         x += 92
 
 
@@ -102,20 +98,19 @@ def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
             for name, (start, end) in spans.items() if end > start}
     for x0, x1 in ends.values():
         shapes.strokes(ax, [((x0, y), (x1, y)), ((x0, y), (x0, y - 3)), ((x1, y), (x1, y - 3))],
-                       edgecolor=style.INK, linewidth=0.7)
+                       linewidth=0.7)
     # The outer ones may be narrower than their names, which then reach over the middle one.
     left, right = _LEFT, _LEFT + found.cycles * scale
     if "prologue" in ends:
-        ax.text(left, y - 13, "prologue", size=style.SMALL, ha="left", va="bottom")
+        ax.text(left, y - 13, "prologue", ha="left", va="bottom")
         left += letter * len("prologue")
     if right - left < letter * len("epilogue") + 4:
-        ax.text(right + 3, y - 13, "epilogue", size=style.SMALL, ha="left", va="bottom")
+        ax.text(right + 3, y - 13, "epilogue", ha="left", va="bottom")
     else:
-        ax.text(right, y - 13, "epilogue", size=style.SMALL, ha="right", va="bottom")
+        ax.text(right, y - 13, "epilogue", ha="right", va="bottom")
     right -= letter * len("epilogue")
     if right - left > letter * len("steady state") + 8:
-        ax.text((left + right) / 2, y - 13, "steady state", size=style.SMALL, ha="center",
-                va="bottom")
+        ax.text((left + right) / 2, y - 13, "steady state", ha="center", va="bottom")
 
 
 def _finding(found: Pipeline) -> str:

@@ -17,7 +17,6 @@ of them, one buffer already gets some of what it promises for two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -69,15 +68,6 @@ class Pipeline:
     def utilisation(self) -> float:
         """Share of the time in which something is computed, 0 to 1."""
         return self.compute * len(self.steps) / self.cycles
-
-
-def times(step: Mapping[str, float]) -> tuple[float, float]:
-    """Cycles of a tile's load and of the work on it, from a warp's phases (`timeline.model`).
-
-    The load is asking and waiting for global memory; the work, the inner loop and the wait at
-    barriers.
-    """
-    return step["load"] + step["wait"], step["compute"] + step["barrier"]
 
 
 def period(load: float, compute: float, buffers: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.time.ring import figure as ring_figure
 from lib.topics.time.ring.model import ring
 
@@ -23,17 +23,13 @@ def rings(
     stages : sequence of int
     copies, multiplies : sequence of int
         Cycles of one tile.
-    default : (int, int, int)
-        Positions shown first.
     apart : bool
         Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     controls = [
-        Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)
-        for label, values, first in zip(
-            ("Stages", "Cycles of a copy", "Cycles to multiply a tile"),
-            (stages, copies, multiplies), default, strict=True,
-        )
+        Control.of(label, values, first, thousands, slider=True)
+        for label, values, first in zip(("Stages", "Cycles of a copy", "Cycles to multiply a tile"),
+                                        (stages, copies, multiplies), default, strict=True)
     ]
 
     def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:

@@ -17,7 +17,7 @@ _TALL = {"load": 0.72, "compute": 1.0, "wait": 0.3}
 def draw(
     ring: Ring, *,
     evidence: str = "modelled: S stages, a tile max(multiply, (copy + multiply) / S)",
-    end: float | None = None, stages: int | None = None, landed: bool = True,
+    end: float | None = None, stages: int | None = None,
     apart: bool = True, title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the first tiles of a ring.
@@ -25,22 +25,13 @@ def draw(
     Parameters
     ----------
     ring : Ring
-        Of `lib.topics.time.ring.model`: modelled, or read from marks.
-    evidence : str
     end : float, optional
         Cycles to draw; as long as the ring runs if not given.
     stages : int, optional
         Room for that many stages: the frames of an explorer have one height.
-    landed : bool
-        Whether the arrival of a copy is known. If not, a bar reaches from the asking to where
-        consumers saw the tile.
     apart : bool
         Whether a producer and consumers share the ring, told apart by barriers whose parity is
         written; otherwise the same threads copy and multiply.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: the key has lines, and what is too long for its bar is left out.
     """
     full = _NARROW_WIDTH if narrow else _WIDTH
     head = _HEAD + 30 if narrow else _HEAD
@@ -49,7 +40,7 @@ def draw(
     fig, ax = style.canvas(title or _finding(ring, apart), height, narrow)
     last = end or ring.end - ring.begin
     scale = full / last
-    _key(ax, height, landed, apart, narrow)
+    _key(ax, height, apart, narrow)
     top = height - head
     # One path for all bars of a colour: an explorer has a hundred of these figures in a page. The
     # marks of what the producer asked for lie on its waits.
@@ -69,7 +60,7 @@ def draw(
 
     for stage in range(ring.stages):
         y = top - _ROW * (stage + 1)
-        ax.text(0, y + _ROW / 2, f"stage {stage}", size=style.SMALL, va="center")
+        ax.text(0, y + _ROW / 2, f"stage {stage}", va="center")
         for number, tile in enumerate(ring.tiles):
             if tile.stage == stage:
                 bar(tile.asked, tile.arrived, y, "load", f"{number}")
@@ -77,19 +68,19 @@ def draw(
                     f"{number}: {tile.parity}" if apart else f"{number}")
     y = top - _ROW * (rows - 1) - _GAP
     who = ("producer", "consumers") if apart else ("asked for", "products")
-    ax.text(0, y + _ROW / 2, who[0], size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, who[0], weight="bold", va="center")
     for tile in ring.tiles:
         if apart:  # who also multiplies doesn't stand and wait for a stage
             bar(tile.waited, tile.asked, y, "wait")
         middle, wide = (tile.waited + tile.asked) / 2 - ring.begin, tile.asked - tile.waited
         if apart and tile.round and wide * scale > 8 and middle < last:  # the empty one's parity
             ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
-                    size=style.SMALL, ha="center", va="bottom")
+                    ha="center", va="bottom")
         x = _LEFT + (tile.asked - ring.begin) * scale
         if x <= _LEFT + full:
             boxes["load"].append((x - 0.8, y + 2, 1.6, _ROW - 4))
     y -= _ROW
-    ax.text(0, y + _ROW / 2, who[1], size=style.SMALL, weight="bold", va="center")
+    ax.text(0, y + _ROW / 2, who[1], weight="bold", va="center")
     before = ring.begin
     for tile in ring.tiles:
         bar(before, tile.start, y, "wait")
@@ -101,13 +92,13 @@ def draw(
     return style.finish(fig, alt=_alt(ring, apart), evidence=evidence)
 
 
-def _key(ax: Axes, top: float, landed: bool, apart: bool, narrow: bool) -> None:
+def _key(ax: Axes, top: float, apart: bool, narrow: bool) -> None:
     x = 0.0 if narrow else _LEFT
-    copy = "a copy in flight" if landed else "asked for, not yet seen"
-    for phase, text in (("load", copy), ("compute", "tile: parity of full" if apart else "a tile"),
+    for phase, text in (("load", "a copy in flight"),
+                        ("compute", "tile: parity of full" if apart else "a tile"),
                         ("wait", "waits: parity of empty" if apart else "waits")):
         shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
-        ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
+        ax.text(x + 12, top - 11, text, va="bottom")
         if narrow:
             top -= 15
         else:

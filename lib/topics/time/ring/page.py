@@ -2,38 +2,9 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import both
 from lib.topics.time.ring import figure as ring_figure
 from lib.topics.time.ring import model as ring
-from lib.topics.time.timeline import page as timeline_page
-from lib.topics.version import TIMED, Version
-
-
-def draw(version: Version, variant: str | None = None, cycles: float | None = None) -> None:
-    """Draw the ring of stages as the marks of the timeline tell it.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-    cycles : float, optional
-        How much of it to draw; as far as the marks reach if not given.
-
-    Raises
-    ------
-    ValueError
-        If the variant has no ring.
-    """
-    chosen = version.kernel.variant(variant)
-    if not chosen.roles.stages:
-        raise ValueError(f"{version.kernel.stem}, {chosen.name}: no ring between producer and "
-                         "consumers that its marks could tell")
-    one = timeline_page.of_variant(version, chosen)
-    warps, workers = one.blocks[0][1], chosen.roles.warps[0][1]
-    found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.roles.stages)
-    show(*(ring_figure.draw(found, end=cycles, landed=False, narrow=narrow,
-                            evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³")
-           for narrow in (False, True)))
 
 
 def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
@@ -51,5 +22,4 @@ def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
         Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     found = ring.ring(copy, multiply, stages, tiles)
-    show(*(ring_figure.draw(found, end=cycles, apart=apart, narrow=narrow)
-           for narrow in (False, True)))
+    both(ring_figure.draw, found, end=cycles, apart=apart)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style, timebars
 from lib.topics.time.shares.model import Shares
 
-_LEFT, _ROW, _HEAD, _FOOT = 58.0, 16.0, 20.0, 18.0
+_LEFT, _ROW, _HEAD, _FOOT, _KEY = 58.0, 16.0, 20.0, 18.0, 16.0
 
 
 @style.styled
@@ -24,17 +24,21 @@ def draw(
         The same tiles on the same clusters: the last wave whole, and cut.
     what : str
         The product, for the finding.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     panel = _HEAD + whole.clusters * _ROW + _FOOT
-    height = 2 * panel
+    height = 2 * panel + _KEY
     fig, ax = style.canvas(_finding(whole, cut, what), height, narrow)
     bar = style.room(narrow) - _LEFT - 6
     scale = bar / max(whole.longest, cut.longest)
     for number, (name, shares) in enumerate((("whole tiles", whole), ("the last wave cut", cut))):
         _panel(ax, name, shares, height - number * panel, scale)
+    x = 0.0 if narrow else _LEFT
+    for colour, pale, text in ((style.PHASE["compute"], False, "a whole tile"),
+                               (style.PHASE["load"], False, "part of a tile: its steps"),
+                               (style.WARNING, True, "idle")):
+        shapes.rectangles(ax, [(x, 1, 9, 9)], facecolor=colour, alpha=style.PALE if pale else 1)
+        ax.text(x + 13, 5, text, size=style.SMALL, va="center")
+        x += 27 + style.text_width(text, style.SMALL)
     return style.finish(fig, alt=_alt(whole, cut, what), evidence=evidence)
 
 
@@ -44,16 +48,16 @@ def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> Non
     high = _ROW - 3
     for cluster in range(shares.clusters):
         y, at = top - _HEAD - (cluster + 1) * _ROW, 0
-        ax.text(_LEFT - 6, y + high / 2, f"cluster {cluster}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 6, y + high / 2, f"cluster {cluster}", ha="right", va="center")
         for part in shares.of(cluster):
             is_cut = part.steps < shares.steps
             colour = style.PHASE["load" if is_cut else "compute"]
             box = (_LEFT + at * scale + 0.6, y, part.steps * scale - 1.2, high)
             shapes.rectangles(ax, [box], facecolor=colour)
             text = f"{part.tile}"
-            if is_cut and box[2] > 60:
-                text += f": {part.first} to {part.last - 1}"
+            steps = f"{text}: {part.first}–{part.last - 1}"
+            if is_cut and box[2] > style.text_width(steps, style.SMALL) + 4:
+                text = steps
             if box[2] > 10:
                 shapes.label(ax, box, text, style.on(colour))
             at += part.steps

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lib import gpus
-from lib.plotting.display import show, table
+from lib.plotting import style
+from lib.plotting.display import both, table
 from lib.problem import Problem
 from lib.topics.memory.coalescing import page as touched
 from lib.topics.time.shares import figure, model
@@ -25,9 +26,6 @@ def draw(version: Version, variant: str | None = None,
 
     Parameters
     ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     shape : (int, int, int)
         M, N and K.
     sms : int
@@ -37,17 +35,11 @@ def draw(version: Version, variant: str | None = None,
     cut = model.shares(chosen, chosen.problem(*shape), sms)
     whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
-    show(*(figure.draw(whole, cut, what=what, narrow=narrow) for narrow in (False, True)))
+    both(figure.draw, whole, cut, what=what)
 
 
 def worth(version: Version, variant: str | None = None) -> None:
     """Display, for the shapes that the version is about, what a cut saves and what its sums cost.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
     """
     chosen, sheet = version.kernel.variant(variant), gpus.GPUS[RECORDED_ON]
     peak = sheet.flops_per_cycle(chosen.dtype) * sheet.sms * sheet.clock_hz
@@ -57,7 +49,7 @@ def worth(version: Version, variant: str | None = None) -> None:
         deal = model.shares(chosen, problem, sheet.sms)
         one = model.worth(chosen, problem, sheet.sms, peak, roof("l2"))
         rows.append((
-            "×".join(f"{side:,}" for side in shape), f"{deal.full:.0%}", one.steps,
+            style.sides(shape), f"{deal.full:.0%}", one.steps,
             f"{1e6 * one.saved:.1f}", deal.partial * chosen.grid.size, f"{one.traffic / 1e6:.1f}",
             f"{1e6 * one.sums:.1f}"))
     table(("M×N×K", "last wave full", "steps saved", "that is, µs", "partial sums of a tile",
@@ -67,14 +59,7 @@ def worth(version: Version, variant: str | None = None) -> None:
 
 
 def coalescing(version: Version, variant: str | None = None) -> None:
-    """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts.
-
-    Parameters
-    ----------
-    version : Version
-    variant : str, optional
-        The first if none is named.
-    """
+    """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts."""
     touched.draw(version, version.kernel.variant(variant).name, shape=TOUCHED, watch=TOUCHED_WARP,
                  sms=TOUCHED_SMS, arguments=ARGUMENTS, but=("arrivals",))
 

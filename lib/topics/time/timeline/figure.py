@@ -13,6 +13,7 @@ from lib.plotting import shapes, style
 from lib.topics.time.ring import model as ring
 from lib.topics.time.timeline.model import (
     Phase,
+    at_work,
     parts,
     phases,
     recorded_until,
@@ -29,6 +30,7 @@ _FLIGHT = 34.0  # tiles in flight, where there is a ring
 # What a phase is called where not as its mark: "compute" would hide that a warp also
 # waits there, for shared memory.
 _NAMES = {"compute": "inner loop"}
+_LONGER = 1.1  # more than the clock of marks and the GPU's timer differ by
 
 # A phase is told apart by its height as well as by its colour, so that grey print works too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -89,26 +91,16 @@ def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, 
 
 @style.styled
 def draw(
-    versions: Sequence[Version],
-    *,
-    evidence: str,
-    window: tuple[float, float] | None = None,
-    title: str | None = None,
-    narrow: bool = False,
+    versions: Sequence[Version], *, evidence: str, window: tuple[float, float] | None = None,
+    title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw one version, or several on one scale of cycles for before and after.
 
     Parameters
     ----------
     versions : sequence of Version
-    evidence : str
-        ``"recorded: H100 80GB, 2026-11-21, 2048³"``.
     window : (first, last), optional
         Cycles since the first mark shown; if not given, as far as every block's marks go.
-    title : str, optional
-        In place of the finding made from the numbers.
-    narrow : bool
-        For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
     spans = [_spans(one) for one in versions]
@@ -131,7 +123,7 @@ def draw(
         _version(ax, top, one, mine, mean, window, wide)
         top -= height + _BETWEEN
     if own_line:
-        ax.text(0, 2, cost, size=style.SMALL, va="bottom")
+        ax.text(0, 2, cost, va="bottom")
     return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
                         note="" if own_line else cost)
 
@@ -186,7 +178,7 @@ def _row(one: Version) -> float:
 
 def _height(one: Version, narrow: bool = False) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    said = _LINE * len(_remarks(one)) + _KEY if narrow else 0.0
+    said = _LINE * (len(_remarks(one)) + bool(one.roles)) + _KEY if narrow else 0.0
     return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
             + _OVERVIEW * bool(one.overview) + _FLIGHT * bool(one.stages))
 
@@ -216,13 +208,16 @@ def _version(
     fits = max(style.SMALL, style.LARGE * min(1.0, 32 / len(one.name))) if narrow else style.LARGE
     ax.text(0, top - 13, one.name, size=fits, weight="bold", va="bottom")
     remarks = _remarks(one)
+    if one.roles:
+        busy = at_work([span for _, rows in mine for span in _working(one, rows)], window)
+        remarks.append(f"some {_doing(one).removesuffix('s')} multiplies {style.percent(busy)} "
+                       "of the time")
     if narrow:
         for remark in remarks:
-            ax.text(0, top - 13 - _LINE, remark, size=style.SMALL, va="bottom")
+            ax.text(0, top - 13 - _LINE, remark, va="bottom")
             top -= _LINE
     else:
-        ax.text(_LEFT + wide, top - 12, "; ".join(remarks), size=style.SMALL, ha="right",
-                va="bottom")
+        ax.text(_LEFT + wide, top - 12, "; ".join(remarks), ha="right", va="bottom")
     y = top - _HEAD - _KEY * (1 + narrow)
     _key(ax, y + 3, mean, wide)
     y -= _AXIS
@@ -234,12 +229,10 @@ def _version(
         if one.roles:
             _roles(ax, y, one, len(warps), row, wide)
         else:
-            ax.text(0, (y + bottom) / 2, label, size=style.SMALL, rotation=90, ha="left",
-                    va="center")
+            ax.text(0, (y + bottom) / 2, label, rotation=90, ha="left", va="center")
             for warp in {0, len(warps) - 1}:
                 text = f"warp {warp}" if row * len(warps) > 60 or warp == 0 else ""
-                ax.text(_LEFT - 4, y - row * (warp + 0.5), text, size=style.SMALL, ha="right",
-                        va="center_baseline")
+                ax.text(_LEFT - 4, y - row * (warp + 0.5), text, ha="right", va="center_baseline")
         for event, colour in style.PHASE.items():
             tall = max(row - 0.8, 1.0) * _HEIGHTS[event]
             shapes.rectangles(
@@ -265,22 +258,18 @@ def _version(
         _overview(ax, y - _OVERVIEW + 24, one, window, wide)
 
 
-def _roles(
-    ax: Axes, top: float, one: Version, warps: int, row: float, wide: float
-) -> None:
+def _roles(ax: Axes, top: float, one: Version, warps: int, row: float, wide: float) -> None:
     """Name the warps by what they do, with a line between the roles."""
     first = 0
     for name, count in one.roles:
         count = min(count, warps - first)
         if count <= 0:
             return
-        ax.text(_LEFT - 4, top - row * (first + count / 2), name, size=style.SMALL, ha="right",
-                va="center")
+        ax.text(_LEFT - 4, top - row * (first + count / 2), name, ha="right", va="center")
         first += count
         if first < warps:
             y = top - row * first
-            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], edgecolor=style.INK,
-                           linewidth=0.6, alpha=0.5)
+            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], linewidth=0.6, alpha=0.5)
 
 
 def _flight(
@@ -302,12 +291,11 @@ def _flight(
     if points:
         shapes.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
                        closed=True, linewidth=0, facecolor=style.PHASE["load"])
-    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))],
-                   edgecolor=style.INK, linewidth=0.5, alpha=0.4)
-    ax.text(_LEFT - 4, bottom + tall / 2, "tiles in\nflight", size=style.SMALL, ha="right",
-            va="center", linespacing=1.05)
-    ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", size=style.SMALL, ha="left",
-            va="center")
+    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
+                   alpha=0.4)
+    ax.text(_LEFT - 4, bottom + tall / 2, "stages\nin flight", ha="right", va="center",
+            linespacing=1.05)
+    ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", ha="left", va="center")
 
 
 def _has_gaps(one: Version) -> bool:
@@ -329,7 +317,7 @@ def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
         if narrow and x + 11 + 6.2 * len(text) > _LEFT + wide:
             x, y = 0.0, y - _KEY
         shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
-        ax.text(x + 11, y - 1, text, size=style.SMALL, va="bottom")
+        ax.text(x + 11, y - 1, text, va="bottom")
         x += 11 + 6.2 * len(text) + 12
 
 
@@ -340,17 +328,13 @@ def _axis(
     ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
     side = 1 if above else -1
     va = "bottom" if above else "top"
-    shapes.strokes(
-        ax,
-        [((_LEFT, y), (_LEFT + wide, y))]
-        + [((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks],
-        edgecolor=style.INK, linewidth=0.6,
-    )
+    shapes.strokes(ax, [((_LEFT, y), (_LEFT + wide, y))] + [
+        ((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks], linewidth=0.6)
     for tick in ticks:
         x = x_of(tick / factor)
         ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + wide - 14 else "center"
-        ax.text(x, y + 5 * side, f"{tick:,.9g}", size=style.SMALL, ha=ha, va=va)
-    ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
+        ax.text(x, y + 5 * side, f"{tick:,.9g}", ha=ha, va=va)
+    ax.text(_LEFT - 4, y + 5 * side, unit, ha="right", va=va)
 
 
 def _ticks(low: float, high: float, limit: int = 8) -> list[float]:
@@ -384,8 +368,7 @@ def _band(
         # An edge of ink keeps neighbours apart where print is grey.
         shapes.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
     text = f"share of\n{one.roles[0][0]}" if one.roles else "share\nof warps"
-    ax.text(_LEFT - 4, bottom + _BAND / 2, text, size=style.SMALL, ha="right",
-            va="center", linespacing=1.05)
+    ax.text(_LEFT - 4, bottom + _BAND / 2, text, ha="right", va="center", linespacing=1.05)
 
 
 def _overview(
@@ -397,12 +380,17 @@ def _overview(
     then that is said in words.
     """
     end = recorded_until(one.overview, one.total_blocks)
+    if _outlasted(one):
+        text = "blocks running: not drawn.\nThread 0 notes a block's end, and other warps go on."
+        ax.text(_LEFT, bottom + 13, text if wide < _WIDTH else text.replace("\n", " "),
+                size=style.SMALL, va="center")
+        return
     if end < (window[1] - window[0]) / one.clock_hz:
         text = (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
                 f"within {style.duration(end)}.")
         if wide < _WIDTH:
             text = text.replace(" all begin ", "\nall begin ")
-        ax.text(_LEFT, bottom + 13, text, size=style.SMALL, va="center")
+        ax.text(_LEFT, bottom + 13, text, va="center")
         return
     seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)
@@ -411,25 +399,21 @@ def _overview(
     heights = blocks / blocks.max() * tall
     step = wide / len(seconds)
     shapes.outline(
-        ax,
-        [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
-        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5,
-    )
-    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], edgecolor=style.INK,
-                   linewidth=0.6)
-    ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", size=style.SMALL, ha="right",
-            va="center", linespacing=1.05)
+        ax, [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
+        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5)
+    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
+    ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", ha="right", va="center",
+            linespacing=1.05)
     narrow = wide < _WIDTH
     if not narrow:
-        ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
+        ax.text(_LEFT, bottom - 3, "0", va="top")
     total = one.total_blocks or len(one.overview)
     what = f"the whole kernel, {total:,} blocks"
     if total > len(one.overview):
         what = f"the first {len(one.overview):,} of {total:,} blocks"
-    ax.text(_LEFT + wide, bottom - 3,
-            f"{style.duration(end)}: {what}"
-            + f", at most {blocks.max():,.0f} at once" * (not narrow),
-            size=style.SMALL, ha="right", va="top")
+    ax.text(_LEFT + wide, bottom - 3, f"{style.duration(end)}: {what}"
+                                      + f", at most {blocks.max():,.0f} at once" * (not narrow),
+            ha="right", va="top")
     if one.shown >= len(one.overview):
         return
     zoom = [
@@ -440,12 +424,21 @@ def _overview(
     text = f"shown above, {style.duration(zoom[1] - zoom[0])}"
     room = style.text_width(text, style.SMALL) + 4
     if x < _LEFT + wide / 2 and x + width + room <= _LEFT + wide:
-        ax.text(x + width + 4, bottom + tall + 1, text, size=style.SMALL, va="bottom")
+        ax.text(x + width + 4, bottom + tall + 1, text, va="bottom")
     elif x >= room:
-        ax.text(x - 4, bottom + tall + 1, text, size=style.SMALL, ha="right", va="bottom")
+        ax.text(x - 4, bottom + tall + 1, text, ha="right", va="bottom")
     else:  # most of the kernel: there is room within
-        ax.text(x + width / 2, bottom + (tall + 5) / 2, text, size=style.SMALL, ha="center",
-                va="center", color=style.on(style.FOCUS))
+        ax.text(x + width / 2, bottom + (tall + 5) / 2, text, ha="center", va="center",
+                color=style.on(style.FOCUS))
+
+
+def _outlasted(one: Version) -> bool:
+    """Whether warps of a drawn block go on after its thread 0, which notes the end, is done."""
+    if one.shown >= len(one.overview):
+        return False
+    _, first, last = one.overview[one.shown]
+    begin, end = _extent(one.blocks[0][1])
+    return (end - begin) / one.clock_hz > _LONGER * (last - first) * 1e-9
 
 
 def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:
@@ -484,8 +477,7 @@ def _cost(versions: Sequence[Version]) -> str:
 
 
 def _alt(
-    versions: Sequence[Version], shares: Sequence[Mapping[str, float]],
-    window: tuple[float, float],
+    versions: Sequence[Version], shares: Sequence[Mapping[str, float]], window: tuple[float, float]
 ) -> str:
     parts = [
         f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "

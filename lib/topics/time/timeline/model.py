@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.records.schema import Timeline
-
 Mark = tuple[int | str, float]
 
 
@@ -60,9 +58,7 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
     return found
 
 
-def without_other_lanes(
-    events: Sequence[str], warps: Sequence[Sequence[Mark]]
-) -> list[list[Mark]]:
+def without_other_lanes(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[list[Mark]]:
     """Leave out what lanes wrote over a warp's first mark.
 
     Where one lane of a warp works and the others do not, as in the producer of 17, these come to
@@ -135,33 +131,21 @@ def parts(
     return {event: value / total for event, value in cycles.items() if value > 0}
 
 
-def per_step(spans: Sequence[Phase]) -> dict[str, float]:
-    """Return the mean cycles of a warp in each phase for one step of its main loop.
+def at_work(spans: Sequence[Phase], window: tuple[float, float]) -> float:
+    """Return the share of a stretch of time in which at least one warp is in the inner loop.
 
     Parameters
     ----------
     spans : sequence of Phase
-        A step has one ``"load"``; what comes after the loop ("store") is no part of it.
-
-    Raises
-    ------
-    ValueError
-        If no step was marked.
+    window : (first, last)
+        In the spans' unit.
     """
-    steps = sum(span.event == "load" for span in spans)
-    if not steps:
-        raise ValueError("no step was marked: a step begins with a load")
-    cycles: dict[str, float] = {}
-    for span in spans:
-        if span.event != "store":
-            cycles[span.event] = cycles.get(span.event, 0.0) + (span.end - span.start) / steps
-    return cycles
-
-
-def recorded_step(timeline: Timeline) -> dict[str, float]:
-    """Return `per_step` of the first block of a recorded timeline."""
-    events = timeline.events
-    return per_step(phases(events, without_other_lanes(events, timeline.blocks[0].warps)))
+    total, until = 0.0, window[0]
+    for start, end in sorted((span.start, span.end) for span in spans if span.event == "compute"):
+        end = min(end, window[1])
+        if end > until:
+            total, until = total + end - max(start, until), end
+    return total / (window[1] - window[0])
 
 
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lib import gpus
-from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Variant
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import both
 from lib.records.schema import Timeline, mhz
-from lib.run import device
-from lib.topics.limits.occupancy.model import occupancy
 from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline import model as phases_of
 from lib.topics.version import RECORDED_ON, TIMED, Version, short_name
 
 # How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
 WINDOW = 6000.0
-
-
-@dataclass(frozen=True)
-class Marked:
-    """What the timeline's marks change of the kernel that they look at, on the recorded GPU.
-
-    Attributes
-    ----------
-    registers, registers_with : int
-        A thread's, without marks and with them.
-    blocks, blocks_with : int
-        Blocks that fit an SM.
-    slowdown : float
-        Recorded time with marks over the one without, less 1.
-    """
-
-    registers: int
-    registers_with: int
-    blocks: int
-    blocks_with: int
-    slowdown: float
 
 
 def draw(
@@ -49,13 +24,8 @@ def draw(
 
     Parameters
     ----------
-    version : Version
-    *variants : str
-        The first if none is named.
     with_previous : bool
         Draw the version before above it, on the same scale.
-    above : sequence of str
-        Stems of other versions to draw above it.
     cycles : float
         How much of the time to draw.
     title : str, optional
@@ -67,52 +37,7 @@ def draw(
         above = (*above, version.before.kernel.stem)
     rows = [of_variant(*row) for row in version.rows(variants, above)]
     evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
-    show(*(timeline_figure.draw(rows, evidence=evidence, window=(since, since + cycles),
-                                title=title,
-                                narrow=narrow) for narrow in (False, True)))
-
-
-@once_recorded()
-def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display the share of the warps' time in each phase, and what a tile costs the SM.
-
-    An SM works on several blocks at once. So what a tile costs it is all its cycles, without
-    marks, over all tiles that it works on.
-    """
-    names = ("load", "wait", "compute", "barrier")
-    rows = []
-    for page, variant in version.rows(variants, above):
-        one = of_variant(page, variant)
-        sms = device.sms() if page.measures(variant) else gpus.GPUS[RECORDED_ON].sms
-        spans = [
-            span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
-        ]
-        shares = phases_of.parts(spans, names, (0.0, float("inf")))
-        if one.total_blocks is None:
-            raise ValueError(f"the timeline of {one.name} has no count of blocks")
-        tiles = one.total_blocks * -(-TIMED // variant.step) / sms
-        cycles = one.seconds_without * one.clock_hz / tiles
-        rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
-                     f"{cycles:,.0f}"))
-    table(("warps' time", "load", "wait", "inner loop", "barrier", "SM cycles per tile"), rows,
-          f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³; shares from marks in "
-          "the kernel, cycles without")
-
-
-def marked(version: Version, variant: str | None = None) -> Marked:
-    """Say how far a timeline is that of another kernel: marks take registers and time."""
-    chosen = version.kernel.variant(variant)
-    gpu = gpus.GPUS[RECORDED_ON]
-    used = [
-        compile_kernel(version.kernel, chosen, gpu.arch, timeline=marks).resources
-        for marks in (False, True)
-    ]
-    fit = [occupancy(gpu, r.registers, r.shared_bytes, chosen.threads).blocks for r in used]
-    times = version.reader.timeline(chosen.name)
-    return Marked(
-        used[0].registers, used[1].registers, fit[0], fit[1],
-        times.seconds_with / times.seconds_without - 1,
-    )
+    both(timeline_figure.draw, rows, evidence=evidence, window=(since, since + cycles), title=title)
 
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
@@ -137,20 +62,13 @@ def _named(
     name = short_name(version.kernel)
     if len(version.kernel.variants) > 1 or variant is not version.kernel.variants[0]:
         name += f", {variant.name}"
-    return of_marks(
-        name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
-        roles=variant.roles.warps, stages=variant.roles.stages,
-    )
+    return of_marks(name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
+                    roles=variant.roles.warps, stages=variant.roles.stages)
 
 
 def of_marks(
-    name: str,
-    timeline: Timeline,
-    clock_hz: float,
-    *,
-    blocks: Sequence[int] | None = None,
-    roles: Sequence[tuple[str, int]] = (),
-    stages: int = 0,
+    name: str, timeline: Timeline, clock_hz: float, *, blocks: Sequence[int] | None = None,
+    roles: Sequence[tuple[str, int]] = (), stages: int = 0,
 ) -> timeline_figure.Version:
     """What the figure needs of marks.
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
 from lib.plotting import style
-from lib.plotting.frames import Control, Explorer
+from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.time.waves import figure as waves_figure
 from lib.topics.time.waves.model import Deal
 
@@ -22,20 +22,14 @@ def waves(
 
     Parameters
     ----------
-    sizes : sequence of int
-        M = N = K.
     tiles : sequence of (int, int, int, int)
         Rows and columns of C, the step of K, and blocks that an SM holds.
-    gpus : sequence of str
-        Keys of data sheets.
-    default : (int, int, int)
-        Positions shown first.
     """
     controls = [
-        Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[0], slider=True),
-        Control("Tile", [(f"{m}×{n}, {style.plural(held, 'block')} an SM", (m, n, k, held))
-                         for m, n, k, held in tiles], default=default[1]),
-        Control("GPU", [(key, key) for key in gpus], default=default[2]),
+        Control.of("M = N = K", sizes, default[0], thousands, slider=True),
+        Control.of("Tile", tiles, default[1], lambda tile: (
+            f"{style.sides(tile[:2])}, {style.plural(tile[3], 'block')} an SM")),
+        Control.of("GPU", gpus, default[2]),
     ]
 
     def frame(n: int, tile: tuple[int, int, int, int], key: str, narrow: bool = False) -> Figure:

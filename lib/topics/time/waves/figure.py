@@ -28,9 +28,6 @@ def draw(
         The product, its tiles and the GPU, for the finding.
     per_sm : int
         Blocks that an SM holds.
-    evidence : str
-    narrow : bool
-        For a phone.
     """
     height = 2 * (_HEAD + _PANEL + 6) + 20 + _HEAD + _DETAIL * _DETAIL_ROW
     left, bar, words = _LEFT, _BAR, _LEFT
@@ -48,15 +45,12 @@ def draw(
         if narrow and draw_panel is _shares:
             top -= _LINE  # which says how many are cut
         y = top - _HEAD - _PANEL
-        shapes.rectangles(ax, [(left, y, bar, _PANEL)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.5, alpha=0.7)
+        shapes.frames(ax, [(left, y, bar, _PANEL)], 0.5, alpha=0.7)
         draw_panel(ax, deal, left, y, bar, end)
-        ax.text(left - 6, y + _PANEL / 2, f"{deal.blocks}\nblocks", size=style.SMALL,
-                ha="right", va="center")
+        ax.text(left - 6, y + _PANEL / 2, f"{deal.blocks}\nblocks", ha="right", va="center")
         top = y - 6
-    ax.text(left, top, "0", size=style.SMALL, va="top", ha="center")
-    ax.text(left + bar, top, f"time of {style.plural(deal.waves, 'tile')}", size=style.SMALL,
-            va="top", ha="right")
+    ax.text(left, top, "0", va="top", ha="center")
+    ax.text(left + bar, top, f"time of {style.plural(deal.waves, 'tile')}", va="top", ha="right")
     ax.text(words, top - 19, f"{'' if narrow else 'the '}cut tiles of the first "
             f"{min(_DETAIL, deal.blocks)} blocks, by number", size=style.NORMAL, weight="bold",
             va="top")
@@ -80,8 +74,7 @@ def _whole(ax: Axes, deal: Deal, left: float, y: float, bar: float, end: int) ->
         shapes.rectangles(ax, [(x + 0.6, y, width - 1.2, idle)], facecolor=style.WARNING,
                           alpha=style.PALE)
         if idle > 12 and width > 60:
-            ax.text(x + width / 2, y + idle / 2, "no work", size=style.SMALL, ha="center",
-                    va="center")
+            ax.text(x + width / 2, y + idle / 2, "no work", ha="center", va="center")
 
 
 def _shares(ax: Axes, deal: Deal, left: float, y: float, bar: float, end: int) -> None:
@@ -95,7 +88,7 @@ def _shares(ax: Axes, deal: Deal, left: float, y: float, bar: float, end: int) -
                           facecolor=style.PHASE["compute"])
     sums = style.plural(deal.parts, "partial sum")
     ax.text(left + bar, y + _PANEL + 3, f"{style.plural(deal.cut_tiles, 'tile')} cut, {sums}",
-            size=style.SMALL, ha="right", va="bottom")
+            ha="right", va="bottom")
 
 
 def _first_blocks(ax: Axes, deal: Deal, left: float, top: float, bar: float) -> None:
@@ -106,8 +99,7 @@ def _first_blocks(ax: Axes, deal: Deal, left: float, top: float, bar: float) -> 
     for block in range(count):
         share = deal.share(block)
         y = top - _HEAD - (block + 1) * _DETAIL_ROW
-        ax.text(left - 6, y + _DETAIL_ROW / 2, f"{block}", size=style.SMALL, ha="right",
-                va="center")
+        ax.text(left - 6, y + _DETAIL_ROW / 2, f"{block}", ha="right", va="center")
         begin = share.start
         while begin < share.stop:
             tile = begin // deal.steps
@@ -117,9 +109,8 @@ def _first_blocks(ax: Axes, deal: Deal, left: float, top: float, bar: float) -> 
             colour = style.PHASE["load"]
             shapes.rectangles(ax, [box], facecolor=colour, alpha=1.0 if tile % 2 else style.PALE)
             if box[2] > 14:
-                ax.text(box[0] + box[2] / 2, y + _DETAIL_ROW / 2 - 0.5, f"{tile}",
-                        size=style.SMALL, ha="center", va="center",
-                        color=style.on(colour) if tile % 2 else style.INK)
+                ax.text(box[0] + box[2] / 2, y + _DETAIL_ROW / 2 - 0.5, f"{tile}", ha="center",
+                        va="center", color=style.on(colour) if tile % 2 else style.INK)
             begin = stop
 
 

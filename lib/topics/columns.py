@@ -1,0 +1,165 @@
+"""The columns of tables of recorded launches: what each is called, read from, and written as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lib import gpus
+from lib.gpus import Gpu
+from lib.kernels.spec import Variant
+from lib.plotting.columns import Column
+from lib.plotting.markdown import NOT_YET
+from lib.ptx.core.machine import WARP
+from lib.records import store as records
+from lib.records.schema import Benchmark, Row, mhz
+from lib.topics.version import RECORDED_ON, Version, called
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What is recorded of a variant at one size, read when a column asks for it."""
+
+    page: Version
+    variant: Variant
+    size: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return called(self.page.kernel.stem, self.variant.name)
+
+    @cached_property
+    def row(self) -> Row:
+        """How fast it was, and cuBLAS in the same run."""
+        return self.page.recorded(self.size, self.variant.name)
+
+    @cached_property
+    def counters(self) -> Mapping[str, float]:
+        """What a profiler counted of one launch."""
+        return self.page.metrics(self.size, self.variant.name)
+
+    @property
+    def counted(self) -> bool:
+        """Whether its counters are recorded."""
+        try:
+            return bool(self.counters)
+        except records.NotRecorded:
+            return False
+
+    @property
+    def timed(self) -> bool:
+        """Whether its speed is recorded."""
+        try:
+            return bool(self.row)
+        except records.NotRecorded:
+            return False
+
+    @property
+    def current(self) -> bool:
+        """Whether it is recorded of today's source."""
+        try:
+            self.page.reader.check_current(self.variant.name)
+            return bool(self.page.record)
+        except records.NotRecorded:
+            return False
+
+    @property
+    def sms(self) -> int:
+        """Of the GPU that it ran on."""
+        return self.page.record.gpu.sms
+
+    @property
+    def sheet(self) -> Gpu:
+        """The data sheet of that GPU."""
+        return gpus.GPUS[RECORDED_ON]
+
+    @property
+    def peak(self) -> int:
+        """FLOP per cycle and SM that the data sheet gives for its types."""
+        return self.sheet.flops_per_cycle(self.variant.dtype)
+
+    @property
+    def label(self) -> str:
+        """The evidence label of its record, and whether the source has changed since."""
+        stale = " (stale: the source has changed since)" if self.page.reader.stale else ""
+        return records.label(self.page.record) + stale
+
+    def at(self, size: int) -> Launches:
+        """The same at another size."""
+        return replace(self, size=size)
+
+
+def launches(
+    version: Version, variants: Sequence[str], above: Sequence[str], size: int, every: bool = False
+) -> list[Launches]:
+    """The rows of a table: other versions, then this one's variants (see `Version.rows`)."""
+    return [Launches(*one, size) for one in version.rows(variants, above, every)]
+
+
+def labels(rows: Iterable[Launches]) -> str:
+    """The records that the rows of a table come from, each once."""
+    return "; ".join(dict.fromkeys(one.label for one in rows if one.counted)) or NOT_YET
+
+
+def current_labels(rows: Iterable[Launches]) -> str:
+    """`labels` of rows that are recorded of today's source."""
+    return "; ".join(dict.fromkeys(records.label(one.page.record) for one in rows)) or NOT_YET
+
+
+def of_cublas(rows: Iterable[Benchmark]) -> str:
+    """The head of a column of shares: of the best of cuBLAS, where all rows have it."""
+    return "of the best of cuBLAS" if {*map(records.rival, rows)} == {"best"} else "of cuBLAS"
+
+
+def ratio(rows: Sequence[Launches]) -> Column[Launches]:
+    """The column of shares of cuBLAS."""
+    return Column(of_cublas(one.row for one in rows), lambda one: one.row.ratio, ".1%")
+
+
+def counter(head: str, key: str, form: str, scale: float = 1.0, unit: str = "") -> Column[Launches]:
+    """A column of one counter, over a scale; of a record without it the cell says so."""
+    def read(one: Launches) -> float | None:
+        value = one.counters.get(key)
+        return None if value is None else value / scale
+
+    return Column(head, read, form, unit)
+
+
+def recorded(
+    head: str, read: Callable[[Launches], Any], form: str = "", unit: str = "", absent: str = ""
+) -> Column[Launches]:
+    """A column whose cells say what is `absent` where nothing is recorded."""
+    def tried(one: Launches) -> Any:
+        try:
+            return read(one)
+        except records.NotRecorded:
+            return None
+
+    return Column(head, tried, form, unit, absent)
+
+
+def speeds(head: str, *sizes: int) -> list[Column[Launches]]:
+    """A column of speeds for each size, which stands behind the head."""
+    def at(size: int) -> Column[Launches]:
+        return recorded(f"{head} {size:,}", lambda one: one.at(size).row.tflops, ".4g",
+                        absent=NOT_YET)
+
+    return [at(size) for size in sizes]
+
+
+NAME: Column[Launches] = Column("", lambda one: one.name)
+TFLOPS: Column[Launches] = Column("TFLOP/s", lambda one: one.row.tflops, ".1f")
+L1_GB = counter("GB of loads from L1", "l1_load_bytes", ".2f", 1e9)
+L2_GB = counter("GB through L2", "l2_bytes", ".2f", 1e9)
+DRAM_GB = counter("GB from DRAM", "dram_read_bytes", ".2f", 1e9)
+WAVEFRONTS: Column[Launches] = Column(
+    "wavefronts of shared memory per 32 multiply-adds",
+    lambda one: WARP * one.counters["shared_wavefronts"] / one.size**3, ".3f")
+ISSUED = counter("issue slots used", "issue_active_percent", ".0f", unit="%")
+TENSOR = counter("tensor pipe busy", "tensor_pipe_percent", ".0f", unit="%")
+CLOCK: Column[Launches] = Column("SM clock, MHz", lambda one: mhz(one.row.clock), ",.0f")
+CYCLES: Column[Launches] = Column(
+    "cycles", lambda one: one.row.clock.cycles if one.row.clock else None, ",.0f")
