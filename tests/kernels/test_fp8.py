@@ -55,7 +55,8 @@ def run_on(problem, variant=None, **options) -> runner.Run:
     ((1, 8, 16), 0.0), ((67, 136, 400), -2.0), ((130, 136, 784), 0.0), ((3, 24, 0), 0.5),
 ], ids=str)
 def test_ragged_shapes_are_right_and_clean(variant, shape, beta):
-    done = run(variant, *shape, beta=beta, sms=1 + (shape[0] == 67), races=True)
+    sms = (1 + (shape[0] == 67)) * variant.grid.size
+    done = run(variant, *shape, beta=beta, sms=sms, races=True)
     assert done.verdict.ok, done.verdict
     assert not done.launch.hazards
 
@@ -66,7 +67,8 @@ def test_ragged_shapes_are_right_and_clean(variant, shape, beta):
     for place, one in enumerate(SCHEDULES)
 ])
 def test_any_order_of_warps_and_copies(name, options):
-    done = run(FP8.variant(name), 66, 136, 784, beta=1.0, sms=1, races=True, **options)
+    variant = FP8.variant(name)
+    done = run(variant, 66, 136, 784, beta=1.0, sms=variant.grid.size, races=True, **options)
     assert done.verdict.ok and not done.launch.hazards
 
 
@@ -355,11 +357,14 @@ def changed(text: str, *edit: str | None) -> str:
                   edited(header, old, new).replace("#pragma once", ""))
 
 
+def fewer_stages(variant):
+    """The same with a ring that K goes round; where K is shared, with room for a tile's sums."""
+    return variant.scheduled(stages=2 if variant.schedule.split == 1 else 4)
+
+
 def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)) -> str:
     """What shows that a changed source is wrong: an error, a hazard or the result."""
-    stages = 2 if variant.schedule.split == 1 else 4  # sums need the ring's room
-    small = replace(variant, schedule=replace(variant.schedule, stages=stages))
-    sms = variant.grid.size
+    small, sms = fewer_stages(variant), variant.grid.size
     for options in ({"races": False}, *SCHEDULES):
         try:
             done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
@@ -394,7 +399,7 @@ def table():
 def prepared(variant, monkeypatch):
     """A variant's PTX, and how a changed text of it is run on problems with all of its code."""
     emulate = runner.emulate
-    small = replace(variant, schedule=replace(variant.schedule, stages=2))
+    small = fewer_stages(variant)
     compiled = compile_kernel(FP8, small, "sm_90a", ptx_only=True)
 
     def runs(text: str):
@@ -407,7 +412,8 @@ def prepared(variant, monkeypatch):
             monkeypatch.setattr(runner, "emulate", mutated)
             rows, columns = small.tile
             for beta in (-2.0, 0.0):
-                done = run(small, rows - 3, 3 * columns - 8, 3 * 128 - 64, beta=beta, sms=1)
+                done = run(small, rows - 3, 3 * columns - 8, 3 * 128 - 64, beta=beta,
+                           sms=small.grid.size)
                 if done.launch.hazards or not done.verdict.ok:
                     break
             return done.launch, done.verdict.ok

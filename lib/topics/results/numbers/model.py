@@ -86,11 +86,19 @@ class Numbers:
 
     def us(self, name: str, M: int, N: int, K: int) -> float:
         """Recorded time of one product of that shape, µs."""
+        return 1e6 * self._shaped(name, (M, N, K)).seconds
+
+    def rival_us(self, name: str, M: int, N: int, K: int) -> float:
+        """The time of the best of cuBLAS in the same run, µs."""
+        return 1e6 * self._shaped(name, (M, N, K)).cublas_seconds
+
+    def _shaped(self, name: str, shape: tuple[int, int, int]) -> Row:
         version, variant = self._of(name)
         for row in version.reader.variant(variant).bench:
-            if row.shape == (M, N, K):
-                return 1e6 * row.seconds
-        raise records.NotRecorded(f"{M}×{N}×{K} is not recorded of {name or self._stem}")
+            if row.shape == shape:
+                return row
+        raise records.NotRecorded(
+            f"{'×'.join(map(str, shape))} is not recorded of {name or self._stem}")
 
     def mhz(self, name: str = "", n: int = SIZE) -> float:
         """Recorded SM clock of the launches that were timed, MHz."""

@@ -130,7 +130,7 @@ def _summary(ratios: Sequence[float]) -> str:
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = (), rule: str = "") -> None:
+                 cubes: Sequence[int] = (), rule: str = "", rival: bool = False) -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -146,12 +146,15 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
     rule : str, optional
         Whose choice for each shape stands behind, with the time that its costs expect; and the
         best of cuBLAS in the run of the first variant.
+    rival : bool
+        Show the best of cuBLAS without a rule, too.
     """
+    rival = rival or bool(rule)
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
     rows, gains, labels = [], [], dict[str, None]()
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
-        columns: tuple[str, ...] = ("",) * (4 if rule else 3)
+        columns: tuple[str, ...] = ("",) * (3 + rival)
         found = [_row(version, name, shape) for name in (first, second)]
         if all(found):
             before, after = (row for row in found if row)
@@ -159,7 +162,8 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             gains.append((gain, before.spread + after.spread, shape))
             labels[records.label(version.record)] = None
             columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                    f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
+                       f"**{gain:.3f}**",
+                       *((f"{1e6 * before.cublas_seconds:,.1f}",) if rival else ()))
         rows.append((style.sides(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
                      f"{predict(one, other, shape):.3f}",
@@ -169,9 +173,9 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
     heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
              f"`{second}` over `{first}`, predicted",
              *(("`lib.gemm`'s tile, µs expected",) if rule else ()), f"`{first}`, µs",
-             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rule else ()))
+             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rival else ()))
     if not gains:  # predictions alone, no empty columns
-        more = 4 if rule else 3
+        more = 3 + rival
         heads, rows = heads[:-more], [row[:-more] for row in rows]
     table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
     if gains:
