@@ -11,7 +11,7 @@ from lib.topics.memory.multicast.model import Loads, loaders
 
 _TILE, _STRIP, _PART, _GAP = (72.0, 44.0), 22.0, 13.0, 3.0
 _CELL, _LEFT, _KEY = 122.0, 4.0, 16.0
-_OWN, _SENT = "loads it, for all that need it", "gets it from that block"
+_OWN, _RECEIVED = "loads it, for all that need it", "gets it from that block"
 
 
 @style.styled
@@ -36,7 +36,7 @@ def draw(loads: Sequence[Loads], *, evidence: str, narrow: bool = False) -> Figu
     height = head + cell * down
     fig, ax = style.canvas(_finding(loads), height, narrow)
     x, y = 0.0, height
-    for alpha, text in ((1.0, _OWN), (style.PALE, _SENT)):
+    for alpha, text in ((1.0, _OWN), (style.PALE, _RECEIVED)):
         shapes.rectangles(ax, [(x, y - 11, 8, 8)], facecolor=style.PHASE["load"], alpha=alpha)
         ax.text(x + 12, y - 12, text, size=style.SMALL, va="bottom")
         x, y = (x, y - _KEY) if narrow else (x + 26 + 5.2 * len(text), y)
