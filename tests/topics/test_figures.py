@@ -611,12 +611,12 @@ def test_a_running_picture_counts_what_is_shared_once():
     extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
     fig = running_picture.draw(wide, extents, evidence="emulated")
     assert "a warpgroup 64×256: 0.039 B into the tensor cores" in fig.finding
-    less = "less: served on the way"
+    less = "rest: served on the way"
     assert less not in shown(fig)
     wide[1] = replace(wide[1], recorded=0.5 * wide[1].bytes_per_fma)
     assert less in shown(running_picture.draw(wide, extents, evidence="emulated"))
     narrow = running_picture.draw(wide, extents, evidence="emulated", narrow=True)
-    assert any(text.endswith(f"B counted, {less}") for text in shown(narrow))
+    assert any(text.endswith("B counted, rest on the way") for text in shown(narrow))
 
 
 def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):

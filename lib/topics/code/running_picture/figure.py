@@ -88,11 +88,11 @@ def _level(
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
         if level.recorded < _LESS * level.bytes_per_fma:
-            less = "less: served on the way"  # merged with another's request, or by a cache
+            # Merged with another's request, or by a cache.
             if narrow:
-                bytes_of[-1] += f", {less}"
+                bytes_of[-1] += ", rest on the way"
             else:
-                bytes_of.append(less)
+                bytes_of.append("rest: served on the way")
     if level.wavefronts is not None:
         per = f"{style.number(level.wavefronts, 2)} wavefronts"
         bytes_of += [f"{per} per 32 FMAs"] if narrow else [per, "per 32 FMAs"]

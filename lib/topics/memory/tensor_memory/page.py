@@ -55,7 +55,8 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     table(("", *(f"{short_name(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
           f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
-          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "
+          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}, the walk "
+          f"{model.WALK} tiles of 3 steps of K; bytes "
           "of shared memory: the instructions counted, times their operands as the instruction "
           "set has them, each read once")
 
@@ -89,8 +90,8 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
     issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
     title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
     both(figure.timeline, rows, version.kernel.variant(variant).roles.warps, title=title,
-         evidence=f"emulated: sm_100a PTX, {variant}, one cluster, {model.WALK} tiles of 3 steps "
-                  "of K, warps in random order; copies and MMAs complete at once")
+         evidence=f"emulated: sm_100a, {variant}, {model.WALK} tiles of 3 steps of K, warps in "
+                  "random order; copies and MMAs complete at once")
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
@@ -103,8 +104,8 @@ def emulated_timeline(version: Version, *variants: str) -> None:
              f"one before leaves, with two {early[last][0]} of {early[last][1]}")
     roles = version.kernel.variant(last).roles.warps
     both(figure.timeline, rows, roles, title=title,
-         evidence=f"emulated: sm_100a PTX, one block, {model.WALK} tiles of 3 steps of K, warps "
-                  "in random order; copies and MMAs complete at once")
+         evidence=f"emulated: sm_100a, {model.WALK} tiles of 3 steps of K, warps in random order; "
+                  "copies and MMAs complete at once")
 
 
 def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4096) -> None:

@@ -381,7 +381,7 @@ def _overview(
     """
     end = recorded_until(one.overview, one.total_blocks)
     if _outlasted(one):
-        text = "blocks running: not drawn.\nThread 0 notes a block's end, and other warps go on."
+        text = "blocks running: not drawn. Thread 0\nnotes a block's end, and other warps go on."
         ax.text(_LEFT, bottom + 13, text if wide < _WIDTH else text.replace("\n", " "),
                 size=style.SMALL, va="center")
         return
