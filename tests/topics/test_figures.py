@@ -610,7 +610,7 @@ def test_a_running_picture_counts_what_is_shared_once():
     wide = running_picture_model.levels("17_wgmma", work, 64, 4096, None, 2)
     extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
     fig = running_picture.draw(wide, extents, evidence="emulated")
-    assert "a warpgroup 64×256: 0.039 B into the tensor cores" in fig.finding
+    assert "a WGMMA 64×256: 0.039 B into the tensor cores" in fig.finding
     less = "rest: served on the way"
     assert less not in shown(fig)
     wide[1] = replace(wide[1], recorded=0.5 * wide[1].bytes_per_fma)

@@ -396,7 +396,7 @@ def levels(
               name in nest.changed, item_bytes,
               (nest.joint or nest.straight) and name == "thread", sums.get(name), finding,
               whose.get(name, "the tile"),
-              ("warpgroup", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None)
+              ("WGMMA", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None)
         for name in LEVELS
     ]
 
