@@ -188,7 +188,7 @@ def _remarks(one: Version) -> list[str]:
     shown = max(len(warps) for _, warps in one.blocks)
     remarks = [", ".join(label for label, _ in one.blocks)] if one.roles else []
     if one.total_warps and shown < one.total_warps:
-        remarks.append(f"the first {shown} of a block's {one.total_warps} warps")
+        remarks.append(f"the first {shown} of {one.total_warps} warps")
     if _has_gaps(one):
         remarks.append("gaps: steps not marked")
     return remarks
@@ -210,7 +210,7 @@ def _version(
     remarks = _remarks(one)
     if one.roles:
         busy = at_work([span for _, rows in mine for span in _working(one, rows)], window)
-        remarks.append(f"some {_doing(one).removesuffix('s')} multiplies {style.percent(busy)} "
+        remarks.append(f"a {_doing(one).removesuffix('s')} multiplies {style.percent(busy)} "
                        "of the time")
     if narrow:
         for remark in remarks:
