@@ -39,7 +39,7 @@ ON_A_GPU = ("bench", "profile", "timeline", "record", "launch")
 # They write into the repository or need others' sources; tests/topics/test_zoo.py runs the zoo.
 PARSED = ("notebooks", "stamp", "release", "new", "rivals", "foreign", "zoo")
 # Mentioned by name, with nothing behind it.
-BY_NAME = ("emulate", "foreign", "resources", "search", "timeline")
+BY_NAME = ("emulate", "foreign", "resources", "timeline")
 KERNEL = """
 template <int COLUMNS, int ROWS>
 __global__ void gemm(int n, const float* A, const float* B, float* C)

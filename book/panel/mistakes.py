@@ -108,7 +108,7 @@ def _name(mutant: Mutant) -> str:
         return f"{subject} over at once"
     if "wait_group" in mutant.change:
         return f"{subject} is over too early"
-    return f"{subject} left out"
+    return f"{subject} changed"
 
 
 def _place(cuda: tuple[str, int] | None) -> tuple[str, int, str]:

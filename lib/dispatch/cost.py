@@ -18,8 +18,9 @@ times as long in some turns as in others, while a cooperative one's turns differ
 
 `aspect` was fitted last and alone, with the others as they were, to the first of two searches of
 candidates on layers of public models and on random shapes (``results/h100/searches``,
-`lib.records.rule_searches`). A fit of all costs to that search did little for the other one, and
-changed the choice of cubes unless they were held. Costs for the empty part of a wave, or for the
+`lib.records.rule_searches`): its value by that one alone, while its form was settled with both in
+sight. A fit of all costs to that search did little for the other one, and changed the choice of
+cubes unless they were held. Costs for the empty part of a wave, or for the
 flight of a ring's tiles, brought nothing on either.
 
 On 30 random shapes that no fit had seen the choice reached 1.22 of cublasLt's best in the geometric
@@ -154,7 +155,7 @@ H100 = Costs(
     shared_bytes=227 * 1024, threads=2048, registers=65536,
     products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
     read=13.04, read_flight=2352.0,
-    l2=5402.0, l2_misfit=3253.0, aspect=0.12, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
+    l2=5402.0, l2_misfit=3253.0, aspect=0.16, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
     start=2427.0, persist=1668.0, cluster=794.9, wave=2273.0, read_wave=1862.0,
     store=0.0854, odd=13.66, odd_swapped=4.793,
     share=236.8, sums=0.2763, packing_bytes=1778.0,

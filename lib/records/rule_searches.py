@@ -8,7 +8,7 @@ counts, and the summary says of how many it was timed.
 from __future__ import annotations
 
 import json
-import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,10 +189,6 @@ def summary(found: Sequence[Choice]) -> Summary:
     ratios = [one.of_rival for one in found if one.of_rival]
     return Summary(
         len(found), sum(one.first in one.timed.seconds for one in found),
-        mean(shares), min(shares), mean(ratios) if ratios else None, min(ratios, default=None),
+        statistics.geometric_mean(shares), min(shares),
+        statistics.geometric_mean(ratios) if ratios else None, min(ratios, default=None),
     )
-
-
-def mean(ratios: Sequence[float]) -> float:
-    """The geometric mean."""
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))

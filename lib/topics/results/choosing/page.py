@@ -94,7 +94,8 @@ def searches() -> None:
         note(f"**{what[0].upper()}{what[1:]}:**")
         table(("", "products", "speed over that of the fastest candidate: geometric mean; least",
                "over that of the best of cublasLt", "first of all candidates timed"), rows,
-              f"times recorded: `python -m lib search`, {gpu}; choices modelled: lib/dispatch")
+              f"times recorded: `python -m lib search --to FILE`, {gpu}; "
+              "choices modelled: lib/dispatch")
 
 
 def costs() -> None:
