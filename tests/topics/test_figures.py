@@ -619,6 +619,21 @@ def test_a_running_picture_counts_what_is_shared_once():
     assert any(text.endswith("B counted, rest on the way") for text in shown(narrow))
 
 
+def test_running_pictures_of_the_same_tiles_have_titles_of_their_own():
+    """From 17 on most versions have the same tile: the title says what each does with it."""
+    work = Work(256, 256, 64, Region(0, 0, 128, 256), [Region(0, 0, 16, 256)],
+                [Region(0, 0, 1, 2)], Region(0, 0, 128, 64), Region(0, 0, 64, 256),
+                "one tile of 64 k", "block")
+    extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
+    stems = [stem for stem in running_picture_model.NESTS if stem >= "17"]
+    titles = {
+        stem: running_picture.draw(running_picture_model.levels(stem, work, 64, 4096, None, 2),
+                                   extents, evidence="emulated").finding for stem in stems}
+    assert len(set(titles.values())) == len(stems) == 12
+    # A pair's tile is 256×256, of which each block loads half of B: 2 · (1/256 + 1/256).
+    assert titles["28_cta_pairs"].endswith("half of B each: 0.016 B per FMA, not 0.023")
+
+
 def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
     fig = drawn["by_shape"]
     assert fig.finding == (

@@ -105,7 +105,8 @@ class Nest:
         Whether the tensor cores read both operands from shared memory, for a warpgroup as one.
     finding : str
         What the picture shows, where it isn't the size of the tiles; ``{m}``, ``{n}`` are those of
-        the warp's.
+        the warp's, ``{block}`` the bytes per FMA that a block gets from the L2, and ``{alone}``
+        what it would get if no other block shared them.
     """
 
     changed: tuple[str, ...]
@@ -251,14 +252,14 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  a warpgroup: TMA", "  two warpgroups: wgmma"),
         "warp": ("  for each part of both tiles:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    sums of a tile in each lane"),
-    }, straight=True),
+    }, straight=True, finding="One warpgroup loads, two multiply; a block has two tiles of C"),
     "20_persistent": Nest(("grid", "block"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: on into the next tile", "  wgmma: 2 steps in flight",
                   "  C: shared, then TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="One block per SM walks from tile to tile, and its loads run ahead"),
     "21_clusters": Nest(("grid", "block"), {
         "grid": ("for each cluster’s tiles:", "  # in bands: the L2’s order"),
         "block": (*_TILE, "  TMA: my part of A and B", "  → all blocks that want it",
@@ -280,42 +281,44 @@ NESTS: dict[str, Nest] = {
                   "  parts from memory: C"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="The last wave’s tiles are cut along K; who comes last adds up"),
     "24_any_row": Nest(("block",), {
         "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  3 warpgroups: rows of A, B", "  → registers → shared",
                   "  1 warpgroup: wgmma"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="Three warpgroups read rows of any length for one that multiplies"),
     "25_epilogue": Nest(("thread",), {
         "grid": ("for each cluster’s tiles:", "  # in bands: the L2’s order"),
         "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
                   "  C: shared, then TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
-    }, straight=True),
+    }, straight=True,
+        finding="A sum gets bias and activation in its register, before it is stored"),
     "26_fp8": Nest(("block", "thread"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: one set of parts",
                   "  FP32: sums += other set"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×32", "    {each} sums in each lane"),
-    }, straight=True),
+    }, straight=True, finding="Sums of 128 k are added up in FP32 while the next are multiplied"),
     "27_tcgen05": Nest(("block", "warp", "thread"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: A, B → shared", "  one thread: MMAs →",
                   "  tensor memory, 2 tiles"),
         "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
         "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
-    }, tensor=True),
+    }, tensor=True, finding="Sums lie in tensor memory, not in registers, and two tiles fit"),
     "28_cta_pairs": Nest(("grid", "block"), {
         "grid": ("for each tile of C:  # pairs", "  # of two blocks, 256 rows"),
         "block": (*_TILE, "  TMA: A, half B → shared", "  one thread for both:",
                   "  MMAs → tensor memory"),
         "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
         "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
-    }, tensor=True, pair=True),
+    }, tensor=True, pair=True,
+        finding="Two blocks share a tile and load half of B each: {block} B per FMA, not {alone}"),
 }
 
 
@@ -386,7 +389,9 @@ def levels(
         "warp": WARP * min(metrics["shared_wavefronts"],
                            metrics.get("l1_wavefronts", float("inf"))) / size**3}
     each = sum(r.rows * r.columns for r in of_thread)
-    finding = nest.finding.format(m=warp[0], n=warp[1])
+    alone = item_bytes * sum(1 / side for side in tiles["block"])
+    finding = nest.finding.format(m=warp[0], n=warp[1], alone=f"{alone:.2g}",
+                                  block=f"{sums.get('block', alone):.2g}")
     return [
         Level(name, *tiles[name],
               [line.format(m=tiles[name][0], n=tiles[name][1], step=step, each=each,
