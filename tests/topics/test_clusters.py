@@ -1,6 +1,7 @@
 """What 20 to 24 show: loads for others, shared steps of K, shares of the last wave, shapes."""
 
 import pytest
+from matplotlib.text import Text
 from msgspec import structs
 
 from lib.dispatch import cost
@@ -111,6 +112,32 @@ def test_shares_are_drawn_by_their_tiles(monkeypatch):
     assert figures[0].finding == (
         "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
     assert "cluster 1: tile 0, steps 12 to 15, tile 1, steps 0 to 7" in figures[0].alt
+
+
+def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
+    page, figures = recorded("23_stream_k"), []
+    monkeypatch.setattr(display, "show", lambda *both: figures.append(both))
+    before, after = (page.version.record.variants[name] for name in ("whole", "cut"))
+    # 6% and 50% full, 97% full, and one that fills its wave: of that nothing is cut.
+    timed_as = {(1792, 1280, 4096): 80.0, (2304, 1408, 4096): 99.5, (2560, 1664, 16384): 125.0,
+                (2816, 1536, 4096): 100.0, (1024,) * 3: 125.0}
+    before.bench[:], after.bench[:] = (
+        [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-6 * (time or 100.0),
+                         spread=0.005) for (M, N, K), time in one.items()]
+        for stored, one in ((before, dict.fromkeys(timed_as)), (after, timed_as)))
+    shares_page.gains(page.version)
+    wide, narrow = figures[0]
+    # The one at 50% is faster by less than the spreads.
+    assert wide.finding == narrow.finding == (
+        "A cut pays on 1 of 1 last waves up to 6% full, on none of 2 fuller")
+    assert wide.alt.endswith(
+        "1,792×1,280×4,096, 6% full: +25.0%; 2,304×1,408×4,096, 50% full: +0.5%; "
+        "2,560×1,664×16,384, 97% full: -20.0%.")
+    texts = {text.get_text() for text in wide.findobj(Text)}
+    assert {"1,792×1,280×4,096: +25%", "2,560×1,664×16,384: −20%", "K = 16,384 or more"} <= texts
+    shares_page.gains(page.version, cubes=(1024,))
+    assert "on none of 3 fuller" in figures[1][0].finding
+    assert "1,024³: −20%" in {text.get_text() for text in figures[1][0].findobj(Text)}
 
 
 def test_last_waves_are_from_nearly_empty_to_full():

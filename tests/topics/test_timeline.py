@@ -1,10 +1,15 @@
 """Phases of warps and residency of blocks against tiny examples by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from msgspec import structs
 
+from lib.plotting import style
 from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline.model import (
     Phase,
@@ -56,6 +61,19 @@ def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
     assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
     assert "the whole kernel" in said[1]
     assert all("of the time" in one for one in said)
+
+
+def test_a_few_blocks_that_outlast_the_others_can_be_seen():
+    version = Version("20_persistent")
+    one = as_recorded(version, version.kernel.variant("cooperative"))
+    last = max(end for _, _, end in one.overview)
+    one = replace(one, overview=[*one.overview, (0, 0, 2 * last)])
+    fig = timeline_figure.draw([one], evidence="recorded: x", window=(19000, 29000))
+    (staircase,) = [patch for patch in fig.findobj(PathPatch)
+                    if patch.get_alpha() == 0.5 and to_hex(patch.get_facecolor()) == style.OTHER]
+    heights = staircase.get_path().vertices[:, 1]
+    tail = heights[heights > heights.min()].min() - heights.min()  # of one block alone
+    assert tail >= 1.5 > (heights.max() - heights.min()) / len(one.overview)
 
 
 def test_residency_counts_blocks_running():

@@ -1,14 +1,21 @@
-"""Who works on which tile when: the last wave whole, and cut along K into equal shares."""
+"""Who works on which tile when, the last wave whole and cut; and on which shapes a cut pays."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style, timebars
-from lib.topics.time.shares.model import Shares
+from lib.topics.time.shares.model import Gain, Shares
 
 _LEFT, _ROW, _HEAD, _FOOT, _KEY = 58.0, 16.0, 20.0, 18.0, 16.0
+# Of the plot of gains, pt: its height, what stands left of it and below it, a dot, a label's line.
+_PLOT, _TICKS, _AXIS, _DOT, _LINE = 172.0, 36.0, 32.0, 3.6, 10.0
+_STEP = 0.2  # from one line of speed to the next
+_ROUND, _DIAMOND, _SQUARE = "o", "D", "s"
 
 
 @style.styled
@@ -87,3 +94,139 @@ def _alt(whole: Shares, cut: Shares, what: str) -> str:
         f"Cut, it takes {cut.longest}, and {style.plural(cut.partial, 'part')} of tiles leave "
         f"their sums in memory. {parts}."
     )
+
+
+@style.styled
+def gains(points: Sequence[Gain], *, deep: int, evidence: str, narrow: bool = False) -> Figure:
+    """Draw a dot for each shape: how full its last wave is, and what cutting it was worth.
+
+    Parameters
+    ----------
+    points : sequence of Gain
+        At least one.
+    deep : int
+        From which K on a shape has a mark of its own; cubes have a third.
+    """
+    key = 2 * _KEY if narrow else _KEY
+    fig, ax = style.canvas(_when(points), _AXIS + _PLOT + 28 + key, narrow)
+    low = math.floor(min(one.speed for one in points) / _STEP + 1e-9) * _STEP
+    high = math.ceil(max(one.speed for one in points) / _STEP - 1e-9) * _STEP
+    low, high = min(low, 1 - _STEP), max(high, 1 + _STEP)
+    long = style.room(narrow) - _TICKS - 16
+
+    def place(full: float, speed: float) -> tuple[float, float]:
+        return _TICKS + long * full, _AXIS + _PLOT * (speed - low) / (high - low)
+
+    _scales(ax, place, low, high)
+    joined: dict[tuple[int, int], list[Gain]] = {}
+    for one in points:
+        joined.setdefault(one.shape[:2], []).append(one)
+    shapes.strokes(ax, [(place(a.full, a.speed), place(b.full, b.speed))
+                        for some in joined.values() for a, b in zip(some, some[1:], strict=False)],
+                   linewidth=0.8, alpha=0.6)
+    for one in points:
+        colour = style.GOOD if one.won else style.WARNING if one.lost else style.OTHER
+        _dot(ax, *place(one.full, one.speed), _mark(one.shape, deep), colour)
+    _names(ax, points, place)
+    _kinds(ax, _AXIS + _PLOT + 28 + key, deep, narrow)
+    return style.finish(fig, alt=_alt_of_gains(points), evidence=evidence,
+                        note="lines join shapes of one M×N")
+
+
+def _mark(shape: tuple[int, int, int], deep: int) -> str:
+    return _SQUARE if len(set(shape)) == 1 else _DIAMOND if shape[2] >= deep else _ROUND
+
+
+def _dot(ax: Axes, x: float, y: float, mark: str, colour: str) -> None:
+    ax.plot([x], [y], linestyle="none", clip_on=False, marker=mark, markersize=2 * _DOT - 0.6,
+            markeredgewidth=0, markerfacecolor=colour)
+
+
+def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low: float,
+            high: float) -> None:
+    """Lines of equal speed, the shares of a wave under them, and which side of "as fast" is which.
+    """
+    for count in range(round((high - low) / _STEP) + 1):
+        speed = low + count * _STEP
+        (left, y), (right, _) = place(0, speed), place(1, speed)
+        even = abs(speed - 1) < _STEP / 100
+        shapes.strokes(ax, [((left, y), (right, y))], linewidth=1.2 if even else 0.5,
+                       alpha=1.0 if even else 0.18)
+        ax.text(left - 6, y, "0" if even else f"{100 * (speed - 1):+.0f}%".replace("-", "−"),
+                ha="right", va="center", weight="bold" if even else "normal")
+    for full in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = place(full, low)
+        shapes.strokes(ax, [((x, y), (x, y - 3))], linewidth=0.6)
+        ax.text(x, y - 5, f"{100 * full:.0f}%", ha="center", va="top")
+    x, _ = place(0.5, low)
+    ax.text(x, 12, "share of the last wave that is full", size=style.NORMAL, ha="center", va="top")
+    right, y = place(1, 1 + _STEP)
+    ax.text(right + 12, y - 4, "faster with the cut", color=style.GOOD, weight="bold", ha="right",
+            va="top")
+    left, y = place(0, 1 - _STEP)
+    ax.text(left + 4, y - 4, "slower with the cut", color=style.WARNING, weight="bold", va="top")
+    ax.text(0, place(0, high)[1] + 8, "speed with the last wave cut, against whole tiles",
+            size=style.NORMAL, va="bottom")
+
+
+def _kinds(ax: Axes, top: float, deep: int, narrow: bool) -> None:
+    """What the three marks are."""
+    x, y = _DOT, top - _KEY / 2
+    for mark, text in ((_ROUND, f"K under {deep:,}"), (_DIAMOND, f"K = {deep:,} or more"),
+                       (_SQUARE, "a cube, M = N = K")):
+        needs = 12 + style.text_width(text, style.SMALL)
+        if x + needs > style.room(narrow):
+            x, y = _DOT, y - _KEY
+        _dot(ax, x, y, mark, style.OTHER)
+        ax.text(x + 8, y, text, va="center")
+        x += needs + 12
+
+
+def _names(ax: Axes, points: Sequence[Gain],
+           place: Callable[[float, float], tuple[float, float]]) -> None:
+    """Write the cubes' sides, and the shapes that gain and lose most, where nothing is in the way.
+    """
+    taken = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT)
+             for x, y in (place(one.full, one.speed) for one in points)]
+    right_end = place(1, 1)[0] + 16
+    ends = (max(points, key=lambda one: one.speed), min(points, key=lambda one: one.speed))
+    for one in points:
+        cube = len(set(one.shape)) == 1
+        if not cube and one not in ends:
+            continue
+        gained = f"{100 * (one.speed - 1):+.0f}%".replace("-", "−") if one in ends else ""
+        name = f"{one.shape[0]:,}³" if cube else style.sides(one.shape)
+        text = f"{name}: {gained}" if gained else name
+        x, y = place(one.full, one.speed)
+        wide = style.text_width(text, style.SMALL) + 2
+        for left, bottom in (
+            (x + _DOT + 3, y - _LINE / 2), (x - _DOT - 3 - wide, y - _LINE / 2),
+            (x - wide / 2, y + _DOT + 1), (x - wide / 2, y - _DOT - 1 - _LINE),
+        ):
+            box = (left, bottom, left + wide, bottom + _LINE)
+            if left < _TICKS + 2 or box[2] > right_end or any(
+                    box[0] < other[2] and other[0] < box[2] and box[1] < other[3]
+                    and other[1] < box[3] for other in taken):
+                continue
+            ax.text(left, bottom + _LINE / 2, text, va="center")
+            taken.append(box)
+            break
+
+
+def _when(points: Sequence[Gain]) -> str:
+    """On how many shapes a cut pays, up to the fullest wave where it does, and beyond."""
+    won = [one for one in points if one.won]
+    if not won:
+        return f"A cut of the last wave pays on none of {style.plural(len(points), 'shape')}"
+    limit = max(one.full for one in won)
+    within = [one for one in points if one.full <= limit]
+    beyond = len(points) - len(within)
+    return (f"A cut pays on {len(won)} of {len(within)} last waves up to {100 * limit:.0f}% full, "
+            f"on none of {beyond} fuller")
+
+
+def _alt_of_gains(points: Sequence[Gain]) -> str:
+    said = [f"{style.sides(one.shape)}, {100 * one.full:.0f}% full: {100 * (one.speed - 1):+.1f}%"
+            for one in sorted(points, key=lambda one: one.full)]
+    return ("Speed with the last wave cut against whole tiles, by how full that wave is. "
+            f"{'; '.join(said)}.")

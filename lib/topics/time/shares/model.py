@@ -112,6 +112,38 @@ class Worth:
     sums: float
 
 
+@dataclass(frozen=True)
+class Gain:
+    """What cutting the last wave was worth on one recorded shape.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        M, N and K.
+    full : float
+        How full the wave is that was cut.
+    speed : float
+        Speed with the cut over that with whole tiles.
+    spread : float
+        Both spreads between series, added.
+    """
+
+    shape: tuple[int, int, int]
+    full: float
+    speed: float
+    spread: float
+
+    @property
+    def won(self) -> bool:
+        """Faster by more than both spreads."""
+        return self.speed - 1 > self.spread
+
+    @property
+    def lost(self) -> bool:
+        """Slower by more than both spreads."""
+        return 1 - self.speed > self.spread
+
+
 def worth(variant: Variant, problem: Problem, sms: int, flops_per_s: float, l2_bytes_per_s: float
           ) -> Worth:
     """What a variant's cut of the last wave is worth on a problem.

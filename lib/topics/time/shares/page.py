@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lib import gpus
 from lib.plotting import style
-from lib.plotting.display import both, table
+from lib.plotting.display import both, once_recorded, table
 from lib.problem import Problem
+from lib.records import store as records
 from lib.topics.memory.coalescing import page as touched
+from lib.topics.results.shapes import model as by_shape
 from lib.topics.time.shares import figure, model
 from lib.topics.version import RECORDED_ON, Version, roof
 
@@ -16,6 +19,8 @@ from lib.topics.version import RECORDED_ON, Version, roof
 EXAMPLE, EXAMPLE_SMS = (256, 1408, 1024), 8
 # Three tiles on two clusters, and a warp that adds up: of the consumers that came last.
 TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 0)
+# From which K on a shape is marked as a deep one.
+DEEP = 16384
 # What 23's kernel is given, in order.
 ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "C_map", "parts", "arrivals")
 
@@ -36,6 +41,34 @@ def draw(version: Version, variant: str | None = None,
     whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
     both(figure.draw, whole, cut, what=what)
+
+
+@once_recorded()
+def gains(version: Version, whole: str = "whole", cut: str = "cut",
+          cubes: Sequence[int] = ()) -> None:
+    """Draw on which recorded shapes cutting the last wave paid; shapes that fill it are left out.
+
+    Parameters
+    ----------
+    whole, cut : str
+        Variants that differ in the cut alone.
+    cubes : sequence of int
+        Sides of cubes to show beside the version's own shapes.
+    """
+    chosen, sms = version.kernel.variant(cut), gpus.GPUS[RECORDED_ON].sms
+    before, after = ({row.shape: row for row in version.reader.variant(name).bench}
+                     for name in (whole, cut))
+    points = []
+    for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
+        deal = model.shares(chosen, chosen.problem(*shape), sms)
+        if deal.sharers and shape in before and shape in after:
+            one, other = before[shape], after[shape]
+            points.append(model.Gain(shape, by_shape.last_wave(chosen, shape),
+                                     one.seconds / other.seconds, one.spread + other.spread))
+    if not points:
+        raise records.NotRecorded(f"no shape of {version.kernel.stem} is recorded both ways: "
+                                  f"python -m lib record {version.kernel.stem}")
+    both(figure.gains, points, deep=DEEP, evidence=records.label(version.record))
 
 
 def worth(version: Version, variant: str | None = None) -> None:

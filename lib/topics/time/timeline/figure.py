@@ -31,6 +31,7 @@ _FLIGHT = 34.0  # tiles in flight, where there is a ring
 # waits there, for shared memory.
 _NAMES = {"compute": "inner loop"}
 _LONGER = 1.1  # more than the clock of marks and the GPU's timer differ by
+_LEAST = 1.5  # pt: how high a few blocks among many are drawn
 
 # A phase is told apart by its height as well as by its colour, so that grey print works too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -396,7 +397,8 @@ def _overview(
     start = min(block[1] for block in one.overview)
     tall = 26.0
     scale = wide / end
-    heights = blocks / blocks.max() * tall
+    # A few blocks that outlast the others are seen, too.
+    heights = np.where(blocks > 0, np.maximum(blocks / blocks.max() * tall, _LEAST), 0.0)
     step = wide / len(seconds)
     shapes.outline(
         ax, [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
