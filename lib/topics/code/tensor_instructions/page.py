@@ -1,11 +1,12 @@
-"""The way of the tensor cores' instructions from version to version, a table."""
+"""The way of the tensor cores' instructions from version to version: a table, and two drawn."""
 
 from __future__ import annotations
 
 from lib.plotting import columns
 from lib.plotting.columns import Column
+from lib.plotting.display import both
 from lib.ptx.core.machine import WARP, WARPGROUP
-from lib.topics.code.tensor_instructions import model
+from lib.topics.code.tensor_instructions import figure, model
 from lib.topics.code.tensor_instructions.model import Multiplies
 
 # What each version's instruction took from the one before, by stem.
@@ -34,6 +35,17 @@ def compared(*versions: str) -> None:
         Column("what moved", lambda one: _CHANGED.get(one.stem, "")),
     ], [(f"version {one.stem[:2]}", one) for one in map(model.multiplies, versions)],
         "PTX of each version's first variant; M and N of tcgen05 by the instruction descriptor")
+
+
+def draw(name: str, before: str) -> None:
+    """Draw what multiplies in a version beside what did in another, to one scale.
+
+    Parameters
+    ----------
+    name, before : str
+        ``"stem"`` or ``"stem/variant"``; the operands of `name` lie as `model.multiplies` reads.
+    """
+    both(figure.draw, model.multiplies(name), model.multiplies(before))
 
 
 def _sums(one: Multiplies) -> str:
