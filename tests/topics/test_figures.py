@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
@@ -573,6 +574,18 @@ def test_a_step_beside_an_unsteady_rival_says_so():
     assert step.draw(rows, evidence="recorded").finding.endswith("60% of cuBLAS (± 3%)")
     steady = [*rows[:2], step.Reached("cuBLAS", 200.0, spread=0.003, rival=True)]
     assert step.draw(steady, evidence="recorded").finding.endswith("60% of cuBLAS")
+
+
+def test_a_step_s_bars_are_shares_of_the_rival_in_the_same_run():
+    """The version before was timed in a run in which the rival was faster."""
+    rows = [step.Reached("a", 100.0, of=250.0), step.Reached("b", 120.0, of=200.0),
+            step.Reached("cuBLAS", 200.0, rival=True)]
+    for narrow in (False, True):
+        fig = step.draw(rows, evidence="recorded", narrow=narrow)
+        bars = [patch.get_path().get_extents().width for patch in fig.findobj(PathPatch)]
+        assert [width / bars[-1] for width in bars] == pytest.approx([0.4, 0.6, 1.0])
+        assert {"share of cuBLAS in the same run", "40%", "60%", "100%"} <= set(shown(fig))
+    assert "a: 100 TFLOP/s, 40% of cuBLAS in the same run. b: 120 TFLOP/s, 60% of" in fig.alt
 
 
 def test_a_running_picture_has_the_bytes_of_each_level(drawn):

@@ -1,4 +1,7 @@
-"""What was it worth? One line each: the version before, this one, the best of cuBLAS."""
+"""What was it worth? One line each: the version before, this one, the best of cuBLAS.
+
+Each run times its rival anew, so what two runs have in common is the share of it: bars are shares.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _BAR, _ROW, _GAP = 122.0, 165.0, 21.0, 6.0
+_NAME, _BAR, _ROW, _GAP, _HEAD = 122.0, 165.0, 21.0, 6.0, 14.0
 _CLOCKS_DIFFER = 0.01  # speeds and cycles that disagree by as much are of different clocks
 _WIDE_SPREAD = 0.02  # of the rival's series: the title says so
-_NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
+_NARROW_ROW = 42.0  # name, bar and numbers one under the other
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Reached:
         Energy of one product, J, of a longer run alone.
     rival : bool
         Whether it is what the others are measured against.
+    of : float or None
+        Speed of the rival in the run of this one, TFLOP/s; the drawn rival's if None.
     """
 
     name: str
@@ -40,6 +45,7 @@ class Reached:
     cycles: float | None = None
     joules: float | None = None
     rival: bool = False
+    of: float | None = None
 
 
 @style.styled
@@ -54,35 +60,58 @@ def draw(
         Before (if there is one), this version, the rival.
     """
     row_height = _NARROW_ROW if narrow else _ROW
-    height = row_height * len(rows) + 4
+    height = _HEAD + row_height * len(rows) + 4
     fig, ax = style.canvas(title or _finding(rows), height, narrow)
-    largest = max(row.tflops for row in rows)
-    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, largest))
-    y = height
-    for row in rows:
+    shares = [share(row, rows) for row in rows]
+    left, full = (0.0, _narrow_bar(rows)) if narrow else (_NAME, _longest_bar(rows))
+    ax.text(left, height, f"share of {rows[-1].name} in the same run", va="top")
+    y = height - _HEAD
+    for row, of_rival in zip(rows, shares, strict=True):
         y -= row_height
         weight = _weight(row, rows)
-        long = max(row.tflops / largest * full, 1.0)
+        long = max(of_rival / max(shares) * full, 1.0)
         shapes.rectangles(
             ax, [(left, y + (16 if narrow else 5), long, _ROW - 10)],
             facecolor="none" if row.rival else style.FOCUS if weight == "bold" else style.OTHER,
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
+        said = style.percent(of_rival)
+        ax.text(left + long + _GAP, y + (21.5 if narrow else _ROW / 2), said, size=style.LARGE,
+                va="center", weight="bold")
         if narrow:
             ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
             ax.text(0, y + 13, numbers(row), va="top", weight=weight)
         else:
             ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
                     weight=weight)
-            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), va="center", weight=weight)
+            ax.text(left + long + 2 * _GAP + _wide(said), y + _ROW / 2, numbers(row), va="center",
+                    weight=weight)
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
-def _longest_bar(rows: Sequence[Reached], largest: float) -> float:
-    """The length of the fastest one's bar, pt, that leaves room for every row's numbers."""
+def share(row: Reached, rows: Sequence[Reached]) -> float:
+    """Of the speed that the rival had in the same run."""
+    return row.tflops / (row.of or rows[-1].tflops)
+
+
+def _wide(said: str) -> float:
+    """Width of a share as it is written, pt."""
+    return style.text_width(said, style.LARGE, "bold")
+
+
+def _longest_bar(rows: Sequence[Reached]) -> float:
+    """The length of the longest bar, pt, that leaves room for every row's numbers."""
+    shares = [share(row, rows) for row in rows]
     return min(_BAR, *(
-        (style.room() - _NAME - 2 * _GAP
-         - style.text_width(numbers(row), style.SMALL, _weight(row, rows))) * largest / row.tflops
-        for row in rows))
+        (style.room() - _NAME - 3 * _GAP - _wide(style.percent(of_rival))
+         - style.text_width(numbers(row), style.SMALL, _weight(row, rows)))
+        * max(shares) / of_rival
+        for row, of_rival in zip(rows, shares, strict=True)))
+
+
+def _narrow_bar(rows: Sequence[Reached]) -> float:
+    """The same for a phone, where the shares alone stand behind the bars."""
+    widest = max(_wide(style.percent(share(row, rows))) for row in rows)
+    return style.room(narrow=True) - _GAP - widest - 2
 
 
 def _weight(row: Reached, rows: Sequence[Reached]) -> str:
@@ -104,16 +133,16 @@ def numbers(row: Reached) -> str:
 
 def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
-    share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
+    reached = f"{style.percent(share(current, rows))} of {rival.name}"
     if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
-        share += f" (± {100 * rival.spread:.1g}%)"
+        reached += f" (± {100 * rival.spread:.1g}%)"
     if len(rows) == 2:
-        return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
+        return f"{current.name}: {current.tflops:.3g} TFLOP/s, {reached}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops
     if rows[0].cycles and current.cycles:
         longer = current.cycles / rows[0].cycles
         if abs(longer * gain - 1) >= _CLOCKS_DIFFER:
-            return f"{current.name} {_in_cycles(longer, before)}: {share}"
+            return f"{current.name} {_in_cycles(longer, before)}: {reached}"
     if gain >= 1.995:
         change = f"has {gain:.1f} times the speed of {before}"
     elif abs(gain - 1) < 0.005:
@@ -122,7 +151,7 @@ def _finding(rows: Sequence[Reached]) -> str:
         change = f"is {style.percent(gain - 1)} faster than {before}"
     else:
         change = f"is {style.percent(1 - gain)} slower than {before}"
-    return f"{current.name} {change}: {share}"
+    return f"{current.name} {change}: {reached}"
 
 
 def _in_cycles(longer: float, before: str) -> str:
@@ -134,4 +163,7 @@ def _in_cycles(longer: float, before: str) -> str:
 
 
 def _alt(rows: Sequence[Reached]) -> str:
-    return " ".join(f"{row.name}: {numbers(row)}." for row in rows)
+    rival = rows[-1].name
+    return " ".join(
+        f"{row.name}: {numbers(row)}" + ("." if row.rival else
+        f", {style.percent(share(row, rows))} of {rival} in the same run.") for row in rows)

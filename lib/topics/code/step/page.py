@@ -92,5 +92,5 @@ def _reached(version: Version, variant: Variant, size: int, here: bool) -> figur
         name = f"{version.kernel.stem[:2]} {variant.name}"
     # Of the launches that the speed is of: a profiled one has another clock.
     return figure.Reached(name, row.tflops, row.spread, row.clock.cycles if row.clock else None,
-                          row.joules[0] if row.joules else None)
+                          row.joules[0] if row.joules else None, of=row.cublas_tflops)
 
