@@ -62,6 +62,12 @@ def test_only_the_leader_issues_mmas_and_both_blocks_store():
     assert kinds[0].count("mma") == 4 * 3 * 4 and "mma" not in kinds[1]
     assert kinds[0].count("ld") == kinds[1].count("ld") == 4 * 4 * 8
     assert steps.begun_early(leader) == (3, 3) and steps.begun_early(second) == (0, 0)
+    # Both blocks' warps load the four tiles, in their order.
+    for found in (leader, second):
+        for warp in range(4):
+            spans = steps.spans(found, warp, "ld")
+            assert list(spans) == [0, 1, 2, 3]
+            assert all(spans[tile][1] < spans[tile + 1][0] for tile in range(3))
 
 
 def test_the_timeline_says_where_mmas_are_issued(shown):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from lib.plotting import style
 from lib.ptx.isa.tcgen05_descriptors import mma_descriptor, operand_descriptor
@@ -120,6 +121,12 @@ def test_the_pictures_say_in_words_what_they_show(wide, narrow):
     drawn = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", narrow=narrow)
     assert "0 of 3 tiles" in drawn.alt and "3 of 3 tiles" in drawn.alt
     assert drawn.get_figwidth() == pytest.approx(style.NARROW if narrow else style.WIDTH)
+    # Variants are several runs: no scale of steps says which is the longer.
+    apart = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", together=False,
+                            narrow=narrow)
+    said = [{text.get_text() for text in one.findobj(Text)} for one in (drawn, apart)]
+    assert "8,000" in said[0] and "8,000" not in said[1]
+    assert "order of instructions, no time" in said[1] - said[0]
 
 
 def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):

@@ -41,7 +41,8 @@ def draw(
         _panel(ax, name, blocks, place % columns * each, height - place // columns * tall, scale)
     for rank, text in enumerate(("first block (a pair's leader)", "second block")):
         x, y = rank % (3 - keys) * room / 2, (keys - 1 - rank) * _KEY if narrow else 0
-        shapes.rectangles(ax, [(x, y + 2, 9, 9)], facecolor=_OF[rank])
+        shapes.rectangles(ax, [(x, y + 2, 9, 9)], facecolor=_OF[rank], alpha=style.PALE)
+        shapes.frames(ax, [(x, y + 2, 9, 9)], 0.5)
         ax.text(x + 13, y + 6, text, va="center")
     return style.finish(fig, alt=_alt(panels), evidence=evidence)
 
@@ -61,7 +62,7 @@ def _panel(
     for rank, share in enumerate(blocks):
         low, high = base - share.rows.stop * scale, len(share.rows) * scale
         _box(ax, rank, f"A\n{len(share.rows)}\nrows", (left + 8, low, depth, high))
-        _box(ax, rank, f"sums, {len(share.rows)}×{len(share.summed)}",
+        _box(ax, rank, f"sums of rows {share.rows.start} to {share.rows.stop - 1}",
              (x + share.summed.start * scale, low, len(share.summed) * scale, high))
 
 

@@ -104,13 +104,17 @@ def _alt(moment: Moment) -> str:
 @style.styled
 def timeline(
     rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]], *, title: str,
-    evidence: str, narrow: bool = False,
+    evidence: str, together: bool = True, narrow: bool = False,
 ) -> Figure:
-    """Draw what each warp of a block does, by the emulator's steps; several variants on one scale.
+    """Draw what each warp of a block does, by the emulator's steps.
 
     Parameters
     ----------
     rows : sequence of (str, Steps)
+        Blocks of one run, or variants.
+    together : bool
+        Whether they are of one run, on one scale. Those of several runs have no scale: their
+        instructions, one after the other, are no time that could be compared.
     roles : sequence of (str, int)
         What the warps do, and how many of them, in order.
     """
@@ -127,15 +131,18 @@ def timeline(
     top = height
     for variant, found in rows:
         ax.text(0, top - 2, variant, va="top", weight="bold")
+        unit = room / (last if together else found.last)
         for warp, name in enumerate(names):
             y = top - head - bar * (warp + 1)
             ax.text(left - 5, y + bar / 2, name, ha="right", va="center")
-            _warp(ax, found, warp, left, y, room / last, bar - 3)
-            _tiles(ax, found, warp, left, y, room / last, bar - 3)
+            _warp(ax, found, warp, left, y, unit, bar - 3)
+            _tiles(ax, found, warp, left, y, unit, bar - 3)
         top -= each
-    for step in range(0, last, 4000 * (1 if 4000 * room / last > _LABEL else 2)):
-        ax.text(left + step * room / last, top - 2, f"{step:,}", va="top", ha="center")
-    ax.text(left + room, top - 14, "steps of the emulator, no time", va="top", ha="right")
+    if together:
+        for step in range(0, last, 4000 * (1 if 4000 * room / last > _LABEL else 2)):
+            ax.text(left + step * room / last, top - 2, f"{step:,}", va="top", ha="center")
+    ax.text(left + room, top - 14 * together, "steps of the emulator, no time" if together else
+            "order of instructions, no time", va="top", ha="right")
     _key(ax, [(style.PHASE[phase], _DOES[phase], False) for phase in _DOES], 0.0,
          top - 40, style.room(narrow) / columns, columns)
     shown = "; ".join(

@@ -6,6 +6,7 @@ the emulator takes them: who waits for whom is the kernel's, how long anything t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -90,6 +91,7 @@ class Steps(Recorder):
     _states: np.ndarray = field(default_factory=lambda: np.zeros((COLUMNS, QUARTERS), np.int8))
     _tiles: list[int] = field(default_factory=list)  # of each accumulator, the latest
     _begun: int = 0
+    _loaded: Counter[int] = field(default_factory=Counter)  # tiles that each warp began to load
 
     def run(self, f: Batch, block: BasicBlock, at: int) -> None:
         """Run a basic block's steps one by one, and look at each before."""
@@ -146,7 +148,9 @@ class Steps(Recorder):
             mine = states[which * self.width : (which + 1) * self.width]
             mine[mine == ADDED] = COMPLETE  # else the wait before would not be over
             states[column : column + count, warp % QUARTERS] = LOADED
-            tile = self._tiles[which]
+            self._loaded[warp] += column % self.width == 0
+            # A block that issues no MMA sees none begin: its warps load the tiles in their order.
+            tile = self._tiles[which] if self._begun else self._loaded[warp] - 1
         else:
             return
         self.changes.append(Moment(self.last, kind, warp, tile, states.copy()))
@@ -215,7 +219,6 @@ def spans(found: Steps, warp: int, kind: str) -> dict[int, tuple[int, int]]:
     """The first and the last step at which a warp does something of a kind to each tile of sums."""
     seen: dict[int, tuple[int, int]] = {}
     for one in found.changes:
-        # A block that issues no MMA doesn't know which tile it loads.
         if one.warp == warp and one.kind == kind and one.tile >= 0:
             seen[one.tile] = (seen.get(one.tile, (one.step, 0))[0], one.step)
     return seen

@@ -95,7 +95,7 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
-    """Draw what each warp of a block does, by the emulator's steps, variants on one scale."""
+    """Draw in which order each warp of a block does what, variant by variant."""
     rows = [(name, model.followed(version.kernel.stem, name, landing="early"))
             for name in variants]
     early = {name: model.begun_early(found) for name, found in rows}
@@ -103,7 +103,7 @@ def emulated_timeline(version: Version, *variants: str) -> None:
     title = (f"With one accumulator {early[first][0]} of {early[first][1]} tiles begin while the "
              f"one before leaves, with two {early[last][0]} of {early[last][1]}")
     roles = version.kernel.variant(last).roles.warps
-    both(figure.timeline, rows, roles, title=title,
+    both(figure.timeline, rows, roles, title=title, together=False,
          evidence=f"emulated: sm_100a, {model.WALK} tiles of 3 steps of K, warps in random order; "
                   "copies and MMAs complete at once")
 
