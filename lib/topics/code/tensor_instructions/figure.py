@@ -37,11 +37,11 @@ def draw(large: Multiplies, small: Multiplies, *, narrow: bool = False) -> Figur
     _key(ax, height)
     top = height - _KEY
     _instruction(ax, large, 0.0, top, scale)
-    left, beside = own + 22, top
+    left, y = own + 22, top
     if narrow:
-        left, beside = 0.0, top - 2 * _LINE - tall - 2 * _LINE
-    _instruction(ax, small, left, beside, scale, named=narrow)
-    _small(ax, small, left, beside, scale, narrow)
+        left, y = 0.0, top - 2 * _LINE - tall - 2 * _LINE
+    _instruction(ax, small, left, y, scale, named=narrow)
+    _small(ax, small, left, y, scale, narrow)
     return style.finish(fig, alt=_alt(large, small), evidence=_EVIDENCE)
 
 

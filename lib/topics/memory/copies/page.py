@@ -17,6 +17,8 @@ def draw(version: Version, *variants: str, thread: int = THREAD) -> None:
     ----------
     *variants : str
         Of 09, which differ in that alone; the last one is the page's.
+    thread : int
+        Whose copies are marked.
     """
     ways = [(name, stage(version.kernel.variant(name))) for name in variants]
     both(figure.draw, ways, thread=thread)
