@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 WRITTEN = "2026-11-21"
 # Those of later versions, and when they were written.
-LATER = dict.fromkeys(("07_double_buffer", "08_warp_tile", "14_ldmatrix", "17_wgmma",
-                       "20_persistent", "21_clusters"), "2026-11-24")
-LATER["12_wmma_pipeline"] = "2026-11-26"
+LATER = {
+    **dict.fromkeys(("07_double_buffer", "08_warp_tile", "14_ldmatrix", "17_wgmma",
+                     "20_persistent", "21_clusters"), "2026-11-24"),
+    "12_wmma_pipeline": "2026-11-26",
+}
 
 
 @dataclass(frozen=True)
