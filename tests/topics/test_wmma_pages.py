@@ -141,9 +141,9 @@ def test_12_holds_either_order_in_the_machine_code(arch):
 def test_12_s_held_orders_differ_in_no_more_than_their_order_on_the_book_s_gpu():
     version, gpu = Chapter("12_wmma_pipeline").version, GPUS["H100"]
     blocks = {}
-    for beside in ("", "_alone"):
+    for room in ("", "_alone"):
         for name in ("stores_first", "products_first"):
-            variant = version.kernel.variant(name + beside)
+            variant = version.kernel.variant(name + room)
             used = version.compiled(gpu.arch, variant.name).resources
             blocks[variant.name] = occupancy(
                 gpu, used.registers, used.shared_bytes, variant.threads).blocks
