@@ -16,7 +16,15 @@ from lib.dispatch import cost
 from lib.dispatch.fit import laid
 from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem
-from lib.kernels.fused import APART_BLOCKS, APART_THREADS, check, few, fused, misfit
+from lib.kernels.fused import (
+    APART_BLOCKS,
+    APART_THREADS,
+    WIDE_224,
+    check,
+    few,
+    fused,
+    misfit,
+)
 from lib.kernels.grid import Launch, Sms
 from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
@@ -92,9 +100,10 @@ def candidates(
 
 
 def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
-    for name, schedule in {**OF_21, **OF_20}.items():
+    for name, schedule in {**OF_21, **OF_20, "wide_224": WIDE_224}.items():
         columns = schedule.tile[1] // epilogue.fold * ITEM_BYTES[types["out"]]
-        if columns % 128 == 0:  # whole slices
+        # Whole slices, or as many columns as registers store at a time.
+        if columns % 128 == 0 or types["b_layout"] == "column" and epilogue.fold == 1:
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
     for one in launched_of_22(**types):
         schedule = one.schedule

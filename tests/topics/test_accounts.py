@@ -8,6 +8,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
+from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import Version, short_name
@@ -85,6 +86,20 @@ def test_variants_and_others_are_named(shown):
     page.wavefronts(Version("02_shared_tile"), above=("01_naive/swapped",))
     assert re.search(r"\| 01 swapped \| 33 / 3[23][.\d]* \| 0\.8% \|", shown[0])
     assert "P: 128 FP32 multiply-adds" in shown[0]
+
+
+def test_products_between_load_and_store_are_read_off_the_machine_code(shown):
+    version = Version("12_wmma_pipeline")
+    page.wavefronts(version, "roles", "products_first", above=(), between=True)
+    head, _, roles, held = (line.split(" | ") for line in shown[0].splitlines()[:4])
+    place = head.index("products between load and store")
+    assert roles[place] == "other warps load"
+    opcodes = [i.opcode for i in version.compiled(H100.arch, "products_first").inner_loop]
+    between, products = order.share_between(opcodes)
+    assert held[place] == f"{between} of {products}"
+    assert f"SASS for {H100.arch}" in shown[0]
+    page.wavefronts(version, "roles", above=())
+    assert "products between" not in shown[1]
 
 
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
