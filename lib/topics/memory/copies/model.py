@@ -120,4 +120,4 @@ def stage(variant: Variant) -> Stage:
     if "SPREAD" not in schedule.own:
         raise ValueError(f"{variant.name} spreads no copies")
     threads = variant.block[0] * variant.block[1]
-    return Stage(*variant.tile, variant.step, threads, schedule.vec, schedule.own["SPREAD"])
+    return Stage(*variant.tile, variant.step, threads, schedule.vec, int(schedule.own["SPREAD"]))
