@@ -17,7 +17,7 @@ from lib.kernels.shapes import CUBES, timed
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import cublas
 from lib.records import schema
-from lib.records import store as records
+from lib.records.launched import chosen, launch_hash
 
 Shape = tuple[int, int, int]
 
@@ -97,11 +97,14 @@ class Unit:
         return " ".join(filter(None, (self.kind, self.stem, where, ",".join(self.variants))))
 
 
-def mark(kernel: Kernel, variants: Iterable[Variant]) -> str:
+def mark(kernel: Kernel, variants: Iterable[Variant], shape: Shape | None = None) -> str:
     """Fingerprint of the variants' sources, with their marks, and of what they are launched with.
+
+    On one shape that is, of a variant that follows a rule, what the rule takes.
     """
-    parts = [part for v in variants for part in
-             (kernel.hash(v), kernel.hash(v, marks=True), records.launch_hash(kernel, v))]
+    parts = [part for v in variants for part in (
+        kernel.hash(v), kernel.hash(v, marks=True),
+        chosen(kernel, v, shape)[1] if v.by_rule and shape else launch_hash(kernel, v))]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
@@ -235,7 +238,7 @@ def _bench(one: Chosen, shape: Shape, headline: bool) -> Iterator[Unit]:
         deep = ""
     seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[deep]
     partner = pair(kernel, here[0]) if one.added else None
-    yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
+    yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here, shape), seconds,
                partner.name if partner else "", deep)
 
 

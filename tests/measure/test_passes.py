@@ -28,6 +28,7 @@ from lib.paths import ROOT
 from lib.records import schema, scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
+from lib.records.launched import launch_hash
 from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
 from tests import built, played
 from tests.built import BOARD, CHUNK, GPU, NAIVE
@@ -310,7 +311,7 @@ def gpu(monkeypatch, tmp_path):
                 row, pair=pair, dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout,
                 instantiation=kernel.expression(variant))],
             counters=[], hash=kernel.hash(variant),
-            launch=records.launch_hash(kernel, variant), **built.code(),
+            launch=launch_hash(kernel, variant), **built.code(),
         ) for variant in map(kernel.variant, unit.variants)}
 
     monkeypatch.setattr(record, "measure", measure)
