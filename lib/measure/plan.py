@@ -190,11 +190,19 @@ def quick(runs: Callable[[Kernel, Variant], bool]) -> list[Unit]:
 
 
 def pair(kernel: Kernel, variant: Variant) -> Variant | None:
-    """The variant that an added one is held against: the one before it, in the catalogue's order.
+    """The variant that an added one is held against: the other side of its first pair.
 
-    Of the first the one behind it; None where there is no other.
+    Where it has none of its version, the one before it in the catalogue's order, and of the first
+    the one behind it; None where there is no other.
     """
     names = [v.name for v in kernel.measured]
+    own = f"{kernel.stem}/{variant.name}"
+    for declared in kernel.pairs:
+        sides = {declared.first, declared.second}
+        if own in sides:
+            stem, name = parted((sides - {own}).pop())
+            if stem == kernel.stem and name in names:
+                return kernel.variant(name)
     place = names.index(variant.name)
     other = place - 1 if place else place + 1
     return kernel.measured[other] if other < len(names) else None

@@ -360,9 +360,9 @@ def current(kernel: Kernel, variant: str, stored: V) -> V | None:
     others = {row.shape for row in stored.bench} - {row.shape for row in rows}
     left = structs.replace(stored, bench=rows)
     if isinstance(left, Variant):
-        kept = times if times and marked and times.shape not in others else None
-        left = structs.replace(left, timeline=kept, counters=[
-            one for one in left.counters if one.shape not in others])
+        left = structs.replace(
+            left, timeline=times if times and marked and times.shape not in others else None,
+            counters=[one for one in left.counters if one.shape not in others])
     return left
 
 

@@ -129,6 +129,11 @@ def test_one_variant_is_measured_beside_its_pair():
     assert {unit.kind for unit in units} == {plan.BENCH, plan.COUNTERS, plan.TIMELINE}
     naive = KERNELS["01_naive"]
     assert plan.pair(naive, naive.variants[0]) is naive.variants[1]
+    clusters = KERNELS["21_clusters"]  # its pair, and not the one before it
+    assert plan.pair(clusters, clusters.variant("unclustered")) is clusters.variant("wide")
+    unpaired = clusters.variant("bf16_column")
+    place = clusters.measured.index(unpaired)
+    assert plan.pair(clusters, unpaired) is clusters.measured[place - 1]
 
 
 class Clock:
