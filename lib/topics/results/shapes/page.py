@@ -131,8 +131,10 @@ def _with_other_choices(version: Version) -> str:
     for variant in version.kernel.variants:
         stored = version.record.variants.get(variant.name)
         if stored and (today := records.current(version.kernel, variant.name, stored)):
-            if number := len(stored.bench) - len(today.bench):
-                label += f"; on {number} shapes of `{variant.name}` the rule chooses another today"
+            every = len(stored.bench)
+            if number := every - len(today.bench):
+                label += (f"; `{variant.name}`: on {number} of {every} shapes the rule chooses "
+                          "another instantiation today")
         elif stored:
             label += f"; `{variant.name}` is stale"
     return label
