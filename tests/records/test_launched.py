@@ -11,7 +11,7 @@ from lib.kernels import spec
 from lib.kernels.catalogue import RULES
 from lib.measure import lacking, plan
 from lib.paths import CUDA
-from lib.records import launched, store
+from lib.records import launched, scoreboard, store
 from lib.records.reader import NotYet, Recorded
 from lib.records.schema import KernelRecord
 from lib.topics.results.numbers.model import Numbers
@@ -162,6 +162,15 @@ def test_a_mean_is_of_all_shapes_or_not_yet(stored, monkeypatch):
     assert shapes_page._with_other_choices(Version("hopper")) == (
         f"{said}; `tuned`: on 1 of {len(stored.bench)} shapes the rule chooses another "
         "instantiation today")
+
+
+def test_before_a_release_it_is_said_of_how_many_shapes_rows_are_stale(stored, monkeypatch):
+    record = store.load(KernelRecord, "H100", "hopper")
+    assert list(scoreboard._stale([record])) == []
+    prefer(monkeypatch, second(CUBE), CUBE)
+    assert list(scoreboard._stale([record])) == [
+        f"hopper/tuned on H100 is stale on 1 of {len(stored.bench)} shapes: "
+        "python -m lib record hopper"]
 
 
 def test_only_the_shapes_of_another_choice_are_measured_again(stored, monkeypatch):
