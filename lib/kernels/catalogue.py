@@ -868,6 +868,8 @@ CATALOGUE: dict[str, Kernel] = {
                 clustered("half", "wide, C in FP16", OF_21["wide"], **HALF),
             ),
             steps=(
+                clustered("unclustered", "wide, clusters of 1 × 1, bands of as many rows of C",
+                          replace(OF_21["wide"], cluster=(1, 1), group=8)),
                 *(clustered(f"cluster_{down}x{across}", f"wide, clusters of {down} × {across}",
                             replace(OF_21["wide"], cluster=(down, across)))
                   for down, across in ((1, 1), (1, 2), (4, 1), (2, 2))),
@@ -885,12 +887,18 @@ CATALOGUE: dict[str, Kernel] = {
                           replace(OF_21["ping_pong"], ping_pong=False)),
             ),
             pairs=(
+                # A band is so many clusters high: the same rows of C take half as many of clusters
+                # twice as high.
                 *(Pair(f"clusters of {one}", f"21_clusters/{before}", f"21_clusters/{after}",
                        changed) for one, before, after, changed in (
-                    ("2 × 1", "cluster_1x1", "wide", "CLUSTER_M"),
+                    ("2 × 1", "unclustered", "wide", ""),
                     ("1 × 2", "cluster_1x1", "cluster_1x2", "CLUSTER_N"),
-                    ("4 × 1, not 2 × 1", "wide", "cluster_4x1", "CLUSTER_M"),
+                    ("4 × 1, not 2 × 1", "band_8", "cluster_4x1", ""),
                     ("2 × 2, not 2 × 1", "wide", "cluster_2x2", "CLUSTER_N"),
+                )),
+                *(Pair(f"bands and clusters twice as high, {one}", f"21_clusters/{before}",
+                       f"21_clusters/{after}", "CLUSTER_M") for one, before, after in (
+                    ("2 × 1", "cluster_1x1", "wide"), ("4 × 1", "wide", "cluster_4x1"),
                 )),
                 *(Pair(f"bands of {rows} rows of clusters", f"21_clusters/{before}",
                        f"21_clusters/{after}", "GROUP") for rows, before, after in (

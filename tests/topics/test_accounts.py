@@ -137,7 +137,7 @@ def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     assert at_small == page.NOT_YET and "→" in at_size and counted == [page.NOT_YET, ""]
     assert cycles.startswith(f"{page.NOT_YET}; ") and "→" in cycles
     # Nothing of today's source.
-    monkeypatch.setattr("lib.records.reader.Recorded.check_current", missing)
+    monkeypatch.setattr("lib.records.reader.Recorded.current", missing)
     page.isolated(version, "copies past the L1")
     assert cells(shown[2])[0][1:] == [page.NOT_YET, "", "", "", ""]
     page.isolated(Version("11_wmma_shared"), account="wavefronts")
