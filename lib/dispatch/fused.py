@@ -101,9 +101,11 @@ def candidates(
 
 def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
     for name, schedule in {**OF_21, **OF_20, "wide_224": WIDE_224}.items():
-        columns = schedule.tile[1] // epilogue.fold * ITEM_BYTES[types["out"]]
-        # Whole slices, or as many columns as registers store at a time.
-        if columns % 128 == 0 or types["b_layout"] == "column" and epilogue.fold == 1:
+        columns = schedule.tile[1]
+        between = columns % 64 > 0  # for which B lies by columns, and each sum is an element of C
+        if between and (types["b_layout"] != "column" or epilogue.fold > 1):
+            continue
+        if between or columns // epilogue.fold * ITEM_BYTES[types["out"]] % 128 == 0:
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
     for one in launched_of_22(**types):
         schedule = one.schedule

@@ -184,7 +184,7 @@ EPILOGUE = Kernel(
         Pair("the bias in registers before the last products end",
              "25_epilogue/bias_gelu_wide_late", "25_epilogue/bias_gelu_wide", "EARLY"),
         Pair("224 columns in place of 256", "25_epilogue/bias_gelu_wide",
-             "25_epilogue/bias_gelu_224", "BN"),
+             "25_epilogue/bias_gelu_224"),
         Pair("bias and GELU where nothing hides them", "25_epilogue/plain_wide",
              "25_epilogue/bias_gelu_wide", "E"),
     ),
