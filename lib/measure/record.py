@@ -139,6 +139,8 @@ def record(
     ValueError
         If a name is none, another pass is open, headline sizes would replace a whole record, or
         cuda/ or lib/ differ from the commit and it is no draft.
+    RecordError
+        If a record is refused; the others are written, and the pass stays open.
     """
     root = _root(root, draft)
     journal = Journal(_folder(root) / PASS)
@@ -172,14 +174,23 @@ def record(
         outcome = _chunk(units, journal, max_seconds)
         left, seconds = outcome.left, outcome.seconds
     unmeasured = {unit.stem for unit in left}
-    files = []
+    files, refused = [], []
     for stem in dict.fromkeys(unit.stem for unit in units):
         mine = [unit for unit in units if unit.stem == stem]
         old = None if anew else _old(stem, mine, root)
         if stem in unmeasured and not (finish and _enough(mine, journal, old)):
             continue
-        if file := _write(stem, mine, journal, old, root):
+        try:
+            file = _write(stem, mine, journal, old, root)
+        except records.RecordError as error:  # the other records are none the worse for it
+            refused.append(str(error))
+            continue
+        if file:
             files.append(file)
+    if refused:
+        raise records.RecordError(
+            "; ".join(refused) + f"; what was measured of it stands in {journal.file}: measure it "
+            "again with --again and its name")
     if not left or finish:
         journal.close()
     return Done(tuple(files), tuple(unit.name for unit in left), seconds)

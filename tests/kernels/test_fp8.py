@@ -453,6 +453,8 @@ def test_the_gpu_is_right(variant, shape, beta):
 def test_the_gpu_s_bits_are_the_emulator_s(name):
     variant = FP8.variant(name)
     problem = problem_of(variant, 130, 136, 1040)
-    theirs, mine = (run_on(problem, variant, backend=where)
+    given = problem.inputs(7)  # NumPy's: CuPy's generator draws other numbers
+    theirs, mine = (run_on(problem, variant, backend=where, given=given)
                     for where in ("gpu", "emulator"))
+    assert theirs.verdict.ok and mine.verdict.ok
     assert theirs.C.tobytes() == mine.C.tobytes()

@@ -598,6 +598,21 @@ def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
     assert not (gpu.folder / record.PASS).exists()
 
 
+def test_a_refused_record_costs_no_other_one(gpu, monkeypatch):
+    write = records.write
+
+    def refusing(made, root=None):
+        if made.kernel == "01_naive":
+            raise records.RecordError("01_naive: too fast")
+        return write(made, root)
+
+    monkeypatch.setattr(records, "write", refusing)
+    with pytest.raises(records.RecordError, match="01_naive: too fast; what was measured of it"):
+        record.record(["01_naive", "machine"], max_seconds=1e6)
+    assert records.load(MachineRecord, "H100").roofs
+    assert (gpu.folder / record.PASS).exists()  # and nothing is lost
+
+
 def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypatch, tmp_path,
                                                                         capsys):
     def refuse(*_, **__):
