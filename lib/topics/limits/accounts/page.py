@@ -134,7 +134,8 @@ def every(size: int = SIZE) -> None:
     second = rows[len(first):]
     peaks = {one.page.kernel.group: f"{one.peak // 2:,} in {one.page.kernel.group}"
              for one in first}
-    speed: Column[Launches] = recorded("TFLOP/s", lambda one: one.counters and one.row.tflops, ".4g")
+    speed: Column[Launches] = recorded(
+        "TFLOP/s", lambda one: one.counters and one.row.tflops, ".4g")
 
     def of_fp32(read: Callable[[Launches], float]) -> Callable[[Launches], float | None]:
         return lambda one: read(one) if one.page.kernel.group == "FP32" else None
