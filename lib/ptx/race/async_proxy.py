@@ -257,10 +257,8 @@ class AsyncProxy:
     ) -> None:
         """Let an agent read cells of shared memory for a thread, by the instruction `index`."""
         self._access(cells, row, thread, index)
-        shadow = self.races.shared_shadow
-        shadow.readers.reshape(-1, shadow.warps)[cells, column] = self._stamp(
-            row, thread, column, time, index
-        )
+        stamp = self._stamp(row, thread, column, time, index)
+        self.races.shared_shadow.read_by_agent(cells, column, stamp)
 
     def writes(
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
@@ -278,7 +276,7 @@ class AsyncProxy:
     def _check_reads(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
         """Report ordinary reads that are known to be over, and with no proxy fence behind them."""
         shadow, warp = self.races.shared_shadow, thread // 32
-        readers = shadow.readers.reshape(-1, shadow.warps).take(cells, axis=0)[:, : self.first]
+        readers = shadow.reads(list(range(self.first)), cells)
         known, fenced = (clocks[row, warp, : self.first].copy()
                          for clocks in (self.races.known, self.fenced))
         known[self.races.own[row % len(self.races.own), warp]] = self.races.clock[row, warp]
@@ -360,9 +358,10 @@ class AsyncProxy:
             index,
         )
         if writes:
-            readers = shadow.readers.reshape(-1, shadow.warps).take(cells, axis=0)
-            bad = readers >> TIME > known[None, : shadow.warps]
-            bad[:, races.own[row % len(races.own), warp]] = False
+            own = int(races.own[row % len(races.own), warp])
+            others = [one for one in shadow.readers_since(known) if one != own]
+            readers = shadow.reads(others, cells) if others else np.empty((0, 0), np.int64)
+            bad = readers >> TIME > known[others]
             if bad.any():
                 self._report(
                     "race",

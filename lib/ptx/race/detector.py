@@ -142,8 +142,7 @@ class RaceDetector:
         self.warps = self.peers * f.warps  # of a cluster
         self.clock = np.ones(shape, np.int64)
         self.proxy = AsyncProxy(self, f) if self.asynchronous else None
-        readers = self.warps + (self.proxy.readers if self.proxy else 0)
-        columns = self.proxy.columns if self.proxy else readers
+        columns = self.proxy.columns if self.proxy else self.warps
         self.known = np.zeros((*shape, columns), np.int64)
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
@@ -163,7 +162,8 @@ class RaceDetector:
             if scope in self._scopes and (scope == BLOCK or self.peers > 1)
         ]
         cells = len(f.memory.shared.storage) // self.granule
-        self.shared_shadow = SharedShadow(self, cells, readers)
+        agents = self.proxy.readers if self.proxy else 0
+        self.shared_shadow = SharedShadow(self, cells, self.warps, agents)
 
     # -- what orders accesses -------------------------------------------------------------------
 
