@@ -117,7 +117,8 @@ class Hazards:
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""
-        self.add(kind, f"{what}: {first} and {second}", first, second)
+        if not self.knows(kind, first.line, second.line):  # else nobody reads the words
+            self.add(kind, f"{what}: {first} and {second}", first, second)
 
     def is_reported(self, kind: str, line: int) -> bool:
         """Tell whether a finding of a kind has this PTX line on one side."""
