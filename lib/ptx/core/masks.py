@@ -48,6 +48,11 @@ class Mask:
         return self._whole
 
 
+def over_lanes(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the values over all lanes, not to be changed; where they are already, at once."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
 def by_warp(array: np.ndarray, fill: bool | int | None = None) -> np.ndarray:
     """Reshape (blocks, threads) to (blocks, warps, 32).
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.decode import DECODE_PASSES
-from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
+from ..core.masks import Mask, any_in_warp, by_warpgroup, over_lanes, spread
 from ..core.step import Step
 from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
 from ..core.waiting import Waiter, WaitingLanes
@@ -100,7 +100,7 @@ class WgmmaGroups(Waiter):
     def value(self, slot: int, dtype: np.dtype) -> np.ndarray:
         """Return what a register holds, or will hold when all MMAs are done."""
         f = self.f
-        value = np.broadcast_to(f.r[slot], (f.blocks, f.threads))
+        value = over_lanes(f.r[slot], (f.blocks, f.threads))
         value = value if value.dtype == dtype else value.view(dtype)
         for mma, row in self.holders.get(slot, ()):
             value = np.where(mma.lanes, mma.values[row], value)
