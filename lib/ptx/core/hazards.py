@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .errors import source_line
+from .machine import WARP
 
 if TYPE_CHECKING:
     from .lanes import Lanes
@@ -46,8 +47,8 @@ class Access:
     @classmethod
     def of(cls, instruction: Instruction, block: tuple[int, int, int], thread: int) -> Access:
         """Describe a thread's access by an instruction; `block` is its blockIdx."""
-        return cls(instruction.line, instruction.cuda, instruction.opcode, block, thread // 32,
-                   thread % 32, instruction.callers)
+        return cls(instruction.line, instruction.cuda, instruction.opcode, block, thread // WARP,
+                   thread % WARP, instruction.callers)
 
     def __str__(self) -> str:
         where = f"PTX line {self.line} ({self.opcode})"

@@ -44,7 +44,7 @@ class Mask:
     def whole_warps(self) -> bool:
         """Whether each warp has all of its 32 lanes here or none."""
         if self._whole is None:
-            self._whole = self.lanes == 32 * self.warps
+            self._whole = self.lanes == WARP * self.warps
         return self._whole
 
 

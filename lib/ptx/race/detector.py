@@ -151,10 +151,12 @@ class RaceDetector:
         self._grouped: tuple[int, int, Group, np.ndarray, Mask | None] | None = None
         self._read: dict[int, tuple] = {}  # what shared loads read last: see `_read_cells`
         self.stamped: Stamped | None = None  # what `global_memory` makes of a group
-        block, thread = np.arange(f.blocks)[:, None], np.arange(f.threads, dtype=np.int64)[None, :]
+        block, lane = np.arange(f.blocks)[:, None], np.arange(f.threads)[None, :]
         rank = block % self.peers
-        # Block, thread in its cluster and warp in its block, of all lanes.
-        self._lanes = np.broadcast_arrays(block, thread + rank * (WARP * f.warps), thread // WARP)
+        # Block, thread in its cluster and warp in its block, of all lanes. Two of them are indices,
+        # and those are as wide as a pointer.
+        thread = (lane + rank * (WARP * f.warps)).astype(np.int64)
+        self._lanes = np.broadcast_arrays(block, thread, lane // WARP)
         self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
         if self.release_acquire is not None:
             self.release_acquire.begin(f)
@@ -414,7 +416,7 @@ class RaceDetector:
         row = block - geometry.first
         if thread >> 5 >= self.warps:
             row, thread = self.agents.issuer(row, thread >> 5)
-        rank, thread = divmod(thread, 32 * self.f.warps)
+        rank, thread = divmod(thread, WARP * self.f.warps)
         return Access.of(instruction, geometry.block_index(row + rank), thread)
 
     def linear(self, rows: np.ndarray) -> np.ndarray:

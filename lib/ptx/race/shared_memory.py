@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.machine import WARP
 from ..core.memory_order import BLOCK, CLUSTER
 from .global_memory import report_lost
 from .stamps import INDEX, PENDING, THREAD, TIME, column_of, index_of
@@ -111,7 +112,7 @@ class SharedShadow:
         row, thread = (np.broadcast_to(each, seen.shape) for each in (row, thread))
         first, one_warp, found = index_of(seen), other >> 5 == thread >> 5, []
         if races.strength[index]:
-            block, step = 32 * races.f.warps, np.minimum(first, len(races.strength) - 1)
+            block, step = WARP * races.f.warps, np.minimum(first, len(races.strength) - 1)
             need = np.where(other // block == thread // block, BLOCK, CLUSTER)
             weak = (races.strength[step] < need) | (races.strength[index] < need)
             if races.is_volatile[index]:

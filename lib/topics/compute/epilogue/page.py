@@ -69,8 +69,8 @@ def contests() -> None:
         _times("fused by the unit's tanh, times the fastest rival's speed", "unit", "rival"),
         _times("fused, times our product's speed", "fused", "product"),
         Column("DRAM at least, MB: fused; apart", lambda shape: "; ".join(
-            f"{moved / 1e6:,.0f}" for traffic in (model.traffic(shape),)
-            for moved in (traffic.fused, traffic.apart))),
+            f"{nbytes / 1e6:,.0f}" for traffic in (model.traffic(shape),)
+            for nbytes in (traffic.fused, traffic.apart))),
         _both("DRAM recorded, MB: fused; apart", _megabytes),
         _both("mJ per product: fused; apart", _joules),
         Column("`lib.gemm` takes", lambda shape: "one kernel" if model.choice(shape).variant
