@@ -1,7 +1,7 @@
 // 12: two tiles of A and two of B, and an epilogue that goes through shared memory.
 //
-// Changes:    the next tiles are loaded while the present ones are multiplied; sums are laid down
-//             in shared memory and written to C row by row.
+// Changes:    the next tiles have a buffer of their own, and may be loaded while the present ones
+//             are multiplied; sums are laid down in shared memory and written to C row by row.
 // Bottleneck: 11's wait for global memory between a tile and the next.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN, with ROLES twice
 //             that; any M, N, K.

@@ -2,19 +2,19 @@
 //
 // Changes:    before 20's slices are stored, each sum becomes what the next layer wants of it
 //             (fused.cuh). The epilogue is one argument of the template: what it lacks compiles to
-//             nothing. What it reads comes to the caches while the tile is multiplied (EARLY). In
-//             ping-pong all of it runs while the other warpgroup multiplies.
+//             nothing. In ping-pong all of it runs while the other warpgroup multiplies.
 // Bottleneck: a kernel behind the product, which reads C from DRAM and writes it again.
 // Launch:     as 21, and rows of C, bias and residual are multiples of 16 bytes, aligned, STAGED or
 //             not. Box of C, which has N / 2 columns under SwiGLU: (64, 128 bytes). `amax` holds a
 //             float's bits, and grows. What an epilogue lacks is never read. `apart` has any grid,
 //             takes rows of any length, tight, of which VEC elements are a group, and a product of
-//             FP32 where `fused` has A.
+//             FP32 where `fused` has A. BN that 64 doesn't divide: B is column by column, and columns
+//             that fill no slice leave from registers.
 // Runs on:    sm_90a.
 //
 // E:          Epilogue<activation, has bias, has residual, has amax>.
-// EARLY:      1: bias, residual and C are fetched into the caches when a tile begins. 2: and a lane's
-//             biases into registers before its last products end, where nothing else hides them.
+// EARLY:      a lane's biases come into registers before its last products end, where nothing else
+//             hides them.
 // VEC:        elements of C that a thread of `apart` has at a time.
 // The rest:   as in 21, with IN_FLIGHT 1 and bands of tiles.
 #include "barrier.cuh"
@@ -26,9 +26,10 @@
 #include "raster.cuh"
 #include "timeline.cuh"
 #include "tma.cuh"
+#include "wgmma_widths.cuh"
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER_M,
-          int CLUSTER_N, int STAGED, bool PING_PONG, int EARLY, class E>
+          int CLUSTER_N, int STAGED, bool PING_PONG, bool EARLY, class E>
 __global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
 fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
       const __grid_constant__ TensorMap B, float beta, TC* C,
@@ -106,9 +107,6 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
             const int row = (tile.x * CLUSTER_M + neighbours.m) * BM + part;
             const int col = (tile.y * CLUSTER_N + neighbours.n) * BN;
             float sum[ROWS / 64][BN / 2] = {};
-#pragma unroll
-            for (int i = 0; EARLY && i < ROWS; i += 64)
-                epilogue.template prefetch<BN / E::FOLD>(row + i, col / E::FOLD, beta != 0.0f);
             if (PING_PONG) barrier_sync(3 + turn, 256);
             int before = -1;  // the stage that the products in flight read
             for (int step = 0; step < steps; ++step, ring.next()) {
@@ -122,15 +120,18 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 for (int k = 0; k < BK; k += 16)
 #pragma unroll
                     for (int i = 0; i < ROWS / 64; ++i)
-                        multiply<BN, T, B_BY_ROWS>(sum[i], a + i * 64 * 128, b, k);
+                        if constexpr (BN % 64 == 0)
+                            multiply<BN, T, B_BY_ROWS>(sum[i], a + i * 64 * 128, b, k);
+                        else
+                            wgmma_width<BN, T>(sum[i], of_a(a + i * 64 * 128, k), of_b<false>(b, k));
                 wgmma_commit();
                 wgmma_wait<1>();
                 if (before >= 0) release(before);
                 before = ring.stage;
             }
             pass(t + clusters, turn ^ 1);
-            typename PairOf<TC>::type held[EARLY == 2 ? BN / 8 : 1];
-            if constexpr (EARLY == 2) epilogue.fetch(held, col);
+            typename PairOf<TC>::type held[EARLY ? BN / 8 : 1];
+            if constexpr (EARLY) epilogue.fetch(held, col);
             wgmma_wait<0>();
             if (before >= 0) release(before);
             MARK(STORE);

@@ -12,6 +12,7 @@ from msgspec import convert
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import schema
 from lib.records import store as records
+from lib.records.launched import launch_hash
 from lib.records.schema import Block, Row, Timeline
 
 NAIVE = CATALOGUE["01_naive"]
@@ -148,7 +149,7 @@ def record(stem: str = "01_naive", rows: list[dict[str, Any]] | None = None) -> 
             "bench": [{**copy.deepcopy(one), "instantiation": kernel.expression(variant)}
                       for one in rows or [row()]],
             "counters": [{"M": 256, "N": 256, "K": 256, "metrics": {"cycles": 1000}}],
-            "hash": kernel.hash(variant), "launch": records.launch_hash(kernel, variant),
+            "hash": kernel.hash(variant), "launch": launch_hash(kernel, variant),
             **code(),
             "timeline": timeline(kernel.hash(variant, marks=True)),
         } for variant in kernel.variants

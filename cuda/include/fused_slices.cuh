@@ -74,7 +74,7 @@ __device__ void store(Fused<E, TC>& epilogue, const TensorMap& C_map, unsigned s
         }
         float2 values[2 * EACH];
         epilogue.template apply<READS, EACH>(values, sum, biases, first, mine, x, alpha, beta);
-        if constexpr (STAGED == 0) {
+        if (STAGED == 0 || first >= ALL / BLOCKS * BLOCKS) {  // no slice, or less than one
             leave(epilogue, to, mine, x + first * 8, values);
             continue;
         }

@@ -8,7 +8,8 @@
 //             CLUSTER_M, 128) of its columns. C_map isn't read.
 // Runs on:    sm_90a.
 //
-// TC, SCALES: as in 26. Each 128 of K are waited for and promoted, with scales read two steps ahead.
+// TC, SCALES: as in 26. Two sets of partial sums, so that one is promoted behind the other's products;
+// a step is short here, and scales are read four steps ahead.
 // The rest:   as in 22.
 #include "barrier.cuh"
 #include "grid.cuh"
@@ -29,7 +30,7 @@ few(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
     const __grid_constant__ TensorMap B, float beta, TC* C, const __grid_constant__ TensorMap C_map,
     int a_along, int a_k, int b_along, int b_k, const float* a_scales, const float* b_scales)
 {
-    constexpr int BK = 128, CONSUMERS = BM / 64, AHEAD = 2;
+    constexpr int BK = 128, CONSUMERS = BM / 64;
     constexpr int SHARE_K = CLUSTER_M * CLUSTER_N;  // blocks of a cluster with the same steps of K
     constexpr int CLUSTER = SHARE_K * CLUSTER_K;
     constexpr int A_BYTES = BM * BK, B_BYTES = BK * BN;
@@ -82,31 +83,59 @@ few(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
     } else {
         const ScaleMap of_a = {a_scales, a_along, a_k}, of_b = {b_scales, b_along, b_k};
         const int shift = warp / 4 * 64;  // the warpgroup's first row of the tile
-        float sum[BN / 2] = {}, part[BN / 2];
-        // Of a step of this block's.
-        auto scales = [&](int step) {
-            return share<SCALES, 1>(of_a, of_b, M, N, row0 + shift, col0, min(step, steps - 1));
+        const int mine = (steps - rank_k + CLUSTER_K - 1) / CLUSTER_K;  // steps of this block
+        float sum[BN / 2] = {}, part[2][BN / 2];
+        Share shares[4];  // of the step whose sums are promoted next, and of three more
+        auto read = [&](Share& share_of, int step) {
+            const int block = min(rank_k + step * CLUSTER_K, steps - 1);
+            share_of = share<SCALES, 1>(of_a, of_b, M, N, row0 + shift, col0, block);
         };
-        auto whole = [&](int step, Share& mine) {
+        auto ask = [&](float (&to)[BN / 2]) {
             MARK(WAIT);
             mbarrier_wait(filled + 8 * ring.stage, ring.parity);
             MARK(COMPUTE);
-            multiply_e4m3<BN>(part, As + ring.stage * A_BYTES + shift * 128,
+            multiply_e4m3<BN>(to, As + ring.stage * A_BYTES + shift * 128,
                               Bs + ring.stage * B_BYTES, false);
-            const Factors scale = exchanged<SCALES>(mine, 0);
-            mine = scales(step + AHEAD * CLUSTER_K);
-            wgmma_wait<0>();
-            neighbours.release(freed + 8 * ring.stage);
-            promote<SCALES>(sum, part, scale);
-            ring.next();
         };
-        Share mine[AHEAD] = {};
-        if (steps > 0)
-            for (int i = 0; i < AHEAD; ++i) mine[i] = scales(rank_k + i * CLUSTER_K);
-        for (int step = rank_k; step < steps; step += AHEAD * CLUSTER_K) {
+        int step = 0, before = 0;  // steps promoted, and the stage that its products read
+        auto end = [&](float (&from)[BN / 2], Factors scale) {
+            neighbours.release(freed + 8 * before);
+            promote<SCALES>(sum, from, scale);
+            before = ring.stage;
+            ring.next();
+            ++step;
+        };
+        // The next products run while those of the step before are promoted.
+        auto follow = [&](float (&to)[BN / 2], float (&from)[BN / 2], Share& share_of) {
+            ask(to);
+            const Factors scale = exchanged<SCALES>(share_of, 0);
+            read(share_of, step + 4);
+            wgmma_wait<1>();
+            end(from, scale);
+        };
+        auto finish = [&](float (&from)[BN / 2], Share share_of) {
+            const Factors scale = exchanged<SCALES>(share_of, 0);
+            wgmma_wait<0>();
+            end(from, scale);
+        };
+        if (mine > 0) {
 #pragma unroll
-            for (int i = 0; i < AHEAD; ++i)
-                if (step + i * CLUSTER_K < steps) whole(step + i * CLUSTER_K, mine[i]);
+            for (int i = 0; i < 4; ++i) read(shares[i], i);
+            ask(part[0]);
+            before = ring.stage;
+            ring.next();
+            while (step + 4 < mine) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) follow(part[(i + 1) % 2], part[i % 2], shares[i]);
+            }
+            const int left = mine - step;
+            if (left > 1) follow(part[1], part[0], shares[0]);
+            if (left > 2) follow(part[0], part[1], shares[1]);
+            if (left > 3) follow(part[1], part[0], shares[2]);
+            if (left == 1) finish(part[0], shares[0]);
+            if (left == 2) finish(part[1], shares[1]);
+            if (left == 3) finish(part[0], shares[2]);
+            if (left == 4) finish(part[1], shares[3]);
         }
         MARK(STORE);
         if constexpr (SCALES == VECTOR)

@@ -114,6 +114,8 @@ class Costs:
     sharpness : float
         The exponent by which time, DRAM's time and energy are added; infinite if they overlapped
         perfectly.
+    step : float
+        The least that a step of a tile takes, however few its products.
     """
 
     sms: int
@@ -148,6 +150,7 @@ class Costs:
     energy: float
     l2_energy: float
     sharpness: float
+    step: float = 0.0
 
 
 H100 = Costs(
@@ -220,7 +223,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     from_l2 = weighed * LINE * busy / min(l2, costs.l2)
     taken = costs.read if variant.warps_read else costs.ingest
     of_block = max(products, sum(tile) * LINE / taken, from_l2)
-    loop = steps * of_block * sharing
+    loop = steps * max(of_block * sharing, costs.step)
     stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
         stored *= costs.odd_swapped if variant.schedule.swapped else costs.odd

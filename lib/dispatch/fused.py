@@ -16,7 +16,15 @@ from lib.dispatch import cost
 from lib.dispatch.fit import laid
 from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem
-from lib.kernels.fused import APART_BLOCKS, APART_THREADS, check, few, fused, misfit
+from lib.kernels.fused import (
+    APART_BLOCKS,
+    APART_THREADS,
+    WIDE_224,
+    check,
+    few,
+    fused,
+    misfit,
+)
 from lib.kernels.grid import Launch, Sms
 from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
@@ -92,9 +100,12 @@ def candidates(
 
 
 def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
-    for name, schedule in {**OF_21, **OF_20}.items():
-        columns = schedule.tile[1] // epilogue.fold * ITEM_BYTES[types["out"]]
-        if columns % 128 == 0:  # whole slices
+    for name, schedule in {**OF_21, **OF_20, "wide_224": WIDE_224}.items():
+        columns = schedule.tile[1]
+        between = columns % 64 > 0  # for which B lies by columns, and each sum is an element of C
+        if between and (types["b_layout"] != "column" or epilogue.fold > 1):
+            continue
+        if between or columns // epilogue.fold * ITEM_BYTES[types["out"]] % 128 == 0:
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
     for one in launched_of_22(**types):
         schedule = one.schedule

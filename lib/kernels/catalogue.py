@@ -71,6 +71,10 @@ from lib.kernels.spec import Kernel, Pair, Variant, parted, unknown
 LOADS = (("loads_first", "all loads before the first store", False),
          ("load_late", "the last load behind the first store", True))
 
+# 12's at_once and staged in an order that ptxas keeps: name, meaning, STAGED.
+ORDERS = (("stores_first", "at_once, its order held in machine code", False),
+          ("products_first", "staged, its order held in machine code", True))
+
 CATALOGUE: dict[str, Kernel] = {
     kernel.stem: kernel
     for kernel in (
@@ -471,7 +475,7 @@ CATALOGUE: dict[str, Kernel] = {
             stem="12_wmma_pipeline",
             function="wmma_pipeline",
             title="WMMA, pipeline",
-            change="the next tiles are loaded while the present ones are multiplied",
+            change="two buffers: the next tiles may load while the present ones are multiplied",
             level="block",
             group="FP16",
             ptx_archs=("sm_75",),
@@ -489,6 +493,15 @@ CATALOGUE: dict[str, Kernel] = {
                      file="12_wmma_pipeline_epilogue"),
                 wmma("eight_blocks", "staged, registers for eight blocks per SM",
                      block=(64, 64, 16), warp=(32, 32), vec=0, LOADS="STAGED", blocks=8),
+                *(wmma(name, meaning, block=(64, 64, 16), warp=(32, 32), vec=0, blocks=5,
+                       file="12_wmma_pipeline_ordered", STAGED=staged)
+                  for name, meaning, staged in ORDERS),
+                # Room that nothing uses leaves one block per SM.
+                *(replace(wmma(f"{name}_alone", f"{name}, one block per SM", block=(64, 64, 16),
+                               warp=(32, 32), vec=0, blocks=5, min_arch="sm_80",
+                               file="12_wmma_pipeline_ordered", STAGED=staged),
+                          shared_bytes=104 * 1024)
+                  for name, meaning, staged in ORDERS),
             ),
             pairs=(
                 Pair("C through shared memory", "11_wmma_shared/warps_32x32",
@@ -501,6 +514,10 @@ CATALOGUE: dict[str, Kernel] = {
                      "12_wmma_pipeline/roles", "LOADS"),
                 Pair("registers for eight blocks per SM", "12_wmma_pipeline/staged",
                      "12_wmma_pipeline/eight_blocks", "BLOCKS"),
+                Pair("order held, stored after multiplying", "12_wmma_pipeline/stores_first",
+                     "12_wmma_pipeline/products_first", "STAGED"),
+                Pair("the same with one block per SM", "12_wmma_pipeline/stores_first_alone",
+                     "12_wmma_pipeline/products_first_alone", "STAGED"),
             ),
         ),
         Kernel(
@@ -851,6 +868,8 @@ CATALOGUE: dict[str, Kernel] = {
                 clustered("half", "wide, C in FP16", OF_21["wide"], **HALF),
             ),
             steps=(
+                clustered("unclustered", "wide, clusters of 1 × 1, bands of as many rows of C",
+                          replace(OF_21["wide"], cluster=(1, 1), group=8)),
                 *(clustered(f"cluster_{down}x{across}", f"wide, clusters of {down} × {across}",
                             replace(OF_21["wide"], cluster=(down, across)))
                   for down, across in ((1, 1), (1, 2), (4, 1), (2, 2))),
@@ -868,12 +887,18 @@ CATALOGUE: dict[str, Kernel] = {
                           replace(OF_21["ping_pong"], ping_pong=False)),
             ),
             pairs=(
+                # A band is so many clusters high: the same rows of C take half as many of clusters
+                # twice as high.
                 *(Pair(f"clusters of {one}", f"21_clusters/{before}", f"21_clusters/{after}",
                        changed) for one, before, after, changed in (
-                    ("2 × 1", "cluster_1x1", "wide", "CLUSTER_M"),
+                    ("2 × 1", "unclustered", "wide", ""),
                     ("1 × 2", "cluster_1x1", "cluster_1x2", "CLUSTER_N"),
-                    ("4 × 1, not 2 × 1", "wide", "cluster_4x1", "CLUSTER_M"),
+                    ("4 × 1, not 2 × 1", "band_8", "cluster_4x1", ""),
                     ("2 × 2, not 2 × 1", "wide", "cluster_2x2", "CLUSTER_N"),
+                )),
+                *(Pair(f"bands and clusters twice as high, {one}", f"21_clusters/{before}",
+                       f"21_clusters/{after}", "CLUSTER_M") for one, before, after in (
+                    ("2 × 1", "cluster_1x1", "wide"), ("4 × 1", "wide", "cluster_4x1"),
                 )),
                 *(Pair(f"bands of {rows} rows of clusters", f"21_clusters/{before}",
                        f"21_clusters/{after}", "GROUP") for rows, before, after in (

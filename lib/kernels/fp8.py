@@ -93,28 +93,22 @@ IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
 # warpgroup multiplies.
 TALL = replace(SQUARE, tile=(256, 128), stages=4, staged=2)
 TALL_PAIRS = replace(TALL, cluster=(1, 2))
-# Few rows: rings as deep as shared memory allows, and enough blocks for the SMs, by narrow tiles or
-# by blocks that share K. No cluster has more than two blocks: of larger ones fewer than the SMs run
-# at once.
-FEW_64 = Schedule((64, 64), ROW, stages=12)
-FEW_128 = Schedule((128, 64), ROW, stages=8, cluster=(1, 2))
+# Few rows: narrow tiles, so that there are enough blocks for the SMs, or blocks that share K. With
+# six stages two blocks fit on an SM.
+FEW_64 = Schedule((64, 64), ROW, stages=6)
+FEW_128 = Schedule((128, 64), ROW, stages=8)
 FEW = {
     "few_64": (FEW_64, "64×64, a tile for a block"),
-    "few_64_thin": (replace(FEW_64, tile=(64, 32), stages=16, cluster=(1, 2)),
-                    "64×32, two tiles share A's"),
     "few_64_split": (replace(FEW_64, split=2), "64×64, two blocks share K"),
-    "few_128": (FEW_128, "128×64, two tiles share A's"),
-    "few_128_thin": (replace(FEW_128, tile=(128, 32), stages=10), "128×32, two tiles share A's"),
-    "few_128_split": (replace(FEW_128, tile=(128, 128), stages=6, cluster=(1, 1), split=2),
-                      "128×128, two blocks share K"),
+    "few_128": (FEW_128, "128×64, a tile for a block"),
+    "few_128_split": (replace(FEW_128, split=2), "128×64, two blocks share K"),
 }
 # Besides, for a search: tile, stages, clusters' tiles down and across C, blocks that share K.
 _FEW_TILES = (
-    ((64, 32), 16, 1, 1, 1), ((64, 32), 8, 1, 2, 1), ((64, 64), 12, 1, 2, 1),
-    ((64, 64), 6, 1, 1, 2), ((64, 64), 6, 1, 1, 4), ((64, 128), 8, 1, 1, 1),
-    ((64, 128), 8, 2, 1, 1), ((64, 128), 8, 1, 1, 2), ((64, 128), 4, 1, 1, 4),
-    ((128, 32), 5, 1, 2, 1), ((128, 64), 9, 1, 1, 1), ((128, 64), 4, 1, 2, 1),
-    ((128, 64), 8, 1, 1, 2), ((128, 64), 8, 1, 4, 1), ((128, 128), 6, 1, 2, 1),
+    ((64, 32), 16, 1, 1, 1), ((64, 32), 8, 1, 1, 1), ((64, 32), 8, 1, 1, 2),
+    ((64, 64), 12, 1, 1, 1), ((64, 64), 12, 1, 1, 2), ((64, 64), 4, 1, 1, 4),
+    ((64, 128), 8, 1, 1, 1), ((64, 128), 4, 1, 1, 2), ((128, 64), 4, 1, 1, 1),
+    ((128, 64), 4, 1, 2, 1), ((128, 64), 4, 1, 1, 2), ((128, 32), 5, 1, 1, 1),
 )
 # And of the persistent ones: what a band or a cluster has, how C leaves.
 _TALL_SCHEDULES = {
@@ -185,7 +179,7 @@ FP8 = Kernel(
           for name in ("few_64", "few_128")),
     ),
     menu=(
-        *(_few_of(name) for name in ("few_64_thin", "few_128_thin", "few_128_split")),
+        _few_of("few_128_split"),
         *(fp8(name, "tall_pairs with another schedule", one, "blocks", 1, ahead=2)
           for name, one in _TALL_SCHEDULES.items()),
         *(few(f"few_{rows}x{columns}x{stages}_{down}x{across}x{split}",

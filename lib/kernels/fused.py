@@ -34,13 +34,13 @@ APART_THREADS, APART_BLOCKS = 256, 8
 
 
 def slices(schedule: Schedule, epilogue: Epilogue, out: str) -> int:
-    """Slices of C of each warpgroup and 64 rows; 0 if a tile's rows are no whole number of them."""
+    """Whole slices of C of each warpgroup and 64 rows; what is left leaves from registers."""
     row = schedule.tile[1] // epilogue.fold * ITEM_BYTES[out]
-    return 0 if row % SLICE_ROW else row // SLICE_ROW
+    return row // SLICE_ROW
 
 
 def fused(
-    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, *, early: int | None = None,
+    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, *, early: bool | None = None,
     **types: Unpack[Types],
 ) -> Variant:
     """21 with an epilogue, persistent and in clusters.
@@ -51,27 +51,29 @@ def fused(
     schedule : Schedule
         One of 21's; its slices are as many as a tile of C has, or fewer.
     epilogue : Epilogue
-    early : int, optional
-        What the epilogue reads is fetched when it needs it (0), into the caches when a tile begins
-        (1), or the biases into registers, too, before the last products end (2). Without it 2,
-        where warpgroups don't multiply in turns, which hides it.
+    early : bool, optional
+        Whether a lane's biases come into registers before its last products end. Without it, where
+        warpgroups don't multiply in turns, which hides it.
     **types
         Of the matrices, and B's layout.
 
     Raises
     ------
     ValueError
-        If C's tiles are no whole number of slices wide, and staged.
+        If a row of C's tiles has no whole slice, and is staged; or if 64 doesn't divide a tile's
+        columns, and B isn't by columns.
     """
     out = types.get("out", "float32")
-    staged = schedule.staged
+    staged, columns = schedule.staged, schedule.tile[1]
+    if columns % 64 and types.get("b_layout") != "column":
+        raise ValueError(f"{name}: a tile of {columns} columns needs B by columns")
     if staged:
         there = slices(schedule, epilogue, out)
         if not there:
-            raise ValueError(f"{name}: a tile of {schedule.tile[1]} columns makes no whole slices")
+            raise ValueError(f"{name}: a tile of {columns} columns makes no whole slice")
         staged = max(n for n in range(1, staged + 1) if there % n == 0)
     if early is None:
-        early = 1 if schedule.ping_pong else 2
+        early = not schedule.ping_pong
     own = replace(schedule, staged=staged).with_own(EARLY=early, E=epilogue.expression)
     base = persists(name, meaning, own, **types)
     down, across = schedule.cluster
@@ -98,6 +100,8 @@ def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
 # Warpgroups in turn, whose epilogues run behind the other's products; and both on one tile.
 IN_TURN = OF_21["ping_pong_share_a"]
 WIDE = OF_21["wide"]
+# 512 rows of 14,336 are 256 tiles, 97 % of two waves of 132 SMs, in place of 224.
+WIDE_224 = replace(WIDE, tile=(128, 224), staged=1)
 
 PLAIN, BIAS = Epilogue(), Epilogue(bias=True)
 GELU = Epilogue("gelu", bias=True)
@@ -141,19 +145,16 @@ EPILOGUE = Kernel(
               GELU, **BF16_COLUMN),
         fused("residual_unstaged", "a matrix added, from registers", replace(IN_TURN, staged=0),
               Epilogue(residual=True), **BF16_COLUMN),
-        fused("bias_gelu_late", "a bias that no cache has asked for", IN_TURN, GELU, early=0,
-              **BF16_COLUMN),
-        fused("residual_late", "a residual that no cache has asked for", IN_TURN,
-              Epilogue(residual=True), early=0, **BF16_COLUMN),
         fused("bias_gelu_unit", "GELU by the unit that has a tanh", IN_TURN,
               Epilogue("gelu_unit", bias=True), **BF16_COLUMN),
         fused("gelu", "GELU alone", IN_TURN, Epilogue("gelu"), **BF16_COLUMN),
         fused("plain_wide", "the product alone, both warpgroups on a tile", WIDE, PLAIN,
               **BF16_COLUMN),
-        fused("bias_gelu_wide_cached", "the same, its bias in the caches alone", WIDE, GELU,
-              early=1, **BF16_COLUMN),
+        fused("bias_gelu_wide_late", "the same, its bias fetched behind the products", WIDE, GELU,
+              early=False, **BF16_COLUMN),
         fused("bias_gelu_wide", "bias and GELU, both warpgroups on a tile", WIDE, GELU,
               **BF16_COLUMN),
+        fused("bias_gelu_224", "the same, a tile of 224 columns", WIDE_224, GELU, **BF16_COLUMN),
         few("few_bias_gelu", "bias and GELU, a tile of 64×64 for a block",
             Schedule((64, 64), ROW, stages=14), GELU, **BF16_COLUMN),
         few("few_swapped", "bias, GELU and residual, operands swapped, in clusters",
@@ -178,14 +179,12 @@ EPILOGUE = Kernel(
              "25_epilogue/bias_gelu", "STAGED"),
         Pair("a residual through shared memory", "25_epilogue/residual_unstaged",
              "25_epilogue/residual", "STAGED"),
-        Pair("the bias asked for early", "25_epilogue/bias_gelu_late", "25_epilogue/bias_gelu",
-             "EARLY"),
-        Pair("the residual asked for early", "25_epilogue/residual_late", "25_epilogue/residual",
-             "EARLY"),
         Pair("the unit that has a tanh", "25_epilogue/bias_gelu", "25_epilogue/bias_gelu_unit",
              "E"),
         Pair("the bias in registers before the last products end",
-             "25_epilogue/bias_gelu_wide_cached", "25_epilogue/bias_gelu_wide", "EARLY"),
+             "25_epilogue/bias_gelu_wide_late", "25_epilogue/bias_gelu_wide", "EARLY"),
+        Pair("224 columns in place of 256", "25_epilogue/bias_gelu_wide",
+             "25_epilogue/bias_gelu_224"),
         Pair("bias and GELU where nothing hides them", "25_epilogue/plain_wide",
              "25_epilogue/bias_gelu_wide", "E"),
     ),

@@ -124,7 +124,9 @@ class ScaledProblem(Problem):
         -------
         Operands
             A, (M, K), and B, (N, K), uniform in [−1, 1) and rounded to E4M3, as bytes; C, (M, N),
-            where β = 0 NaN; scales between 1/2 and 2, each another one.
+            where β = 0 NaN; scales between 1/2 and 2, each another one. A's are next to each other
+            along M, as the kernels that quantize activations write them: a warp, whose lanes have a
+            row each, reads them by few sectors.
         """
         random = xp.random.default_rng(seed)
 
@@ -136,7 +138,7 @@ class ScaledProblem(Problem):
         narrow = self.out == "bfloat16" and bfloat16.as_bits()
         C = bfloat16.rounded(C) if narrow else C.astype(numpy_dtype(self.out))
         scale_a, scale_b = (xp.exp2(draw(*shape)) for shape in self.shapes_of_scales)
-        return Operands(A, B, C, scale_a, scale_b)
+        return Operands(A, B, C, xp.asfortranarray(scale_a), scale_b)
 
     def reference(self, A: Any, B: Any, C: Any, *scales: Any) -> Reference:
         """Compute the answer in float64, on the device the matrices live on."""

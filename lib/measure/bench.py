@@ -35,6 +35,7 @@ from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, Reference, WrongResult
 from lib.records import schema
+from lib.records.launched import chosen
 from lib.records.schema import Alone, Benchmark, OtherInputs, Packing, RivalRow, Trials, Turn
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
@@ -212,11 +213,11 @@ class Contest:
             else cublaslt.default_kernels(problem, *first))
         best_side, why_not = None, None
         if best is not None:
-            chosen = offered[best]
+            taken = offered[best]
             best_side = schema.Candidate(
-                **side_of(timings[1], self.problem), place=chosen.place,
-                workspace_bytes=chosen.workspace_bytes, **chosen.about._asdict(),
-                kernels=cublaslt.kernels(lambda: chosen.gemm(*first)))
+                **side_of(timings[1], self.problem), place=taken.place,
+                workspace_bytes=taken.workspace_bytes, **taken.about._asdict(),
+                kernels=cublaslt.kernels(lambda: taken.gemm(*first)))
         elif cublaslt.binding() is None:
             why_not = cublaslt.MISSING
         else:
@@ -289,6 +290,8 @@ class Contest:
             inputs=self.inputs, rival=self.rival_timed, board=board(),
             alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
             other_inputs=on_inputs, trials=tried, packing=packed,
+            chosen=chosen(kernel, variant, (problem.M, problem.N, problem.K))[1]
+            if by_rule else None,
             sustained=sustained(ours, rival, counter, problem.flops) if counter else None,
         )
 

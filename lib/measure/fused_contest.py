@@ -26,7 +26,7 @@ from lib.measure import bench, cublaslt, energy, fused_rival, turns
 from lib.measure.bench import KernelPlayer
 from lib.measure.sensors import board, idle_watts, nvml
 from lib.problem import Problem, WrongResult
-from lib.records import schema
+from lib.records import plausible, schema
 from lib.records import store as records
 from lib.records.schema import FusedRow, FusedSide, Whose
 from lib.run import device
@@ -369,7 +369,13 @@ def contest(
         players = found.players([sides[place] for place in pairs])
         steadies = energy.each(players, counter, problem.flops, joules)
         for place, steady in zip(pairs, steadies, strict=True):
-            timed[place] = structs.replace(timed[place], steady=steady)
+            side = timed[place]
+            # Turns are queued ahead; without a pause a side waits for a host that is slower.
+            if steady and steady.seconds >= plausible.APART * side.seconds:
+                say(f"{side.name}: the host launches {steady.seconds / side.seconds:.1f} times "
+                    "as slowly as it runs, so its energy isn't recorded")
+                continue
+            timed[place] = structs.replace(side, steady=steady)
     elif joules:
         say("energy is not measured: " + ("no time is left" if counter else "no sensor counts it"))
     return _row(problem, timed, chunk, idle, choice.variant is not None, choice.reason)

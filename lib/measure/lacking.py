@@ -165,8 +165,9 @@ def usable(kernel: Kernel, stored: KernelRecord | None) -> KernelRecord | None:
         return None
     clean = not stored.revision.endswith(DIRTY)
     found = {}
-    for name, one in stored.variants.items():
-        if records.changed(kernel, name, one):
+    for name, whole in stored.variants.items():
+        one = records.current(kernel, name, whole)
+        if one is None:
             continue
         codes = {arch: _usable(code, stored.chunks, clean) for arch, code in one.ptx.items()}
         times = one.timeline
@@ -250,9 +251,13 @@ def _whole(
     kernel: Kernel, stored: KernelRecord, there: Sequence[Variant], headline: bool
 ) -> Iterator[str]:
     """Why a version's record has to be measured again, a clause each."""
-    if changed := [v.name for v in there if records.changed(kernel, v.name,
-                                                           stored.variants[v.name])]:
+    current = {v.name: records.current(kernel, v.name, stored.variants[v.name]) for v in there}
+    if changed := [name for name, one in current.items() if one is None]:
         yield f"the source of {', '.join(changed)} has changed"
+    if other := {name: number for name, one in current.items()
+                 if one and (number := len(stored.variants[name].bench) - len(one.bench))}:
+        yield "rows of another choice than today's: " + ", ".join(
+            f"{number} of {name}" for name, number in other.items())
     yield from _not_clean(stored)
     cubes = {(size,) * 3 for size in plan.HEADLINE}
     missing, rows = 0, list[Row]()

@@ -17,7 +17,7 @@ from lib.kernels.shapes import CUBES, timed
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import cublas
 from lib.records import schema
-from lib.records import store as records
+from lib.records.launched import chosen, launch_hash
 
 Shape = tuple[int, int, int]
 
@@ -97,11 +97,14 @@ class Unit:
         return " ".join(filter(None, (self.kind, self.stem, where, ",".join(self.variants))))
 
 
-def mark(kernel: Kernel, variants: Iterable[Variant]) -> str:
+def mark(kernel: Kernel, variants: Iterable[Variant], shape: Shape | None = None) -> str:
     """Fingerprint of the variants' sources, with their marks, and of what they are launched with.
+
+    On one shape that is, of a variant that follows a rule, what the rule takes.
     """
-    parts = [part for v in variants for part in
-             (kernel.hash(v), kernel.hash(v, marks=True), records.launch_hash(kernel, v))]
+    parts = [part for v in variants for part in (
+        kernel.hash(v), kernel.hash(v, marks=True),
+        chosen(kernel, v, shape)[1] if v.by_rule and shape else launch_hash(kernel, v))]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
@@ -187,11 +190,19 @@ def quick(runs: Callable[[Kernel, Variant], bool]) -> list[Unit]:
 
 
 def pair(kernel: Kernel, variant: Variant) -> Variant | None:
-    """The variant that an added one is held against: the one before it, in the catalogue's order.
+    """The variant that an added one is held against: the other side of its first pair.
 
-    Of the first the one behind it; None where there is no other.
+    Where it has none of its version, the one before it in the catalogue's order, and of the first
+    the one behind it; None where there is no other.
     """
     names = [v.name for v in kernel.measured]
+    own = f"{kernel.stem}/{variant.name}"
+    for declared in kernel.pairs:
+        sides = {declared.first, declared.second}
+        if own in sides:
+            stem, name = parted((sides - {own}).pop())
+            if stem == kernel.stem and name in names:
+                return kernel.variant(name)
     place = names.index(variant.name)
     other = place - 1 if place else place + 1
     return kernel.measured[other] if other < len(names) else None
@@ -235,7 +246,7 @@ def _bench(one: Chosen, shape: Shape, headline: bool) -> Iterator[Unit]:
         deep = ""
     seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[deep]
     partner = pair(kernel, here[0]) if one.added else None
-    yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
+    yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here, shape), seconds,
                partner.name if partner else "", deep)
 
 

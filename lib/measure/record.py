@@ -45,7 +45,7 @@ from lib.measure.measured import Calibrated, Counted, Counts, Variants, noted
 from lib.measure.plan import Unit
 from lib.paths import ROOT
 from lib.problem import Problem
-from lib.records import revision, schema, searches
+from lib.records import launched, revision, schema, searches
 from lib.records import store as records
 from lib.records.journal import Journal
 from lib.records.plausible import rows_of as rows_in
@@ -330,7 +330,7 @@ def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
         code = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)))
         made[name] = schema.Variant(
             bench=[Row.of(row, chunk, partner)], counters=[], hash=kernel.hash(variant),
-            launch=records.launch_hash(kernel, variant), arch=code.arch,
+            launch=launched.launch_hash(kernel, variant), arch=code.arch,
             registers=code.resources.registers, shared_bytes=code.resources.shared_bytes,
             ptx={arch: _older(contest, kernel, variant, arch, chunk)
                  for arch in (kernel.ptx_archs if first else ()) if arch != device.arch()},

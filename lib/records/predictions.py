@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 WRITTEN = "2026-11-21"
 # Those of later versions, and when they were written.
-LATER = dict.fromkeys(("07_double_buffer", "08_warp_tile", "14_ldmatrix", "17_wgmma",
-                       "20_persistent", "21_clusters"), "2026-11-24")
+LATER = {
+    **dict.fromkeys(("07_double_buffer", "08_warp_tile", "14_ldmatrix", "17_wgmma",
+                     "20_persistent", "21_clusters"), "2026-11-24"),
+    "12_wmma_pipeline": "2026-11-26",
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,15 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
         "turning": Prediction(0.03, "fewer conflicts of register banks"),
         "spread": Prediction(0.03, "the memory queue no longer fills up at once"),
         "large": Prediction(0.031, "the last wave's idle SMs work too"),
+    },
+    # From the chapter's model of a block's step, before either order was timed.
+    "12_wmma_pipeline": {
+        "products_first": Prediction(
+            0.08, "five blocks hide most of the latency already",
+            "12_wmma_pipeline/stores_first"),
+        "products_first_alone": Prediction(
+            0.35, "L + P + C becomes max(L, C) + P, and nobody else hides L",
+            "12_wmma_pipeline/stores_first_alone"),
     },
     "14_ldmatrix": {
         "wmma_load_late": Prediction(

@@ -64,39 +64,37 @@ class Recorded:
             raise NotYet(f"{self.stem} has no record: python -m lib record {self.stem}")
         return found
 
-    @property
-    def stale(self) -> bool:
-        """Whether the source of a recorded variant has changed since."""
-        recorded = self.record.variants
-        return any(store.stale(self.record, v.name) for v in self.kernel.variants
-                   if v.name in recorded)
+    def stale(self, name: str | None = None) -> bool:
+        """Whether something recorded of a variant is of other source or launch than today's."""
+        stored = self.record.variants.get(self._name(name))
+        return stored is not None and store.changed(self.kernel, self._name(name), stored)
 
     def variant(self, name: str | None = None) -> Variant:
-        """What was recorded of a variant.
+        """What was recorded of a variant; of a `fresh` record what is of today's source.
 
         Raises
         ------
         NotYet
-            If nothing was, or, of a `fresh` record, nothing of today's source.
+            If nothing was.
         """
         stored = self.record.variants.get(self._name(name))
         if stored is None:
             raise NotYet(self.nothing(name, "nothing"))
-        if self.fresh:
-            self.check_current(name)
-        return stored
+        return self.current(name) if self.fresh else stored
 
-    def check_current(self, name: str | None = None) -> None:
-        """Check that what was recorded of a variant is of today's source and launch.
+    def current(self, name: str | None = None) -> Variant:
+        """What was recorded of a variant of today's source and launch (see `store.current`).
 
         Raises
         ------
         NotYet
-            If it isn't.
+            If nothing was.
         """
         stored = self.record.variants.get(self._name(name))
-        if stored is None or store.changed(self.kernel, self._name(name), stored):
+        found = stored and store.current(self.kernel, self._name(name), stored)
+        if not found:
             raise NotYet(self.nothing(name, "nothing of today's source"))
+        return found
 
     def code(self, name: str | None = None, ptx_arch: str | None = None) -> Variant | MachineCode:
         """What was recorded of a variant's code for the GPU, or of an older architecture's.

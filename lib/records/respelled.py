@@ -22,6 +22,7 @@ from lib.kernels.spec import Kernel, parted
 from lib.kernels.spec import Variant as KernelVariant
 from lib.paths import CUDA, RESULTS
 from lib.records import store
+from lib.records.launched import launch_hash
 from lib.records.renamed import paired
 from lib.records.schema import KernelRecord, MachineCode, SearchRecord, Timeline, Variant
 
@@ -159,7 +160,7 @@ def _of_today(kernel: Kernel, variant: KernelVariant, stored: Variant, before: P
         times = structs.replace(times, hash=kernel.hash(variant, marks=True))
     return structs.replace(
         _instantiated(stored, same), hash=kernel.hash(variant), timeline=times,
-        launch=store.launch_hash(kernel, variant),
+        launch=launch_hash(kernel, variant),
         ptx={arch: _instantiated(code, same) for arch, code in stored.ptx.items()})
 
 

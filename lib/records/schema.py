@@ -326,7 +326,8 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     quartiles of these over it: the spread between series. `spread_within` is that of one series'
     samples. `ratio` is the kernel's speed over that of cuBLAS. `clock` and `cublas_clock` are of
     the same launches. There is no power of turns of 5 ms: NVML's counter moves a few times a
-    second. `sustained` has it, of a run that is long enough.
+    second. `sustained` has it, of a run that is long enough. `chosen` is the fingerprint of the
+    candidate that a rule took (`lib.records.launched.candidate_hash`), where one did.
     """
 
     seconds: Seconds
@@ -349,6 +350,7 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     cublas_alone: Alone | None = None
     turns: list[Turn] = []
     other_inputs: list[OtherInputs] = []
+    chosen: Hash | None = None
     trials: Trials | None = None
     packing: Packing | None = None
     energy: Energy | None = None
@@ -450,7 +452,7 @@ class MachineCode(Part, kw_only=True, frozen=True):
 class Variant(Part, kw_only=True, frozen=True):
     """An instantiation, as `MachineCode`; and older architectures' PTX of it, assembled here.
 
-    `launch` is `lib.records.store.launch_hash`.
+    `launch` is `lib.records.launched.launch_hash`.
     """
 
     bench: list[Row]

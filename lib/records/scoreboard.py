@@ -147,9 +147,12 @@ def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
     for record in every:
         gpu = record.gpu.key
         if isinstance(record, KernelRecord) and record.kernel in KERNELS:
-            for name in record.variants:
-                if records.stale(record, name):
-                    yield (f"{record.kernel}/{name} on {gpu} is stale: "
+            for name, stored in record.variants.items():
+                found = records.current(KERNELS[record.kernel], name, stored)
+                if found is not stored:
+                    rows = len(stored.bench)
+                    where = f" on {rows - len(found.bench)} of {rows} shapes" if found else ""
+                    yield (f"{record.kernel}/{name} on {gpu} is stale{where}: "
                            f"python -m lib record {record.kernel}")
         elif isinstance(record, CalibrationRecord):
             if record.hash != records.calibration_hash():

@@ -22,8 +22,8 @@ from msgspec import DecodeError, Struct, ValidationError, convert, json, structs
 from lib.compiler.fingerprint import file_identity, fingerprint
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, parted
-from lib.kernels.spec import Variant as KernelVariant
 from lib.paths import CUDA, RESULTS, bytes_of, naming
+from lib.records.launched import chosen, launch_hash
 from lib.records.plausible import faults
 from lib.records.schema import (
     CALIBRATION,
@@ -47,8 +47,10 @@ from lib.records.schema import (
     Variant,
     type_of,
 )
+from lib.records.schema import Row as BenchRow
 
 R = TypeVar("R", bound=Record)
+V = TypeVar("V", bound=Variant | QuickVariant)
 
 # Samples of a series that is long enough for clock, power and temperature to follow.
 HOT_ROUNDS = 60
@@ -317,16 +319,56 @@ def stale(record: KernelRecord, variant: str) -> bool:
 
 
 def changed(kernel: Kernel, variant: str, stored: Variant | QuickVariant) -> bool:
-    """Whether what was recorded of a variant is of other source or another launch than today's."""
+    """Whether of what was recorded of a variant anything is of other source or launch than today's.
+    """
+    return current(kernel, variant, stored) is not stored
+
+
+def current(kernel: Kernel, variant: str, stored: V) -> V | None:
+    """What was recorded of a variant that is of today's source and launch.
+
+    All of it or nothing; but of a variant that follows a rule the rows of those shapes for which
+    the rule still takes what was measured, as it was measured. Counters and a timeline go with the
+    row of their shape.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : str
+    stored : schema.Variant or schema.QuickVariant
+
+    Returns
+    -------
+    schema.Variant, schema.QuickVariant or None
+        `stored` itself where nothing has changed; None where nothing is left.
+    """
     names = {v.name: v for v in kernel.measured}
     if variant not in names:
-        return True
+        return None
+    today = names[variant]
     times = stored.timeline if isinstance(stored, Variant) else None
-    return (
-        kernel.hash(names[variant]) != stored.hash
-        or times is not None and kernel.hash(names[variant], marks=True) != times.hash
-        or launch_hash(kernel, names[variant]) != stored.launch
-    )
+    marked = times is None or kernel.hash(today, marks=True) == times.hash
+    whole = (marked and kernel.hash(today) == stored.hash
+             and launch_hash(kernel, today) == stored.launch)
+    if not any(row.chosen for row in stored.bench):
+        return stored if whole else None
+    rows = [row for row in stored.bench if (
+        whole if row.chosen is None
+        else chosen(kernel, today, row.shape) == (row.instantiation, row.chosen))]
+    if marked and len(rows) == len(stored.bench) or not rows:
+        return stored if rows else None
+    others = {row.shape for row in stored.bench} - {row.shape for row in rows}
+    left = structs.replace(stored, bench=rows)
+    if isinstance(left, Variant):
+        left = structs.replace(
+            left, timeline=times if times and marked and times.shape not in others else None,
+            counters=[one for one in left.counters if one.shape not in others])
+    return left
+
+
+def row_changed(found: Variant | QuickVariant | None, row: BenchRow) -> bool:
+    """Whether a row is none of what `current` found of its variant."""
+    return found is None or row.chosen is not None and not any(row is one for one in found.bench)
 
 
 def old_epilogues(record: EpiloguesRecord) -> Iterator[str]:
@@ -338,38 +380,6 @@ def old_epilogues(record: EpiloguesRecord) -> Iterator[str]:
             if side.hash and (file is None or
                               fingerprint(file, side.instantiation) != side.hash):
                 yield side.variant
-
-
-# What a grid's attributes were called when the first records were hashed.
-_GRID_WORDS = {"blocks_per_sm": "resident", "cluster_n": "beside", "stream_k_share": "wave_share"}
-
-
-def launch_hash(kernel: Kernel, variant: KernelVariant) -> str:
-    """Fingerprint of what the catalogue launches a variant with, and each of its candidates.
-
-    The number of a persistent kernel's blocks, say, stands in no source.
-    """
-    launched = [variant, *(kernel.variant(name) for name in variant.candidates)]
-    text = ", ".join(map(_launched, launched))
-    return hashlib.sha256(f"[{text}]".encode()).hexdigest()[:16]
-
-
-def _launched(one: KernelVariant) -> str:
-    """What a variant is launched with, in the words that records were hashed by: they stay."""
-    narrow = {name.upper(): value for name, value in one.vectors.narrow.items()}
-    vectors = (f"Vectors(narrow={narrow}, along={one.vectors.along}, "
-               f"between={one.vectors.between}, alignment={one.vectors.alignment})")
-    maps = None
-    if one.maps:
-        by_lanes = {"STAGED": 0} if one.maps.lanes_store else None
-        maps = f"TensorMaps(boxes={one.maps.boxes}, lanes_store={by_lanes})"
-    # Until November 2026 there were more of these clusters than ran at once.
-    held = ", at once" if one.grid.blocks_per_sm and one.grid.size > 2 else ""
-    grid = str(one.grid)
-    for now, then in _GRID_WORDS.items():
-        grid = grid.replace(f"{now}=", f"{then}=")
-    return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {grid}, "
-            f"{maps}{held})")
 
 
 def calibration_hash() -> str:
@@ -422,12 +432,13 @@ def all_rows(root: Path | None = None) -> list[Row]:
             kernel.stem, name, record.gpu.key, code.arch, ptx_arch, bench.dtype,
             bench.out, bench.b_layout, bench.M, bench.N, bench.K, bench.seconds,
             bench.spread, bench.tflops, bench.cublas_tflops, bench.ratio, rival(bench),
-            record.date, changed(kernel, name, variant),
+            record.date, row_changed(today, bench),
         )
         for record in stored
         for kernel, variants in _versions(record)
         if not isinstance(record, QuickRecord) or (kernel.stem, record.gpu.key) not in whole
         for name, variant in variants.items()
+        for today in (current(kernel, name, variant),)
         for ptx_arch, code in variant.codes.items()
         for bench in code.bench
     ]

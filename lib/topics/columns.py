@@ -63,7 +63,7 @@ class Launches:
     def current(self) -> bool:
         """Whether it is recorded of today's source."""
         try:
-            self.page.reader.check_current(self.variant.name)
+            self.page.reader.current(self.variant.name)
             return bool(self.page.record)
         except records.NotRecorded:
             return False
@@ -86,8 +86,9 @@ class Launches:
     @property
     def label(self) -> str:
         """The evidence label of its record, and whether the source has changed since."""
-        stale = " (stale: the source has changed since)" if self.page.reader.stale else ""
-        return records.label(self.page.record) + stale
+        stale = self.page.reader.stale(self.variant.name)
+        return records.label(self.page.record) + (
+            " (stale: the source has changed since)" if stale else "")
 
     def at(self, size: int) -> Launches:
         """The same at another size."""

@@ -245,8 +245,9 @@ class Version:
             if row.page.measures(row.variant):
                 label = measured_on()
             else:
+                stale = row.page.reader.stale(row.variant.name)
                 label = records.label(row.page.record) + (
-                    " (stale: the source has changed since)" if row.page.reader.stale else "")
+                    " (stale: the source has changed since)" if stale else "")
                 if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
                     label += f", the timeline at {older}"
             labels.setdefault(label, []).append(row.name)

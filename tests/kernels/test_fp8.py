@@ -19,7 +19,7 @@ from tools.mutation import BUILD, Equivalent, Table
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
-             "ping_pong_waiting", "early_pairs", "staggered", "few_64_thin", "few_128_split",
+             "ping_pong_waiting", "early_pairs", "staggered", "few_64", "few_128_split",
              "vector_few_128", "tensor_few_64")
 VARIANTS = [
     pytest.param(one, id=one.name, marks=[] if one.name in TEMPLATES else pytest.mark.slow)
@@ -304,20 +304,23 @@ TALL_MISTAKES = {
 }
 # Of a tile for a block, by the instantiation that has what is changed.
 FEW_MISTAKES = {
-    "promotion left out": ("few_64", "promote<SCALES>(sum, part, scale);", ""),
-    "the wait for products left out": ("few_64", "wgmma_wait<0>();", ""),
+    "promotion left out": ("few_64", "promote<SCALES>(sum, from, scale);", ""),
+    "the last wait for products left out": ("few_64", "wgmma_wait<0>();", ""),
+    "products that still run promoted": ("few_64", "wgmma_wait<1>();", "wgmma_wait<2>();"),
     "partial sums not begun anew": ("few_64", "Bs + ring.stage * B_BYTES, false);",
                                     "Bs + ring.stage * B_BYTES, true);"),
+    "a stage let go before its products end": (
+        "few_64", "neighbours.release(freed + 8 * before);",
+        "neighbours.release(freed + 8 * ring.stage);"),
     "the producer's parity": ("few_64", "ring.parity ^ 1);", "ring.parity);"),
-    "the other block's scales": ("few_64_split", "scales(rank_k + i * CLUSTER_K)",
-                                 "scales(i * CLUSTER_K)"),
-    "the next step's scales, the other block's": (
-        "few_64_split", "scales(step + AHEAD * CLUSTER_K)", "scales(step + AHEAD)"),
+    "the other block's scales": ("few_64_split", "min(rank_k + step * CLUSTER_K,",
+                                 "min(step * CLUSTER_K,"),
+    "a later step's scales": ("few_64", "read(share_of, step + 4);", "read(share_of, step + 5);"),
+    "the last step left out": ("few_64", "if (left == 4) finish(part[1], shares[3]);", ""),
     "sums left where products still read": (
         "few_128_split", "barrier_sync(1, CONSUMERS * 128);", ""),
     "the second warpgroup's scales are the first's": (
-        "few_128", "M, N, row0 + shift, col0, min(", "M, N, row0, col0, min("),
-    "room made by one block of a pair": ("few_128", "neighbours.SHARERS * CONSUMERS", "CONSUMERS"),
+        "few_128", "M, N, row0 + shift, col0, block", "M, N, row0, col0, block"),
 }
 
 

@@ -10,6 +10,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.schedule import Schedule
 from lib.problem import Problem
 from lib.records import store as records
+from lib.records.launched import launch_hash
 from lib.records.schema import KernelRecord
 
 VARIANTS = [(kernel, variant) for kernel in CATALOGUE.values()
@@ -68,6 +69,6 @@ def test_recorded_launches_are_known_by_the_hashes_that_they_were_recorded_by():
             fewer = (variant.grid.blocks_per_sm and variant.grid.size > 2
                      and record.date <= "2026-11-24")
             if stored.hash == kernel.hash(variant) and not fewer:
-                assert stored.launch == records.launch_hash(kernel, variant)
+                assert stored.launch == launch_hash(kernel, variant)
                 known += 1
     assert known

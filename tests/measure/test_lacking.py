@@ -15,6 +15,7 @@ from lib.measure import chunks, lacking, plan, record
 from lib.paths import ROOT
 from lib.records import revision
 from lib.records import store as records
+from lib.records.launched import launch_hash
 from tests import built
 
 NAIVE = CATALOGUE["01_naive"]
@@ -40,7 +41,7 @@ def whole():
     found = {}
     for variant in NAIVE.measured:
         one = copy.deepcopy(made["variants"][NAIVE.variants[0].name])
-        one |= {"hash": NAIVE.hash(variant), "launch": records.launch_hash(NAIVE, variant),
+        one |= {"hash": NAIVE.hash(variant), "launch": launch_hash(NAIVE, variant),
                 "timeline": built.timeline(NAIVE.hash(variant, marks=True)),
                 "bench": [row_of(variant, shape) for shape in timed(NAIVE, variant)]}
         found[variant.name] = one

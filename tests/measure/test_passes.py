@@ -28,6 +28,7 @@ from lib.paths import ROOT
 from lib.records import schema, scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
+from lib.records.launched import launch_hash
 from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
 from tests import built, played
 from tests.built import BOARD, CHUNK, GPU, NAIVE
@@ -128,6 +129,11 @@ def test_one_variant_is_measured_beside_its_pair():
     assert {unit.kind for unit in units} == {plan.BENCH, plan.COUNTERS, plan.TIMELINE}
     naive = KERNELS["01_naive"]
     assert plan.pair(naive, naive.variants[0]) is naive.variants[1]
+    clusters = KERNELS["21_clusters"]  # its pair, and not the one before it
+    assert plan.pair(clusters, clusters.variant("unclustered")) is clusters.variant("wide")
+    unpaired = clusters.variant("bf16_column")
+    place = clusters.measured.index(unpaired)
+    assert plan.pair(clusters, unpaired) is clusters.measured[place - 1]
 
 
 class Clock:
@@ -310,7 +316,7 @@ def gpu(monkeypatch, tmp_path):
                 row, pair=pair, dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout,
                 instantiation=kernel.expression(variant))],
             counters=[], hash=kernel.hash(variant),
-            launch=records.launch_hash(kernel, variant), **built.code(),
+            launch=launch_hash(kernel, variant), **built.code(),
         ) for variant in map(kernel.variant, unit.variants)}
 
     monkeypatch.setattr(record, "measure", measure)

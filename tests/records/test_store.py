@@ -17,6 +17,7 @@ from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.paths import ROOT
 from lib.records import sanitizer, schema, scoreboard
 from lib.records import store as records
+from lib.records.launched import launch_hash
 from lib.records.schema import CalibrationRecord, KernelRecord, Search, SearchRecord
 from lib.topics.emulator.foreign import model as foreign
 from tests import built
@@ -347,9 +348,9 @@ def test_a_record_is_stale_when_it_would_be_launched_otherwise(tmp_path):
     for change in ({"block": (16, 16)}, {"shared_bytes": 64},
                    {"schedule": dataclasses.replace(variant.schedule, tile=(64, 16))}):
         other = dataclasses.replace(variant, **change)
-        assert records.launch_hash(NAIVE, other) != records.launch_hash(NAIVE, variant)
+        assert launch_hash(NAIVE, other) != launch_hash(NAIVE, variant)
     renamed = dataclasses.replace(variant, meaning="else")
-    assert records.launch_hash(NAIVE, renamed) == records.launch_hash(NAIVE, variant)
+    assert launch_hash(NAIVE, renamed) == launch_hash(NAIVE, variant)
 
 
 def test_the_file_is_readable_in_a_diff(tmp_path):

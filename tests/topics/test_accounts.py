@@ -8,6 +8,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
+from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import Version, short_name
@@ -87,6 +88,20 @@ def test_variants_and_others_are_named(shown):
     assert "P: 128 FP32 multiply-adds" in shown[0]
 
 
+def test_products_between_load_and_store_are_read_off_the_machine_code(shown):
+    version = Version("12_wmma_pipeline")
+    page.wavefronts(version, "roles", "products_first", above=(), between=True)
+    head, _, roles, held = (line.split(" | ") for line in shown[0].splitlines()[:4])
+    place = head.index("products between load and store")
+    assert roles[place] == "other warps load"
+    opcodes = [i.opcode for i in version.compiled(H100.arch, "products_first").inner_loop]
+    between, products = order.share_between(opcodes)
+    assert held[place] == f"{between} of {products}"
+    assert f"SASS for {H100.arch}" in shown[0]
+    page.wavefronts(version, "roles", above=())
+    assert "products between" not in shown[1]
+
+
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     page.isolated(Version("15_turing_limit"), "tiles of 128", "chunks XORed, after padding")
     head, _, own, other = shown[0].splitlines()[:4]
@@ -122,7 +137,7 @@ def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     assert at_small == page.NOT_YET and "→" in at_size and counted == [page.NOT_YET, ""]
     assert cycles.startswith(f"{page.NOT_YET}; ") and "→" in cycles
     # Nothing of today's source.
-    monkeypatch.setattr("lib.records.reader.Recorded.check_current", missing)
+    monkeypatch.setattr("lib.records.reader.Recorded.current", missing)
     page.isolated(version, "copies past the L1")
     assert cells(shown[2])[0][1:] == [page.NOT_YET, "", "", "", ""]
     page.isolated(Version("11_wmma_shared"), account="wavefronts")

@@ -357,14 +357,14 @@ def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
 
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
     version = Version("21_clusters")
-    changed = store.changed
-    monkeypatch.setattr(store, "changed", lambda kernel, name, stored: (
-        name == "band_8" or changed(kernel, name, stored)))
+    current = store.current
+    monkeypatch.setattr(store, "current", lambda kernel, name, stored: (
+        None if name == "band_8" else current(kernel, name, stored)))
     rasterization_page.traffic(version, "band_8", "wide")
     text, stored = cells(shown[0])
     assert text[3] == rasterization_page.NOT_YET and not any(text[4:])
     assert rasterization_page.NOT_YET not in stored
-    accounts_page.isolated(version, "bands of 8", "clusters of 2 × 1")
+    accounts_page.isolated(version, "bands of 8", "bands of 4")
     text, stored = cells(shown[1])
     assert accounts_page.NOT_YET in text and accounts_page.NOT_YET not in stored
 

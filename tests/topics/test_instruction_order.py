@@ -26,6 +26,12 @@ def test_work_between_a_load_and_its_store():
     assert work_between(["FFMA"]) == 0
 
 
+def test_a_share_of_the_products_is_told_of_loops_that_load_and_store():
+    assert order.share_between(STAGED) == (2, 3)
+    assert order.share_between(SEED) == (0, 2)
+    assert order.share_between(["LDS", "FFMA", "BAR.SYNC"]) is None
+
+
 def test_products_of_tensor_cores_are_work_and_ldmatrix_is_a_shared_load():
     loop = ["LDG.E.U16", "LDSM.16.M88.4", "HMMA.16816.F32", "HMMA.16816.F32", "STS.U16", "BAR.SYNC"]
     found = places(loop)

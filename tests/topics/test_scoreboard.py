@@ -146,7 +146,8 @@ def test_stale_cells_are_marked(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     built.write(built.record())
     for changed in (False, True):
-        monkeypatch.setattr(records, "changed", lambda *_, changed=changed: changed)
+        monkeypatch.setattr(records, "current", lambda kernel, name, stored, changed=changed: (
+            None if changed else stored))
         board = model.board(GPU, BY_KEY["fp32"])
         text = figure.cubes(GPU, [(BY_KEY["fp32"], board)], "../results")
         assert ("(stale)" in text) == changed

@@ -1,17 +1,23 @@
 """Tables of the chapters on wmma: from the machine code, and from records."""
 
+from itertools import groupby
+
 import pytest
 
 from lib import chapter
 from lib.chapter import Chapter
 from lib.gpus import GPUS
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import MachineRecord
+from lib.topics.code.instruction_order.model import work_between
 from lib.topics.code.instruction_order.page import order_table
 from lib.topics.code.wmma_expansion.page import becomes, products
 from lib.topics.limits.bottleneck.page import unit_times
 from lib.topics.limits.issue_slots.page import stalls
+from lib.topics.limits.occupancy.model import occupancy
 from lib.topics.limits.roofline.page import roofs_table
 from lib.topics.results.counters.page import agreement, machine_counts
 from lib.topics.results.speed.page import traffic
@@ -115,6 +121,50 @@ def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown)
     assert int(staged.split("|")[-2]) > 0 == int(seed.split("|")[-2])
     order_table(Chapter("07_double_buffer").version, arch="sm_75")
     assert "FMA from load to store" in shown[1]
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+def test_12_holds_either_order_in_the_machine_code(arch):
+    version, classes = Chapter("12_wmma_pipeline").version, {"LDG", "LDSM", "HMMA", "STS"}
+    stores, products = (
+        [i.base for i in version.compiled(arch, name).inner_loop if i.base in classes]
+        for name in ("stores_first", "products_first"))
+    # Runs of accesses alone: products touch no memory, and some may sink among the stores.
+    runs = [[base for base, _ in groupby(x for x in loop if x != "HMMA")]
+            for loop in (stores, products)]
+    assert runs == [["LDG", "STS", "LDSM"], ["LDG", "LDSM", "STS"]] and stores[-1] == "HMMA"
+    assert work_between(stores) == 0 < products.count("HMMA") // 2 <= work_between(products)
+    assert all(version.compiled(arch, name).resources.spill_store_bytes == 0
+               for name in ("stores_first", "products_first"))
+
+
+def test_12_s_held_orders_differ_in_no_more_than_their_order_on_the_book_s_gpu():
+    version, gpu = Chapter("12_wmma_pipeline").version, GPUS["H100"]
+    blocks = {}
+    for room in ("", "_alone"):
+        for name in ("stores_first", "products_first"):
+            variant = version.kernel.variant(name + room)
+            used = version.compiled(gpu.arch, variant.name).resources
+            blocks[variant.name] = occupancy(
+                gpu, used.registers, used.shared_bytes, variant.threads).blocks
+    assert list(blocks.values()) == [5, 5, 1, 1]
+    products = [i.base for i in version.compiled(gpu.arch, "products_first").inner_loop]
+    assert work_between(products) == products.count("HMMA"), "the page says: all"
+
+
+def test_a_compiler_s_fence_changes_no_instruction_of_12():
+    kernel = CATALOGUE["12_wmma_pipeline"]
+    variant = kernel.variant("products_first")
+    text = kernel.file(variant).read_text(encoding="utf-8")
+    assert text.count("        __syncwarp();") == 2
+
+    def opcodes(fence):
+        source = text.replace("        __syncwarp();", f"        {fence};")
+        found = compile_kernel(kernel, variant, "sm_90a", source=source).inner_loop
+        return [i.opcode for i in found]
+
+    without = opcodes("")
+    assert opcodes('asm volatile("" ::: "memory")') == without != opcodes("__syncwarp()")
 
 
 def test_bytes_under_way_are_those_of_as_many_blocks_as_fit(shown):

@@ -71,6 +71,20 @@ def work_between(opcodes: Sequence[str]) -> int:
     return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
 
 
+def share_between(opcodes: Sequence[str]) -> tuple[int, int] | None:
+    """`work_between`, and all FMA or products of the loop; None if it doesn't load and store.
+
+    Parameters
+    ----------
+    opcodes : sequence of str
+        SASS opcodes of a loop's body.
+    """
+    classes = [_CLASSES.get(opcode.partition(".")[0]) for opcode in opcodes]
+    if not {GLOBAL_LOAD, SHARED_STORE} <= set(classes):
+        return None
+    return work_between(opcodes), classes.count(FMA)
+
+
 def loads_ahead(opcodes: Iterable[str]) -> int:
     """Count the global loads that stand before the loop's first shared store.
 

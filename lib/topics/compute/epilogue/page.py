@@ -24,15 +24,14 @@ PARTS: tuple[Change, ...] = (
     ("SiLU", "bias_silu", "bias"), ("a residual", "residual", "plain"),
     ("an amax", "amax", "plain"),
 )
-# What differs in one thing: how C leaves, what is asked for early, and what hides the rest.
+# What differs in one thing: how C leaves, when biases come, tiles, and what hides the rest.
 OTHERS: tuple[Change, ...] = (
     ("C through shared memory, not from registers", "plain", "plain_unstaged"),
     ("the same, with bias and GELU", "bias_gelu", "bias_gelu_unstaged"),
     ("the same, with a residual", "residual", "residual_unstaged"),
-    ("the bias asked for early", "bias_gelu", "bias_gelu_late"),
-    ("the residual asked for early", "residual", "residual_late"),
     ("a lane's biases in registers before the products end", "bias_gelu_wide",
-     "bias_gelu_wide_cached"),
+     "bias_gelu_wide_late"),
+    ("tiles of 224 columns, not 256", "bias_gelu_224", "bias_gelu_wide"),
     ("bias and GELU, both warpgroups on one tile", "bias_gelu_wide", "plain_wide"),
 )
 _DEPTHS = (256, 1024)
@@ -93,7 +92,7 @@ def parts() -> None:
 
 
 def staged() -> None:
-    """Display the pairs of how C leaves and what is asked for early, as recorded."""
+    """Display the pairs of how C leaves, when biases come and tiles, as recorded."""
     listed([_change("one thing changed"), *_changed("time")], OTHERS, _label())
 
 

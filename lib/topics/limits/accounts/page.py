@@ -17,6 +17,7 @@ from lib.plotting.markdown import NOT_YET
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
+from lib.topics.code.instruction_order import model as order
 from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
@@ -30,12 +31,18 @@ AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for 
 
 
 def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
-               size: int = SIZE) -> None:
+               between: bool = False, size: int = SIZE) -> None:
     """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
 
     Where w leaves room for the whole peak, the table says that there is no cap: a share above 1
     would read as a speed that can be reached. Speeds stand beside it, at 2,048, where the clock
     holds, and at the size of the counters.
+
+    Parameters
+    ----------
+    between : bool
+        Whether a column says how many of a step's products the machine code has between the last
+        load of the next tiles and the first store: what can hide the loads in one warp.
     """
     rows = launches(version, variants, _above(version, above), size)
 
@@ -44,13 +51,13 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
                        else model.cap(_predicted(one), one.peak / 2))
 
     listed([
-        VERSION,
+        VERSION, *([BETWEEN] if between else []),
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
         Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
         *_speeds(size), recorded("M cycles", lambda one: one.counters["cycles"] / 1e6, ".4g"),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
              f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one launch "
-             f"at {size:,}³; {labels(rows)}")
+             f"at {size:,}³; {labels(rows)}" + (_machine_code(rows[0]) if between else ""))
 
 
 def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -71,6 +78,17 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
              "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles "
              "in that stall per FMA of a warp, for global memory and at barriers; counters: one "
              f"launch at {size:,}³; {labels(rows)}")
+
+
+def _between(one: Launches) -> str | None:
+    code = one.page.compiled(one.sheet.arch, one.variant.name)
+    found = order.share_between([i.opcode for i in code.inner_loop])
+    return None if found is None else f"{found[0]} of {found[1]}"
+
+
+def _machine_code(one: Launches) -> str:
+    code = one.page.compiled(one.sheet.arch, one.variant.name)
+    return f"; products between: modelled, SASS for {code.arch}, NVRTC {code.toolkit}"
 
 
 # Stalls, and what a warp waits for in them.
@@ -359,6 +377,8 @@ def _predicted(one: Launches) -> float:
 VERSION: Column[Launches] = Column("version", _name)
 LINK: Column[Launches] = Column(
     "version", lambda one: f"[{short_name(one.page.kernel)}]({one.page.kernel.stem}.ipynb)")
+BETWEEN: Column[Launches] = Column(
+    "products between load and store", _between, absent="other warps load")
 W: Column[Launches] = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
 PEAK: Column[Launches] = Column("FLOP per cycle and SM, at most", lambda one: one.peak, ",")
 FLOP_PER_BUSY: Column[Launches] = recorded(

@@ -121,6 +121,8 @@ class Numbers:
     def shapes(self, name: str = "", trials: bool = False) -> list[float]:
         """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
         version, variant = self._of(name)
+        if version.reader.stale(variant):  # of fewer shapes a mean would say something else
+            raise records.NotYet(f"not all shapes of {name or self._stem} are of today's source")
         rows = version.reader.variant(variant).bench
         if not trials:
             return [row.ratio for row in rows]

@@ -195,10 +195,10 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     file, drafts = _file(record), _drafts(record)
     lines = []
     for name, variant in record.variants.items():
-        stale = records.changed(kernel, name, variant)
+        today = records.current(kernel, name, variant)
         cells = {
-            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale,
-                            held_down(row, record.gpu.key))
+            row.shape: Cell(row.tflops, row.ratio, records.rival(row),
+                            records.row_changed(today, row), held_down(row, record.gpu.key))
             for row in variant.bench if types.has(row) and row.chunk not in drafts
         }
         if cells:

@@ -124,7 +124,22 @@ def trials(version: Version) -> None:
                      f"**{_summary(fastest)}**", ""))
     (count,) = {tried.of for found in stored.values() for _, tried in found}
     table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
-           "the first; the fastest, if another"), rows, records.label(version.record))
+           "the first; the fastest, if another"), rows, _with_other_choices(version))
+
+
+def _with_other_choices(version: Version) -> str:
+    """The evidence label of a rule's record; of how many rows the rule would take another today."""
+    label = records.label(version.record)
+    for variant in version.kernel.variants:
+        stored = version.record.variants.get(variant.name)
+        if stored and (today := records.current(version.kernel, variant.name, stored)):
+            every = len(stored.bench)
+            if number := every - len(today.bench):
+                label += (f"; `{variant.name}`: on {number} of {every} shapes the rule chooses "
+                          "another instantiation today")
+        elif stored:
+            label += f"; `{variant.name}` is stale"
+    return label
 
 
 def _summary(ratios: Sequence[float]) -> str:
@@ -330,7 +345,7 @@ def means(version: Version) -> None:
             for one in (every, aligned, large))))
     table(("of the best of cuBLAS: geometric mean; least (shapes)", "all",
            "rows of whole 16 bytes", f"of these all sides from {LARGE_SIDE:,}"), rows,
-          records.label(version.record))
+          _with_other_choices(version))
 
 
 def packing(version: Version, packed_by: str = "packed") -> None:
