@@ -45,6 +45,9 @@ WITHIN ?= 120
 quick: $(VENV)/.dev  ## style, types and the tests nearest to what you changed, in two minutes
 	$(PY) tools/quick.py --since "$(SINCE)" --seconds "$(WITHIN)"
 
+# Each worker multiplies on its own core: threads of BLAS would wait for each other there.
+test test-slow coverage: export OPENBLAS_NUM_THREADS ?= 1
+
 test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
 	$(PY) -m mypy

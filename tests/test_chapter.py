@@ -9,7 +9,7 @@ from msgspec import structs
 from lib import chapter
 from lib.chapter import Chapter
 from lib.compiler.arch import BLACKWELL
-from lib.dispatch.fit import instantiated
+from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.kernels.epilogues import FusedProblem
@@ -266,12 +266,13 @@ def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown
     page.version.reader.__dict__["record"] = structs.replace(record, variants=variants)
     draw_shapes(page.version, "large")
     seen, both = set(), {row.shape for row in large}
+    names = instantiations(page.kernel)
     assert tuned[-1].shape not in both and tuned[-2].shape in both
     assert f"{tuned[-1].ratio:.3f}  tall" not in shown[0]
     for row in tuned:
         if row.shape not in both:
             continue
-        launched = instantiated(page.kernel, row.instantiation)
+        launched = names[row.instantiation]
         shown_as = [name for name in launched if f"{row.ratio:.3f}  {name}" in shown[0]]
         assert len(shown_as) == 1
         seen |= set(shown_as)

@@ -26,6 +26,14 @@ def test_a_folder_over_its_share_is_named_in_a_run_of_all():
     assert not any("over" in line for line in cpu_seconds.lines(few, {"a": 60, "b": 30}))
 
 
+def test_a_run_of_few_tests_does_not_say_what_all_of_a_kernel_take():
+    stored = {"tests/a/test_x.py": 100.0, "01_naive": 50.0}
+    few = {"tests/a/test_x.py": 20.0, "01_naive": 0.0, "tests/b/test_new.py": 3.0}
+    assert cpu_seconds.updated(stored, few) == stored | {"tests/b/test_new.py": 3.0}
+    whole = {"tests/a/test_x.py": 70.0, "tests/b/test_y.py": 400.0, "01_naive": 40.0}
+    assert cpu_seconds.updated(stored, whole) == whole
+
+
 def test_what_runs_below_a_process_is_counted_while_it_runs_and_afterwards():
     before = cpu_seconds.used()
     busy = "import time\nwhile time.process_time() < 0.5: pass\nprint('done', flush=True)\ninput()"

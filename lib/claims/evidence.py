@@ -22,6 +22,7 @@ from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.source import edited
 from lib.paths import CUDA
+from lib.ptx.core.machine import WARP
 from lib.records import store as records
 from lib.records import sweeps
 from lib.records.reader import Recorded, RecordedRival
@@ -150,7 +151,7 @@ class Evidence:
             ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
             fragments from shared memory.
         """
-        warps = kernels.find(stem).variant(variant).threads // 32
+        warps = kernels.find(stem).variant(variant).threads // WARP
         found = []
         for warp in range(warps):
             trace = _emulate(stem, variant, n, warp=warp).trace

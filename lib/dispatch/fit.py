@@ -96,18 +96,19 @@ def stored_by_lanes(variant: Variant) -> Variant:
     return replace(variant.scheduled(staged=0), maps=replace(maps, boxes=others))
 
 
-def instantiated(kernel: Kernel, expression: str) -> list[str]:
-    """Names of the variants that an instantiation may be: in one of their forms.
+def instantiations(kernel: Kernel) -> dict[str, list[str]]:
+    """By C++ name, the variants that an instantiation may be: in one of their forms.
 
     There may be several, which differ in how they are launched; and none, where the catalogue has
     changed since.
     """
-    return [
-        variant.name for variant in (*kernel.measured, *kernel.menu)
+    found: dict[str, list[str]] = {}
+    for variant in (*kernel.measured, *kernel.menu):
         # A variant with candidates is launched as one of them.
-        if (not variant.candidates or variant.name in variant.candidates)
-        and expression in map(kernel.expression, forms(variant))
-    ]
+        if not variant.candidates or variant.name in variant.candidates:
+            for expression in dict.fromkeys(map(kernel.expression, forms(variant))):
+                found.setdefault(expression, []).append(variant.name)
+    return found
 
 
 def refusal(variant: Variant, problem: Problem) -> str:

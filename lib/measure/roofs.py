@@ -17,6 +17,7 @@ from lib.measure.bench import probed
 from lib.measure.probe import clock
 from lib.paths import CUDA
 from lib.problem import Problem
+from lib.ptx.core.machine import WARP
 from lib.records.schema import Roof, Roofs
 from lib.run import device
 
@@ -96,7 +97,7 @@ def _mma(cp: Any, blocks: int, k: int) -> Roof:
     # Zeros would draw less power than products do, and so run at a clock that no GEMM can have.
     operands = cp.asarray(Problem(1, THREADS, 6, dtype="float16").inputs()[1])
     call = _kernel("mma_chains", blocks, (operands, target, np.int32(repeats)), k)
-    warps = blocks * THREADS // 32
+    warps = blocks * THREADS // WARP
     return _best(call, 2.0 * 16 * 8 * k * 8 * warps * repeats, "FLOP/s",
                  f"8 independent chains of mma.m16n8k{k} a warp, sums in FP32, registers only")
 

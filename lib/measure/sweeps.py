@@ -20,6 +20,7 @@ from lib.kernels.spec import Variant
 from lib.measure import cublas, turns
 from lib.measure.bench import KernelPlayer, copies_of, refuse_wrong
 from lib.problem import Problem
+from lib.ptx.core.machine import WARP
 from lib.records.schema import Sweep, Swept
 from lib.records.sweeps import (
     DOUBLE_BUFFER,
@@ -149,7 +150,7 @@ def _row(
     one = forms[LATE]
     return Swept(
         block=one.tile.block, warp=one.tile.warp, blocks=one.blocks,
-        warps=one.blocks * one.variant.threads // 32,
+        warps=one.blocks * one.variant.threads // WARP,
         seconds={form: times[form].seconds for form in FORMS},
         spread={form: times[form].spread for form in FORMS},
         registers={form: forms[form].compiled.resources.registers for form in FORMS},

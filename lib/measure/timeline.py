@@ -19,6 +19,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.measure.bench import elapsed
 from lib.paths import CUDA
 from lib.problem import Problem
+from lib.ptx.core.machine import WARP
 from lib.records.schema import Block, Timeline, Type
 from lib.run import device
 from lib.run.runner import prepare
@@ -79,7 +80,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     overview = buffers.overview.get()
     chosen = _pair_on_one_sm(overview[:buffers.blocks])
     events = {block: buffers.events[block].get() for block in chosen}
-    warps = launch.block[0] * launch.block[1] // 32
+    warps = launch.block[0] * launch.block[1] // WARP
     return Timeline(
         M=problem.M, N=problem.N, K=problem.K, dtype=cast(Type, problem.dtype),
         hash=kernel.hash(variant, marks=True), events=list(PHASES),

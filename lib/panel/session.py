@@ -27,6 +27,7 @@ from lib.panel.request import DEFAULT, Refused, Request, read, whole
 from lib.panel.result import Finished, Result, Stopped, wrong_elements
 from lib.problem import Problem, Reference
 from lib.ptx.core.errors import LaunchError
+from lib.ptx.core.machine import WARP
 from lib.run.prepared import Step, lay_out
 
 MAX_TURNS = 1 << 17  # of a batch of blocks; the kernels of these sizes take a tenth
@@ -347,7 +348,7 @@ class Session:
         blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
         recorder = ptx.Recorder(
             whole({"block": 0, **given}, "block", 0, blocks - 1),
-            whole({"warp": 0, **given}, "warp", 0, -(-threads // 32) - 1),
+            whole({"warp": 0, **given}, "warp", 0, -(-threads // WARP) - 1),
             whole({"first": 0, **given}, "first", 0, MAX_FIRST), MAX_MOMENTS)
         text, stopped, launch = planned.text, "", None
         try:
@@ -377,4 +378,4 @@ def _watched(step: Step) -> tuple[int, int]:
     """The block and the warp whose addresses are kept: not the first, where zeros hide mistakes."""
     grid, block = step.launch.grid, step.launch.block
     blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
-    return min(5, blocks - 1), min(3, -(-threads // 32) - 1)
+    return min(5, blocks - 1), min(3, -(-threads // WARP) - 1)

@@ -46,14 +46,26 @@ class Column(Generic[T]):
         return self.absent if value is None else f"{value:{self.form}}{self.unit}"
 
 
+def across(columns: Sequence[Column[T]], rows: Sequence[T]) -> tuple[list[str], list[list[str]]]:
+    """Head and cells of a table with a row each, without the columns of which nothing was read."""
+    return without_unread([column.head for column in columns],
+                          [[column.cell(row) for column in columns] for row in rows])
+
+
+def down(
+    name: str, columns: Sequence[Column[T]], rows: Sequence[tuple[str, T]]
+) -> tuple[list[str], list[list[str]]]:
+    """Head and cells of a table with a column each: what has many values is read downwards."""
+    return ([name, *(head for head, _ in rows)],
+            [[column.head, *(column.cell(row) for _, row in rows)] for column in columns])
+
+
 def listed(columns: Sequence[Column[T]], rows: Sequence[T], evidence: str) -> None:
-    """Display a row each, without the columns of which nothing was read."""
-    table(*without_unread([column.head for column in columns],
-                          [[column.cell(row) for column in columns] for row in rows]), evidence)
+    """Display a row each (`across`)."""
+    table(*across(columns, rows), evidence)
 
 
 def compared(name: str, columns: Sequence[Column[T]], rows: Sequence[tuple[str, T]], evidence: str
              ) -> None:
-    """Display a column each, under its name: what has many values is read downwards."""
-    table((name, *(head for head, _ in rows)),
-          [(column.head, *(column.cell(row) for _, row in rows)) for column in columns], evidence)
+    """Display a column each, under its name (`down`)."""
+    table(*down(name, columns, rows), evidence)

@@ -8,6 +8,7 @@ schedule; one that does neither either changes nothing, or shows what the emulat
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -115,6 +116,11 @@ RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
      (_without("acquire|release|acq_rel", "relaxed"),)),
 )
 
+# Where a statement begins that one of the rules is for: they are looked for in one go.
+_GUARD = r"(?:@!?[%\w$]+\s+)?"
+_ANY = "|".join(f"(?:{beginning})" for beginning, _ in RULES)
+_STATEMENTS = re.compile(rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{_GUARD}(?:{_ANY})[^;]*;)", re.M)
+
 
 def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     """Yield every mutant of a kernel; copies of one statement of the source are changed together.
@@ -140,28 +146,29 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     end = text.find(".entry", begin)
     end = len(text) if end < 0 else end
     places = _places(text)
+    newlines = [one.start() for one in re.finditer("\n", text)]
+    ordered = _ordered_by_inits(text, begin, end)
     groups: dict[tuple, list[tuple[int, re.Match, Callable]]] = {}
-    guard = r"(?:@!?[%\w$]+\s+)?"
+    starts = [found.start("s") for found in _STATEMENTS.finditer(text, begin, end)]
     for beginning, changes in RULES:
-        statements = re.compile(
-            rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}(?:{beginning})[^;]*;)", re.M
-        )
-        for match, (which, change) in product(
-            statements.finditer(text, begin, end), enumerate(changes)
-        ):
-            if "relaxed" in change(match) and _only_inits(text[begin:match.start("s")]):
+        statement = re.compile(rf"(?P<s>{_GUARD}(?:{beginning})[^;]*;)", re.M)
+        matches = filter(None, (statement.match(text, start, end) for start in starts))
+        for match, (which, change) in product(matches, enumerate(changes)):
+            if match.start("s") in ordered and "relaxed" in change(match):
                 continue
-            line = text.count("\n", 0, match.start("s")) + 1
+            line = bisect_left(newlines, match.start("s")) + 1
             found = next(re.compile(r".+", re.S).finditer(text, *match.span("s")))
             opcode = re.sub(r"^@\S+\s+", "", found.group()).split()[0].rstrip(";")
             key = (places[line - 1] or line, opcode, beginning, which)
             groups.setdefault(key, []).append((line, found, change))
     for key, copies in groups.items():
-        changed = text
-        for _, found, change in reversed(copies):
+        at, pieces = 0, list[str]()
+        for _, found, change in copies:
             put = change(found)
             lost = "\n" * (found.group().count("\n") - put.count("\n"))
-            changed = changed[: found.start()] + put + lost + changed[found.end() :]
+            pieces += text[at : found.start()], put, lost
+            at = found.end()
+        changed = "".join((*pieces, text[at:]))
         line, found, change = copies[0]
         yield Mutant(
             line, len(copies), key, cuda.get(line), " ".join(found.group().split()),
@@ -169,13 +176,15 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
         )
 
 
-def _only_inits(before: str) -> bool:
-    """Whether nothing is written before a barrier but mbarriers, which a fence of their own orders.
+def _ordered_by_inits(text: str, begin: int, end: int) -> range:
+    """Where nothing was written yet but mbarriers, which a fence of their own orders.
 
-    An arrival behind it may be relaxed, as Triton's documentation of fence_init_release_cluster has
-    it: then nothing is weakened.
+    An arrival there may be relaxed, as Triton's documentation of fence_init_release_cluster has it:
+    then nothing is weakened.
     """
-    return "fence.mbarrier_init" in before and not _WRITES.search(before)
+    fence = "fence.mbarrier_init"
+    init, write = text.find(fence, begin, end), _WRITES.search(text, begin, end)
+    return range(init + len(fence), write.end() if write else end) if init >= 0 else range(0)
 
 
 def _places(text: str) -> list[str]:

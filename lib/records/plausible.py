@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lib import gpus
-from lib.dispatch.fit import instantiated
+from lib.dispatch.fit import instantiations
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel
@@ -429,9 +429,12 @@ def _of_catalogue(
 ) -> Iterator[str]:
     """Rows are of their variant's types, and of its code or of that of its candidates."""
     kernel = KERNELS.get(stem)
-    known = {variant.name: variant for variant in kernel.measured} if kernel else {}
+    if kernel is None:
+        return
+    known = {variant.name: variant for variant in kernel.measured}
+    instantiated, functions = instantiations(kernel), _functions(kernel)
     for name, stored in variants.items():
-        if kernel is None or name not in known:
+        if name not in known:
             continue
         variant = known[name]
         types = (variant.dtype, variant.out, variant.b_layout)
@@ -440,9 +443,9 @@ def _of_catalogue(
                 where = f"{name}, {_shape(row.shape)}"
                 if row.types != types:
                     yield f"{where}: is of {', '.join(row.types)}, and {name} of {', '.join(types)}"
-                names = instantiated(kernel, row.instantiation)
+                names = instantiated.get(row.instantiation, ())
                 function = row.instantiation.partition("<")[0]
-                if not names and function not in _functions(kernel):
+                if not names and function not in functions:
                     yield f"{where}: {row.instantiation} is no function of {stem}"
                 # Code that the catalogue has no more is seen by its hash.
                 if names and not {name, *variant.candidates} & set(names):

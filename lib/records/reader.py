@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lib.dispatch.fit import instantiated
+from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import choose
 from lib.kernels.catalogue import find
 from lib.kernels.shapes import timed
@@ -177,13 +177,17 @@ class Recorded:
 
         Of several that differ in how they are launched today's choice, if it is among them.
         """
-        names = instantiated(self.kernel, instantiation)
+        names = self._instantiations.get(instantiation, [])
         tuned = self.kernel.variants[0]
         if len(names) > 1 and tuned.candidates:
             search = searches.of(self.kernel, tuned)
             chosen = choose(self.kernel, tuned, tuned.problem(*shape), search).name
             names = [chosen] if chosen in names else names
         return self.kernel.variant(names[0]) if names else None
+
+    @cached_property
+    def _instantiations(self) -> dict[str, list[str]]:
+        return instantiations(self.kernel)
 
     def nothing(self, variant: str | None, missing: str) -> NotRecorded:
         """The error that says what a record lacks, and how to record it."""

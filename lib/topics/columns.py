@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from lib import gpus
 from lib.gpus import Gpu
@@ -16,6 +16,8 @@ from lib.ptx.core.machine import WARP
 from lib.records import store as records
 from lib.records.schema import Benchmark, Row, mhz
 from lib.topics.version import RECORDED_ON, Version, called
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,10 @@ def counter(head: str, key: str, form: str, scale: float = 1.0, unit: str = "") 
 
 
 def recorded(
-    head: str, read: Callable[[Launches], Any], form: str = "", unit: str = "", absent: str = ""
-) -> Column[Launches]:
+    head: str, read: Callable[[T], Any], form: str = "", unit: str = "", absent: str = ""
+) -> Column[T]:
     """A column whose cells say what is `absent` where nothing is recorded."""
-    def tried(one: Launches) -> Any:
+    def tried(one: T) -> Any:
         try:
             return read(one)
         except records.NotRecorded:

@@ -16,6 +16,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.grid import tiles
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import Problem
+from lib.ptx.core.machine import WARP
 from lib.records import store as records
 from lib.records.reader import Recorded
 from lib.records.schema import Benchmark, KernelRecord, MachineRecord, Timeline
@@ -183,7 +184,7 @@ class Version:
         counters = trace.counters()
         on_tensor_cores = busiest.tensor_flops(trace.instructions) / 2
         work = on_tensor_cores or counters["ffma_thread_instructions"]
-        return 32 * counters[counter] / work
+        return WARP * counters[counter] / work
 
     def emulated_label(self) -> str:
         """The evidence label of what is drawn from the traced run."""
@@ -285,7 +286,7 @@ def _traced(stem: str, name: str) -> runner.Run:
 def _watched(version: Version, variant: Variant) -> tuple[int, int]:
     """The block and the warp whose addresses are kept: those that own a tile of C."""
     last = version._blocks(version.problem, variant) - 1
-    warp = min(WATCHED[1], variant.threads // 32 - 1)
+    warp = min(WATCHED[1], variant.threads // WARP - 1)
     if variant.grid.blocks_per_sm and variant.grid.least_share:
         return last, warp  # where tiles are cut, the last block adds up a tile's parts
     # A cluster may reach past C: its last blocks own nothing.

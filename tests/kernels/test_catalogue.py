@@ -5,7 +5,7 @@ import pytest
 
 from book import redirects
 from lib.compiler import fingerprint
-from lib.dispatch.fit import instantiated
+from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
 from lib.kernels import spec as versions
@@ -180,16 +180,17 @@ def test_an_instantiation_is_known_by_its_expression():
         for name in ("large", "medium"):
             chosen = plan(limit, limit.variant(name), problem, exact=True)
             assert bool(chosen.reason) == narrow
-            assert name in instantiated(limit, limit.expression(chosen.variant))
-    medium = instantiated(limit, limit.expression(limit.variant("medium")))
+            assert name in instantiations(limit)[limit.expression(chosen.variant)]
+    medium = instantiations(limit)[limit.expression(limit.variant("medium"))]
     assert medium == ["medium", "whole"]  # which differ in how they are launched
-    assert instantiated(NAIVE, "naive<1>") == []
+    assert "naive<1>" not in instantiations(NAIVE)
 
 
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_what_is_measured_is_known_by_its_own_code(stem):
     """A step may have the code of a variant's narrower form: it is its own all the same."""
     kernel = CATALOGUE[stem]
+    names = instantiations(kernel)
     for variant in kernel.measured:
         if not variant.candidates and not variant.version:
-            assert variant.name in instantiated(kernel, kernel.expression(variant))
+            assert variant.name in names[kernel.expression(variant)]

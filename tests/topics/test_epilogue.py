@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from lib.kernels.fused import EPILOGUES
-from lib.plotting import display
+from lib.plotting import columns, display
 from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
 from lib.topics.compute.epilogue import figure, model, page
@@ -89,7 +89,8 @@ def test_a_second_pass_writes_and_reads_the_product():
 
 def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
+    monkeypatch.setattr(
+        columns, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
     page.contests()
     rows = {name: cells for name, *cells in shown[0][0]}
     assert rows["cublasLt, fused"] == [page.NOT_YET, "500", page.NOT_YET, page.NOT_YET]
@@ -100,7 +101,7 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     assert "recorded: H100" in shown[0][1]
     page.parts()
     gelu = next(row for row in shown[1][0] if "GELU, tanh" in row[0])
-    assert gelu[-3:] == ("+0.0%", "+3.0%", "+3.0%")  # it is the fourth, its bias the first
+    assert gelu[-3:] == ["+0.0%", "+3.0%", "+3.0%"]  # it is the fourth, its bias the first
     page.staged()
     assert all(page.NOT_YET not in row for row in shown[2][0])
     numbers = Numbers("25_epilogue")
@@ -117,7 +118,8 @@ def test_pytorch_s_operations_are_not_its_fused_call(recorded):
 
 def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):
     shown = []
-    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
+    monkeypatch.setattr(
+        columns, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
     page.contests()
     page.parts()
     page.staged()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .masks import by_warp
+from .machine import WARP
+from .masks import by_warp, over_lanes
 
 if TYPE_CHECKING:
     from .lanes import Lanes
@@ -206,10 +207,10 @@ def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:
         raw = np.broadcast_to(raw, rows.shape)
         return np.where(rows, raw, raw[rows][0])
     blocks, threads = active.shape
-    raw = np.broadcast_to(raw, active.shape)
+    raw = over_lanes(raw, active.shape)
     rows, mask = by_warp(raw), by_warp(active, False)
-    first = mask.argmax(axis=2)[:, :, None]
-    representative = np.take_along_axis(rows, first, axis=2)
+    first = WARP * np.arange(mask.size // WARP).reshape(*mask.shape[:2], 1)
+    representative = rows.ravel().take(first + mask.argmax(axis=2, keepdims=True))
     some = mask.any(axis=2, keepdims=True)
     if not some.all():
         representative = np.where(some, representative, representative[some][0])

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .errors import LaunchError
+from .machine import WARP
 from .registers import SPECIAL, scalar
 from .syntax import Entry
 
@@ -121,8 +122,8 @@ class Geometry:
         """Return a special register: (1, 1), (blocks, 1) or (1, threads)."""
         threads = np.arange(self.threads, dtype=np.int64)[None, :]
         rows = np.arange(self.first, self.first + self.blocks, dtype=np.int64)[:, None]
-        lane = threads % 32
-        warps = -(-self.threads // 32)
+        lane = threads % WARP
+        warps = -(-self.threads // WARP)
         base, _, axis = name.partition(".")
         wholes = tuple(g // c for g, c in zip(self.grid, self.cluster, strict=True))
         sizes = {
@@ -148,7 +149,7 @@ class Geometry:
             every = (1 << 32) - 1
             others: dict[str, np.ndarray | int] = {
                 "%laneid": lane,
-                "%warpid": threads // 32,
+                "%warpid": threads // WARP,
                 "%nwarpid": warps,
                 "%nsmid": 1,
                 "%is_explicit_cluster": self.explicit,

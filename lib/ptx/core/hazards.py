@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .errors import source_line
+from .machine import WARP
 
 if TYPE_CHECKING:
     from .lanes import Lanes
@@ -46,8 +47,8 @@ class Access:
     @classmethod
     def of(cls, instruction: Instruction, block: tuple[int, int, int], thread: int) -> Access:
         """Describe a thread's access by an instruction; `block` is its blockIdx."""
-        return cls(instruction.line, instruction.cuda, instruction.opcode, block, thread // 32,
-                   thread % 32, instruction.callers)
+        return cls(instruction.line, instruction.cuda, instruction.opcode, block, thread // WARP,
+                   thread % WARP, instruction.callers)
 
     def __str__(self) -> str:
         where = f"PTX line {self.line} ({self.opcode})"
@@ -117,7 +118,8 @@ class Hazards:
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""
-        self.add(kind, f"{what}: {first} and {second}", first, second)
+        if not self.knows(kind, first.line, second.line):  # else nobody reads the words
+            self.add(kind, f"{what}: {first} and {second}", first, second)
 
     def is_reported(self, kind: str, line: int) -> bool:
         """Tell whether a finding of a kind has this PTX line on one side."""

@@ -44,8 +44,13 @@ class Mask:
     def whole_warps(self) -> bool:
         """Whether each warp has all of its 32 lanes here or none."""
         if self._whole is None:
-            self._whole = self.lanes == 32 * self.warps
+            self._whole = self.lanes == WARP * self.warps
         return self._whole
+
+
+def over_lanes(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the values over all lanes, not to be changed; where they are already, at once."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
 
 
 def by_warp(array: np.ndarray, fill: bool | int | None = None) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
+from .masks import over_lanes
 from .segment import PARAMETER_BASE, WINDOWS, Segment, peer_window
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ class Memory:
         shape = np.broadcast_shapes(index.shape, *(v.shape for v in values))
         if pattern.active is not None:
             mask = pattern.active.array
-            index = np.broadcast_to(index, mask.shape)[mask]
-            values = [np.broadcast_to(v, mask.shape)[mask] for v in values]
+            index = over_lanes(index, mask.shape)[mask]
+            values = [over_lanes(v, mask.shape)[mask] for v in values]
         elif index.shape != shape:
             index = np.broadcast_to(index, shape)
         if count == 1:

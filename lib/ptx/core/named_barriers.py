@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import Error
+from .machine import WARP
 from .masks import Mask, any_in_warp, spread
 
 if TYPE_CHECKING:
@@ -76,12 +77,13 @@ class NamedBarriers:
         f = self.f
         if not 0 <= number < self.NUMBER:
             raise Error(f"{f.place(instruction)}: barrier {number}; there are 16, from 0")
-        if count is not None and (count <= 0 or count % 32 or count > -(-f.threads // 32) * 32):
+        full = -(-f.threads // WARP) * WARP
+        if count is not None and (count <= 0 or count % WARP or count > full):
             raise Error(
                 f"{f.place(instruction)}: a barrier of {count} threads in a block of {f.threads}; "
                 "the number must be a multiple of 32 and at most the block's threads"
             )
-        if count is not None and count >= f.threads and f.threads % 32:
+        if count is not None and count >= f.threads and f.threads % WARP:
             count = None
         if f.active is None and count in (None, f.threads) and parks and not self.parties:
             # Everybody is here at once, the common case.

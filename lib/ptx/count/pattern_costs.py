@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.machine import LINE
+from ..core.machine import LINE, WARP
 from ..core.masks import by_warp
 from . import cp_async
 from .banks import matrix_wavefronts, wavefronts
@@ -85,7 +85,7 @@ def _analyse(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, serv
         sector, wave = (0, requests) if shared else (requests, 0)
         return requests, lanes, sector, wave, wave
     relative = relative + phase
-    if active is None and f.threads % 32 == 0:
+    if active is None and f.threads % WARP == 0:
         mask = None
         if not shared and not (pattern.bits | phase) & (nbytes - 1):
             total = total_sectors(relative.reshape(-1))
@@ -121,7 +121,7 @@ def copy_cost(
 
     def lanes(pattern: AccessPattern | None) -> np.ndarray:
         if pattern is None:
-            return np.zeros((1, -(-f.threads // 32), 32), bool)
+            return np.zeros((1, -(-f.threads // WARP), WARP), bool)
         array = np.ones((1, f.threads), bool) if pattern.active is None else pattern.active.array
         return by_warp(array, False)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.machine import WARP
+
 
 def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
     """Count the sectors that each warp touches.
@@ -52,7 +54,7 @@ def total_sectors(addresses: np.ndarray) -> int | None:
         return None
     change = sector[1:] != sector[:-1]
     inside = np.count_nonzero(change) - np.count_nonzero(change[31::32])
-    return int(inside) + len(addresses) // 32
+    return int(inside) + len(addresses) // WARP
 
 
 def _distinct(values: np.ndarray, active: np.ndarray | None) -> np.ndarray:

@@ -361,7 +361,7 @@ class Trace:
         accesses = self.watched.setdefault(tally.site.line, [])
         if len(accesses) >= MAX_WATCHED:
             return
-        threads = slice(warp * 32, min(warp * 32 + 32, f.threads))
+        threads = slice(warp * WARP, min(warp * WARP + WARP, f.threads))
         width = threads.stop - threads.start
         active = np.zeros(32, bool)
         active[:width] = pattern.active_lanes[row, threads]

@@ -17,7 +17,7 @@ from ..core.addressing import locate
 from ..core.decode import Decoding
 from ..core.errors import Error, UninitialisedRead
 from ..core.hazards import access
-from ..core.machine import SECTOR
+from ..core.machine import SECTOR, WARP
 from ..core.segment import PEER_BYTES, peer_window, rank_at
 from ..core.waiting import Waiter
 from ..race.stamps import EPOCH
@@ -112,7 +112,7 @@ class BulkGroups(Waiter):
             groups.read = max(groups.read, done)
             if f.races is not None:
                 proxy = f.races.agents
-                proxy.learn(row, thread // 32, proxy.bulk(row, thread // 32), done)
+                proxy.learn(row, thread // WARP, proxy.bulk(row, thread // WARP), done)
 
     def finish(self) -> None:
         """Land what nobody waited for; report copies that may have read a dead block's memory."""
@@ -313,8 +313,8 @@ def report_write(
     where = cells(f, f.races, to.row, to.offset, to.nbytes)
     proxy.writes(where, by.row, by.thread, column, time, by.index, asynchronous, behind_reads)
     proxy.uses(to.row, column, EPOCH + time, by.index, by.row, by.thread)
-    barrier.gathering = proxy.tell_phases(by.row, by.thread // 32, barrier.gathering)
-    barrier.waits.arrive(proxy.waits_known(by.row, by.thread // 32))
+    barrier.gathering = proxy.tell_phases(by.row, by.thread // WARP, barrier.gathering)
+    barrier.waits.arrive(proxy.waits_known(by.row, by.thread // WARP))
     if asynchronous:
         _check_init(f, f.races, barrier, by)
 
@@ -322,7 +322,7 @@ def report_write(
 def _check_init(f: Batch, races: Races, barrier: Mbarrier, by: Issuer) -> None:
     """Warn of an mbarrier that no fence made known to the asynchronous proxy."""
     column, time, place = barrier.born
-    row, warp = by.row, by.thread // 32
+    row, warp = by.row, by.thread // WARP
     if races.agents.fenced[row, warp, column] < time:
         if races.agents.inits.knows(row, warp, column, time):
             return
@@ -341,5 +341,5 @@ def report_read(
     """Tell the race detector of bytes of shared memory that a bulk group will read."""
     if f.races is not None:
         proxy = f.races.agents
-        column = proxy.bulk(row, thread // 32)
+        column = proxy.bulk(row, thread // WARP)
         proxy.reads(cells(f, f.races, row, offset, nbytes), row, thread, column, time, index)

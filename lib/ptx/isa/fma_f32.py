@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.masks import over_lanes
 from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
 
@@ -82,7 +83,7 @@ def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     low = np.bitwise_and(total.view(I64), LOW_BITS)
     if np.count_nonzero(low) != total.size:
         these = low == 0
-        x, y, z = (np.broadcast_to(each, total.shape)[these] for each in (x, y, z))
+        x, y, z = (over_lanes(each, total.shape)[these] for each in (x, y, z))
         total[these] = repaired(x * y, z, total[these])
     return total
 

@@ -10,6 +10,7 @@ from ..core.addressing import shared_address
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.lane_groups import lane_groups
+from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Symbol
@@ -163,8 +164,8 @@ def _wait(d: Decoding) -> Run:
             else:
                 held.append((barrier, row, threads))
                 if by_parity and f.races is not None and f.races.proxy is not None:
-                    for warp in np.unique(threads // 32).tolist():
-                        first = int(threads[threads // 32 == warp][0])
+                    for warp in np.unique(threads // WARP).tolist():
+                        first = int(threads[threads // WARP == warp][0])
                         barrier.wait_by_parity(f, row, first, instruction, ~barrier.phase & 1)
         active = f.active
         here = f.lanes_in(active)
@@ -193,10 +194,10 @@ def _acquire_clocks(
         return
     proxy = f.races.proxy
     writes, column = (each(barrier.row, barrier.offset) for each in (proxy.mbarrier, proxy.phases))
-    for warp in np.unique(threads // 32).tolist():
+    for warp in np.unique(threads // WARP).tolist():
         seen = barrier.phase
         if by_parity:
-            first = int(threads[threads // 32 == warp][0])
+            first = int(threads[threads // WARP == warp][0])
             seen = barrier.wait_by_parity(f, row, first, instruction, barrier.phase & 1)
         if acquires:
             oldest = max(seen, barrier.phase - CARRIED + 1)

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.addressing import locate
 from ..core.errors import Error, source_line
 from ..core.hazards import access
+from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.waiting import Waiter, WaitingLanes
 from ..race.stamps import EPOCH, merged_clocks
@@ -112,7 +113,7 @@ class Mbarrier:
         races = f.races
         if races is None:
             return self.phase
-        found = self.phases_known(races, row, thread // 32)
+        found = self.phases_known(races, row, thread // WARP)
         found += (found ^ odd) & 1
         if found == self.phase:
             self.waits.wait(f, row, thread, instruction)
@@ -161,13 +162,13 @@ class Mbarriers(Waiter):
         user: tuple[int, int],
     ) -> None:
         f, (row, thread) = self.f, user
-        key = (row, thread // 32)
+        key = (row, thread // WARP)
         if key in barrier.seen:
             return
         barrier.seen.add(key)
         column, time, place = barrier.born
-        own = races.own[row % len(races.own), thread // 32]
-        warp = thread // 32
+        own = races.own[row % len(races.own), thread // WARP]
+        warp = thread // WARP
         if column != own and races.known[row, warp, column] < time and not (
             races.proxy is not None and races.proxy.inits.knows(row, warp, column, time)
         ):
@@ -198,8 +199,8 @@ class Mbarriers(Waiter):
         shared.storage[start : start + 8] = 0
         if f.races is not None:
             races = f.races
-            own = int(races.own[row % len(races.own), thread // 32])
-            barrier.born = (own, int(races.clock[row, thread // 32]), (row, thread))
+            own = int(races.own[row % len(races.own), thread // WARP])
+            barrier.born = (own, int(races.clock[row, thread // WARP]), (row, thread))
 
     def invalidate(self, row: int, address: int, thread: int, instruction: Instruction) -> None:
         """End an object; its bytes may be used for something else."""
@@ -461,10 +462,10 @@ def arrivals(
     instruction = races.code.steps[index].instruction
     if barrier.row != row:
         proxy.uses_remotely(barrier.row, row, threads, index)
-    last = {thread // 32: thread for thread in threads.tolist()}
+    last = {thread // WARP: thread for thread in threads.tolist()}
     known = {warp: barrier.phases_known(races, row, warp) for warp in last}
     for thread in threads.tolist():
-        warp = thread // 32
+        warp = thread // WARP
         if known[warp] < barrier.phase:
             f.hazards.add(
                 "mbarrier",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.hazards import access
+from ..core.machine import WARP
 from ..race.stamps import EPOCH
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class PhaseWaits:
         """Remember a wait, which has just succeeded."""
         if f.races is None:
             return
-        agents, warp = f.races.agents, thread // 32
+        agents, warp = f.races.agents, thread // WARP
         agents.waited[row, warp] += 1
         time = int(agents.waited[row, warp])
         agents.learn(row, warp, agents.waiting(row, warp), time)

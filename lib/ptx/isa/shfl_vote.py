@@ -9,6 +9,7 @@ import numpy as np
 from ..core.decode import Decoding, opcode
 from ..core.errors import UninitialisedRead
 from ..core.hazards import MISSING_LANE, access
+from ..core.machine import WARP
 from ..core.masks import by_warp
 from ..core.registers import DTYPES
 from ..core.syntax import Instruction
@@ -56,7 +57,7 @@ def shuffle(d: Decoding) -> Run:
             valid = source <= edge
         source = np.where(valid, source, lane)
         shuffled = np.take_along_axis(rows, source, axis=2)
-        if f.active is not None or f.threads % 32 or not names_all_lanes(mask):
+        if f.active is not None or f.threads % WARP or not names_all_lanes(mask):
             missing = _missing(f, source, mask, instruction)
             if missing is not None:
                 shuffled = np.where(missing, UNDEFINED, shuffled)
@@ -109,7 +110,7 @@ def _missing(
         row, warp, lane = readers[0]
         text = (f"{f.place(instruction)}: the mask leaves out lanes that are read, and what is "
                 f"read from them is undefined: {_reading(f, source, readers)}")
-        reader = access(instruction, row, 32 * warp + lane, f)
+        reader = access(instruction, row, WARP * warp + lane, f)
         if f.strict:
             f.hazards.add(MISSING_LANE, text, reader)
         elif f.unwritten is None:
@@ -126,14 +127,14 @@ def _report_gone(
     readers = np.argwhere(gone)
     for left in (True, False):
         some = [[row, warp, lane] for row, warp, lane in readers.tolist()
-                if (32 * warp + source[row, warp, lane] < f.threads) == left]
+                if (WARP * warp + source[row, warp, lane] < f.threads) == left]
         if not some:
             continue
         why = (f"have exited at {f.place(f.exited_by)}" if left
                else f"a block of {f.threads} threads does not have")
         row, warp, lane = some[0]
-        reader = access(instruction, row, 32 * warp + lane, f)
-        exited = f.exit_of(row, 32 * warp + int(source[row, warp, lane]))
+        reader = access(instruction, row, WARP * warp + lane, f)
+        exited = f.exit_of(row, WARP * warp + int(source[row, warp, lane]))
         f.hazards.add(
             MISSING_LANE,
             f"{f.place(instruction)}: the mask names lanes that {why}, and what is read from them "

@@ -113,27 +113,41 @@ def summed(
     (av, ar), (bv, br) = a, b
     cv: np.ndarray | float = 0.0
     shape = len(av), len(bv)
-    top = np.full(shape, NOTHING, np.int64)
+    top = largest_of_products(ar, br)
     if old is not None:
         cv, cr = decoded(old & np.uint32(0xFFFF) if kind == "f16" else old, kind)
         cv = np.ldexp(cv, -shift)
         top = np.maximum(top, cr - shift)
     special = not (np.isfinite(av).all() and np.isfinite(bv).all() and np.isfinite(cv).all())
     with np.errstate(all="ignore"):
-        for k in range(av.shape[1]):
-            np.maximum(top, ar[:, k, None] + br[None, :, k], out=top)
         q = np.where(top < NOTHING // 2, 0, top - FRACTION).astype(np.int32)
         finer = np.ldexp(1.0, -q)
-        total = np.zeros(shape)
-        terms = [(av[:, k, None], bv[None, :, k]) for k in range(av.shape[1])]
+        total, term = np.zeros(shape), np.empty(shape)
+        terms = [(x[:, None], y) for x, y in zip(*map(_by_k, (av, bv)), strict=True)]
         for x, y in terms:
-            total += np.trunc(x * y * finer)
+            np.multiply(x, y, out=term)
+            np.multiply(term, finer, out=term)
+            total += np.trunc(term, out=term)
         if old is not None:
             total += np.trunc(cv * finer)
         found = rounded(np.ldexp(total, q), kind)
         if special:
             found = _with_specials(found, terms, cv, kind)
     return found
+
+
+def largest_of_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The largest sum, over k, of raw exponents (M, K) and (N, K); `NOTHING` at least."""
+    top = np.full((len(a), len(b)), NOTHING, np.int32)
+    one = np.empty_like(top)
+    for x, y in zip(*(_by_k(raw.astype(np.int32)) for raw in (a, b)), strict=True):
+        np.maximum(top, np.add(x[:, None], y, out=one), out=top)
+    return top
+
+
+def _by_k(values: np.ndarray) -> np.ndarray:
+    """The same by rows of k, each in one piece: they are gone through one after the other."""
+    return np.ascontiguousarray(values.T)
 
 
 def rounded(value: np.ndarray, kind: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from ..core.addressing import shared_address
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.lane_groups import each_lane
+from ..core.machine import WARP
 from ..core.segment import PEER_BYTES, peer_window
 from ..race.stamps import EPOCH, merged_clocks
 from .mbarrier_object import Mbarrier, Mbarriers
@@ -58,7 +59,7 @@ def commit(d: Decoding) -> Run:
             found = [barriers.find(row, place, instruction, (row, thread)) for place in places]
             until, clocks, behind = memories.so_far(row), None, np.zeros(0, np.int64)
             if f.races is not None:
-                proxy, warp = f.races.agents, thread // 32
+                proxy, warp = f.races.agents, thread // WARP
                 column = proxy.tensor(row, warp)
                 clocks = proxy.tensors.committed(row, warp, column)
                 behind = proxy.waits_known(row, warp)

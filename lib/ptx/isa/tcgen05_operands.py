@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import Error, OutOfBounds, UninitialisedRead, UnsupportedInstruction
+from ..core.machine import WARP
 from ..race.stamps import EPOCH
 from .matrix_descriptor import Descriptor
 from .tcgen05_descriptors import operand_chunks, operand_descriptor
@@ -134,7 +135,7 @@ def report_chunks(
     if races is None:
         return
     proxy, granule = races.agents, races.granule
-    column = proxy.tensor(row, thread // 32)
+    column = proxy.tensor(row, thread // WARP)
     for place in places:
         first = np.unique(place) + f.memory.shared.start_of(row if block is None else block)
         found = (first[:, None] // granule + np.arange(16 // granule)).ravel()

@@ -20,7 +20,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .tcgen05_arithmetic import NAN32, NOTHING, decoded, rounded, summed
+from .tcgen05_arithmetic import (
+    NAN32,
+    NOTHING,
+    decoded,
+    largest_of_products,
+    rounded,
+    summed,
+)
 
 MERGED, FINER = 16, 4  # products of a group; with UE4M3 scales, where D is not the largest
 _WINDOW, _FLOOR, _LEAST = 39, 35, -174
@@ -92,9 +99,7 @@ def _in_groups(
         ks, block = slice(first, first + size), first // each
         scale = np.nan_to_num(a[2][:, block, None]) * np.nan_to_num(b[2][None, :, block])
         sums.append((a[0][:, ks] @ b[0][:, ks].T) * scale)
-        top = np.full(old.shape, NOTHING, np.int64)
-        for k in range(first, first + size):
-            np.maximum(top, a[1][:, k, None] + b[1][None, :, k], out=top)
+        top = largest_of_products(a[1][:, ks], b[1][:, ks])
         scale_raw = a[3][:, block, None] + b[3][None, :, block]
         there = (top > NOTHING // 2) & (scale_raw > NOTHING // 2)
         raws.append(np.where(there, top + scale_raw, NOTHING))

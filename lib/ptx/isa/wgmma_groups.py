@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.decode import DECODE_PASSES
-from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
+from ..core.masks import Mask, any_in_warp, by_warpgroup, over_lanes, spread
 from ..core.step import Step
 from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
 from ..core.waiting import Waiter, WaitingLanes
@@ -100,7 +100,7 @@ class WgmmaGroups(Waiter):
     def value(self, slot: int, dtype: np.dtype) -> np.ndarray:
         """Return what a register holds, or will hold when all MMAs are done."""
         f = self.f
-        value = np.broadcast_to(f.r[slot], (f.blocks, f.threads))
+        value = over_lanes(f.r[slot], (f.blocks, f.threads))
         value = value if value.dtype == dtype else value.view(dtype)
         for mma, row in self.holders.get(slot, ()):
             value = np.where(mma.lanes, mma.values[row], value)
@@ -141,15 +141,13 @@ class WgmmaGroups(Waiter):
             self.holders.setdefault(slot, []).append((mma, row))
         if f.late:
             poison = np.full((1, 1), -1, f"i{values.dtype.itemsize}").view(values.dtype)
-            for slot in slots:
-                self._set(slot, poison, active)
+            self._set([(slot, poison) for slot in slots], active)
         elif _whole_groups(active):
             # Elsewhere the values are those that the registers hold.
             for row, slot in enumerate(slots):
                 f.r[slot] = values[row]
         else:
-            for row, slot in enumerate(slots):
-                self._set(slot, values[row], active)
+            self._set(list(zip(slots, values, strict=True)), active)
 
     def _leave_unfenced(
         self, instruction: Instruction, slots: tuple[int, ...], active: np.ndarray
@@ -161,22 +159,24 @@ class WgmmaGroups(Waiter):
         else:
             old.lanes, old.instruction = old.lanes | active, instruction
 
-    def _set(self, slot: int, value: np.ndarray, lanes: np.ndarray) -> None:
-        f = self.f
-        if lanes.all():
-            f.r[slot] = np.broadcast_to(value, lanes.shape)
-            return
-        old = f.r[slot]
-        old = old if old.dtype == value.dtype else old.view(value.dtype)
-        f.r[slot] = np.where(lanes, value, old)
+    def _set(self, values: list[tuple[int, np.ndarray]], lanes: np.ndarray) -> None:
+        """Write registers, by their slots, in some lanes."""
+        f, every = self.f, bool(lanes.all())
+        for slot, value in values:
+            if every:
+                f.r[slot] = np.broadcast_to(value, lanes.shape)
+                continue
+            old = f.r[slot]
+            old = old if old.dtype == value.dtype else old.view(value.dtype)
+            f.r[slot] = np.where(lanes, value, old)
 
     def _tidy(self) -> None:
         """Forget the MMAs that no lane has any more."""
-        gone = [mma for mma in self.in_flight if not mma.lanes.any()]
-        if gone:
-            self.in_flight = [mma for mma in self.in_flight if mma.lanes.any()]
+        there = [mma for mma in self.in_flight if mma.lanes.any()]
+        if len(there) < len(self.in_flight):
+            self.in_flight, flying = there, set(map(id, there))
             for slot in list(self.holders):
-                left = [h for h in self.holders[slot] if h[0].lanes.any()]
+                left = [h for h in self.holders[slot] if id(h[0]) in flying]
                 if left:
                     self.holders[slot] = left
                 else:
@@ -360,11 +360,10 @@ class WgmmaGroups(Waiter):
             landing = mma.lanes & lanes & (spread(mma.group, f.threads) <= done)
             if not landing.any():
                 continue
-            for slot, held in self.holders.items():
-                for holder, row in held:
-                    if holder is mma:
-                        if f.late:
-                            self._set(slot, mma.values[row], landing)
+            if f.late:
+                held = [(slot, mma.values[row]) for slot, holders in self.holders.items()
+                        for holder, row in holders if holder is mma]
+                self._set(held, landing)
             mma.lanes = mma.lanes & ~landing
         self._tidy()
         if f.races is not None:

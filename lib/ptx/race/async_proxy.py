@@ -29,6 +29,7 @@ import numpy as np
 
 from ..core.errors import Error
 from ..core.hazards import access
+from ..core.machine import WARP
 from .stamps import EPOCH, INDEX, PENDING, THREAD, TIME, column_of, index_of, merged_clocks
 from .tensor_order import TensorOrder
 
@@ -232,9 +233,9 @@ class AsyncProxy:
     def uses_remotely(self, home: int, row: int, threads: np.ndarray, index: int) -> None:
         """Remember that lanes of a block use the shared memory of a peer."""
         races = self.races
-        for warp in np.unique(threads // 32).tolist():
+        for warp in np.unique(threads // WARP).tolist():
             time = int(races.clock[row, warp])
-            thread = int(threads[threads // 32 == warp][0])
+            thread = int(threads[threads // WARP == warp][0])
             self.uses(home, int(races.own[row, warp]), time, index, row, thread)
 
     def finish(self) -> None:
@@ -257,10 +258,8 @@ class AsyncProxy:
     ) -> None:
         """Let an agent read cells of shared memory for a thread, by the instruction `index`."""
         self._access(cells, row, thread, index)
-        shadow = self.races.shared_shadow
-        shadow.readers.reshape(-1, shadow.warps)[cells, column] = self._stamp(
-            row, thread, column, time, index
-        )
+        stamp = self._stamp(row, thread, column, time, index)
+        self.races.shared_shadow.read_by_agent(cells, column, stamp)
 
     def writes(
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
@@ -277,8 +276,8 @@ class AsyncProxy:
 
     def _check_reads(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
         """Report ordinary reads that are known to be over, and with no proxy fence behind them."""
-        shadow, warp = self.races.shared_shadow, thread // 32
-        readers = shadow.readers.reshape(-1, shadow.warps).take(cells, axis=0)[:, : self.first]
+        shadow, warp = self.races.shared_shadow, thread // WARP
+        readers = shadow.reads(list(range(self.first)), cells)
         known, fenced = (clocks[row, warp, : self.first].copy()
                          for clocks in (self.races.known, self.fenced))
         known[self.races.own[row % len(self.races.own), warp]] = self.races.clock[row, warp]
@@ -308,7 +307,7 @@ class AsyncProxy:
         races, shadow = self.races, self.races.global_shadow(segment)
 
         def group() -> Group:
-            warp, time = thread // 32, int(races.clock[row, thread // 32])
+            warp, time = thread // WARP, int(races.clock[row, thread // WARP])
             many = len(cells)
             return (np.full(many, row, np.intp), np.full(many, self._number(row, thread), np.int64),
                     np.full(many, warp, np.intp), np.full(many, time, np.int64))
@@ -326,14 +325,14 @@ class AsyncProxy:
         return (EPOCH + time << TIME) | (index << INDEX) | (column << 5)
 
     def _number(self, row: int, thread: int) -> int:
-        return thread + row % self.peers * 32 * self.f.warps
+        return thread + row % self.peers * WARP * self.f.warps
 
     def _access(
         self, cells: np.ndarray, row: int, thread: int, index: int, writes: bool = False,
         asynchronous: bool = True,
     ) -> None:
         """Compare with what came before: ordered before the issuing warp, and with a fence?"""
-        races, warp = self.races, thread // 32
+        races, warp = self.races, thread // WARP
         shadow, known = races.shared_shadow, races.known[row, warp]
         seen = shadow.writer.take(cells)
         other = column_of(seen & THREAD)
@@ -360,9 +359,10 @@ class AsyncProxy:
             index,
         )
         if writes:
-            readers = shadow.readers.reshape(-1, shadow.warps).take(cells, axis=0)
-            bad = readers >> TIME > known[None, : shadow.warps]
-            bad[:, races.own[row % len(races.own), warp]] = False
+            own = int(races.own[row % len(races.own), warp])
+            others = [one for one in shadow.readers_since(known) if one != own]
+            readers = shadow.reads(others, cells) if others else np.empty((0, 0), np.int64)
+            bad = readers >> TIME > known[others]
             if bad.any():
                 self._report(
                     "race",

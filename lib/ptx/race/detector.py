@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.hazards import Access, Hazards
-from ..core.masks import any_in_warp
+from ..core.machine import WARP
+from ..core.masks import any_in_warp, over_lanes
 from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
 from ..core.spin_loops import spin_loops
 from ..core.syntax import SIZES
@@ -142,8 +143,7 @@ class RaceDetector:
         self.warps = self.peers * f.warps  # of a cluster
         self.clock = np.ones(shape, np.int64)
         self.proxy = AsyncProxy(self, f) if self.asynchronous else None
-        readers = self.warps + (self.proxy.readers if self.proxy else 0)
-        columns = self.proxy.columns if self.proxy else readers
+        columns = self.proxy.columns if self.proxy else self.warps
         self.known = np.zeros((*shape, columns), np.int64)
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
@@ -151,10 +151,12 @@ class RaceDetector:
         self._grouped: tuple[int, int, Group, np.ndarray, Mask | None] | None = None
         self._read: dict[int, tuple] = {}  # what shared loads read last: see `_read_cells`
         self.stamped: Stamped | None = None  # what `global_memory` makes of a group
-        self.block = np.arange(f.blocks)[:, None]
-        rank = self.block % self.peers
-        self.thread = np.arange(f.threads, dtype=np.int64)[None, :] + rank * (32 * f.warps)
-        self.warp = np.arange(f.threads)[None, :] // 32
+        block, lane = np.arange(f.blocks)[:, None], np.arange(f.threads)[None, :]
+        rank = block % self.peers
+        # Block, thread in its cluster and warp in its block, of all lanes. Two of them are indices,
+        # and those are as wide as a pointer.
+        thread = (lane + rank * (WARP * f.warps)).astype(np.int64)
+        self._lanes = np.broadcast_arrays(block, thread, lane // WARP)
         self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
         if self.release_acquire is not None:
             self.release_acquire.begin(f)
@@ -163,7 +165,8 @@ class RaceDetector:
             if scope in self._scopes and (scope == BLOCK or self.peers > 1)
         ]
         cells = len(f.memory.shared.storage) // self.granule
-        self.shared_shadow = SharedShadow(self, cells, readers)
+        agents = self.proxy.readers if self.proxy else 0
+        self.shared_shadow = SharedShadow(self, cells, self.warps, agents)
 
     # -- what orders accesses -------------------------------------------------------------------
 
@@ -364,10 +367,8 @@ class RaceDetector:
         # Until the next barrier the same lanes have the same times.
         if self._grouped is not None and self._grouped[:2] == (id(self.clock), id(f.active)):
             return self._grouped[2]
-        time = np.take_along_axis(self.clock, np.broadcast_to(self.warp, (f.blocks, f.threads)), 1)
-        shape = (f.blocks, f.threads)
-        arrays = self.block, self.thread, self.warp, time
-        block, thread, warp, time = (np.broadcast_to(a, shape) for a in arrays)
+        block, thread, warp = self._lanes
+        time = self.clock.repeat(WARP, axis=1)[:, : f.threads]
         group: Group = block, thread, warp, time
         if f.active is not None:
             lanes = f.active.array
@@ -381,11 +382,11 @@ class RaceDetector:
     ) -> Change:
         """Return the bytes that each lane stores, and whether they change the memory."""
         shape = (f.blocks, f.threads)
-        raw = [np.ascontiguousarray(np.broadcast_to(v, shape)) for v in values]
+        raw = [np.ascontiguousarray(over_lanes(v, shape)) for v in values]
         new = np.stack(raw, axis=-1).view(np.uint8).reshape(*shape, -1)
         now = f.memory.read(segment, pattern, access.offset, values[0].dtype, len(values))
         now = now.reshape(*now.shape[:2], -1)
-        now = np.ascontiguousarray(np.broadcast_to(now, (*shape, len(values))))
+        now = np.ascontiguousarray(over_lanes(now, (*shape, len(values))))
         changes = (now.view(np.uint8).reshape(new.shape) != new).any(axis=-1)
         if pattern.active is not None:
             return new[pattern.active.array], changes[pattern.active.array]
@@ -415,7 +416,7 @@ class RaceDetector:
         row = block - geometry.first
         if thread >> 5 >= self.warps:
             row, thread = self.agents.issuer(row, thread >> 5)
-        rank, thread = divmod(thread, 32 * self.f.warps)
+        rank, thread = divmod(thread, WARP * self.f.warps)
         return Access.of(instruction, geometry.block_index(row + rank), thread)
 
     def linear(self, rows: np.ndarray) -> np.ndarray:

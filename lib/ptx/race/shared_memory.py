@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.machine import WARP
 from ..core.memory_order import BLOCK, CLUSTER
 from .global_memory import report_lost
 from .stamps import INDEX, PENDING, THREAD, TIME, column_of, index_of
@@ -16,12 +17,26 @@ if TYPE_CHECKING:
 
 
 class SharedShadow:
-    """Who wrote each word of shared memory last, and who read it since."""
+    """Who wrote each word of shared memory last, and who read it since.
 
-    def __init__(self, races: Detector, cells: int, warps: int) -> None:
-        self.races, self.warps = races, warps
+    Parameters
+    ----------
+    races : RaceDetector
+    cells : int
+        Words of shared memory, of all blocks.
+    warps, agents : int
+        Who reads: the warps of a cluster and, behind them, asynchronous agents.
+    """
+
+    def __init__(self, races: Detector, cells: int, warps: int, agents: int) -> None:
+        self.races, self.warps, self.cells = races, warps, cells
         self.writer = np.zeros(cells, np.int64)
-        self.readers = np.zeros(cells * warps, np.int64)
+        # A row for each reader: the rows of those that read nothing are never touched, and of most
+        # clusters' agents that is so. Nor are they looked at: `_latest` has the time of the last
+        # read by any warp, and by each agent.
+        self.readers = np.zeros((warps + agents, cells), np.int64)
+        self._latest_of_warps = 0
+        self._latest = np.zeros(agents, np.int64)
         self._stamped: tuple = (None, None)
 
     def load(
@@ -34,16 +49,35 @@ class SharedShadow:
             self._compare(seen, group, index, "read after write", None)
         if places is None:
             places = self.places_of(cells, group)
-        self.readers[places] = self._stamps(group) | (index << INDEX)
+        self.readers.reshape(-1)[places] = self._stamps(group) | (index << INDEX)
+
+    def read_by_agent(self, cells: np.ndarray, column: int, stamp: int) -> None:
+        """Remember that an asynchronous agent reads words."""
+        self.readers[column, cells] = stamp
+        agent = column - self.warps
+        self._latest[agent] = max(int(self._latest[agent]), stamp >> TIME)
+
+    def readers_since(self, time: int | np.ndarray) -> list[int]:
+        """Columns of readers of which some may have read later than a time, or than each its own.
+        """
+        warps, agents = (time, time) if isinstance(time, int) else (
+            int(time[: self.warps].min()), time[self.warps : self.warps + len(self._latest)])
+        found = list(range(self.warps)) if self._latest_of_warps > warps else []
+        return found + (np.flatnonzero(self._latest > agents) + self.warps).tolist()
+
+    def reads(self, columns: list[int], cells: np.ndarray) -> np.ndarray:
+        """The last reads of words by some readers, a row a word."""
+        return np.stack([self.readers[column].take(cells) for column in columns], axis=-1)
 
     def places_of(self, cells: np.ndarray, group: Group) -> np.ndarray:
         """Return where the readers of words are remembered, for the warps of a group."""
-        return cells * self.warps + column_of(group[1])
+        return cells + self.cells * column_of(group[1])
 
     def _stamps(self, group: Group) -> np.ndarray:
         """Return the stamps of a group but for the instruction: the same until a barrier."""
         if self._stamped[0] is not group:
             self._stamped = group, (group[3] << TIME) | group[1]
+            self._latest_of_warps = max(self._latest_of_warps, int(group[3].max(initial=0)))
         return self._stamped[1]
 
     def store(
@@ -54,12 +88,10 @@ class SharedShadow:
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "write after write", old)
-        readers = self.readers.reshape(-1, self.warps).take(cells, axis=0)
-        if int(readers.max(initial=0)) >> TIME > races.floor:
-            for other in range(self.warps):
-                seen = readers[..., other]
-                if int(seen.max(initial=0)) >> TIME > races.floor:
-                    self._compare(seen, group, index, "write after read", None)
+        for other in self.readers_since(races.floor):
+            seen = self.readers[other].take(cells)
+            if int(seen.max(initial=0)) >> TIME > races.floor:
+                self._compare(seen, group, index, "write after read", None)
         mine = (time << TIME) | (index << INDEX) | thread
         self.writer[cells] = mine
         if not atomic:
@@ -80,7 +112,7 @@ class SharedShadow:
         row, thread = (np.broadcast_to(each, seen.shape) for each in (row, thread))
         first, one_warp, found = index_of(seen), other >> 5 == thread >> 5, []
         if races.strength[index]:
-            block, step = 32 * races.f.warps, np.minimum(first, len(races.strength) - 1)
+            block, step = WARP * races.f.warps, np.minimum(first, len(races.strength) - 1)
             need = np.where(other // block == thread // block, BLOCK, CLUSTER)
             weak = (races.strength[step] < need) | (races.strength[index] < need)
             if races.is_volatile[index]:

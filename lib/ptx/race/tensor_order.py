@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.hazards import access
+from ..core.machine import WARP
 from .stamps import EPOCH, THREAD, TIME, column_of, index_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class TensorAccess:
     @property
     def warp(self) -> int:
         """The warp that issued it."""
-        return self.thread // 32
+        return self.thread // WARP
 
     @property
     def committed(self) -> bool:
@@ -161,7 +162,7 @@ class TensorOrder:
         9.7.16.6.3: only behind ``fence::after_thread_sync`` is it ordered after prior execution
         ordering operations, and so after what others wrote. (CUTLASS 4.2 leaves this fence out.)
         """
-        races, warp = self.races, thread // 32
+        races, warp = self.races, thread // WARP
         seen = races.shared_shadow.writer.take(cells)
         other, time = column_of(seen & THREAD), seen >> TIME
         bad = (time > self.settled[row, warp][other]) & (time <= races.known[row, warp][other])
@@ -169,7 +170,7 @@ class TensorOrder:
         if bad.any():
             first = index_of(seen[bad])
             base = races.linear(np.full(first.shape, row))
-            number = thread + row % races.peers * 32 * self.f.warps
+            number = thread + row % races.peers * WARP * self.f.warps
             races.report(
                 UNFENCED, "shared memory is read behind a barrier, without "
                 "tcgen05.fence::after_thread_sync in between; insert it before the second",
@@ -287,7 +288,7 @@ class TensorOrder:
     ) -> None:
         """Compare a dealloc, which is synchronous (9.7.16.6.1), with what is in flight there."""
         f, left = self.f, []
-        warp = thread // 32
+        warp = thread // WARP
         known = self.races.known[row, warp]
         for old in self.accesses.get(row, []):
             if not old.area.meets(area):

@@ -6,22 +6,26 @@ from collections.abc import Callable
 
 from lib.kernels.fused import EPILOGUE
 from lib.plotting import dots, style
+from lib.plotting.columns import Column, compared, listed
 from lib.plotting.display import both, once_recorded, table
 from lib.plotting.markdown import NOT_YET
 from lib.records import store as records
-from lib.records.schema import FusedRow, FusedSide
+from lib.records.schema import FusedSide
+from lib.topics.columns import recorded
 from lib.topics.compute.epilogue import figure, model
 from lib.topics.compute.epilogue.model import SHAPES, Shape
 
-# Epilogues as tables call them, and the instantiation that has no more than the one before.
-PARTS = (
+# What tables call a change, the instantiation that has it, and the one without it.
+Change = tuple[str, str, str]
+# Epilogues, and the instantiation that has no more than the one before.
+PARTS: tuple[Change, ...] = (
     ("a bias", "bias", "plain"), ("ReLU", "bias_relu", "bias"), ("GELU, tanh", "bias_gelu", "bias"),
     ("the unit's tanh", "bias_gelu_unit", "bias"), ("GELU, erf", "bias_gelu_erf", "bias"),
     ("SiLU", "bias_silu", "bias"), ("a residual", "residual", "plain"),
     ("an amax", "amax", "plain"),
 )
 # What differs in one thing: how C leaves, when biases come, tiles, and what hides the rest.
-OTHERS = (
+OTHERS: tuple[Change, ...] = (
     ("C through shared memory, not from registers", "plain", "plain_unstaged"),
     ("the same, with bias and GELU", "bias_gelu", "bias_gelu_unstaged"),
     ("the same, with a residual", "residual", "residual_unstaged"),
@@ -50,65 +54,46 @@ def fits() -> None:
 
 def contests() -> None:
     """Display who took how long on the four layers, and what crossed DRAM: a column a layer."""
-    rows: list[tuple[object, ...]] = []
-
-    def line(name: str, cell: Callable[[FusedRow], str]) -> None:
-        rows.append((name, *(_cell(cell, shape) for shape in SHAPES)))
-
-    for name, whose in (("our product alone", "product"), ("**25, fused**", "fused"),
-                        ("25, fused, tanh by the hardware's unit", "unit"),
-                        ("the epilogue apart, behind our product", "apart")):
-        line(f"{name}, TFLOP/s", _tflops(whose))
-    line("cublasLt, its product alone", _tflops("rival's product"))
-    for name, named in (("cublasLt, fused", "cublasLt fused"),
-                        ("PyTorch, operation by operation", "PyTorch"),
-                        ("PyTorch, its fused call", "PyTorch _addmm_activation"),
-                        ("`torch.compile`", "torch.compile")):
-        line(name, _tflops(named=named))
-    line("fused, times the fastest rival's speed", lambda row: _of(row, "rival"))
-    line("fused by the unit's tanh, times the fastest rival's speed",
-         lambda row: _of(row, "rival", "unit"))
-    line("fused, times our product's speed", lambda row: _of(row, "product"))
-    rows.append(("DRAM at least, MB: fused; apart", *(
-        f"{model.traffic(shape).fused / 1e6:,.0f}; {model.traffic(shape).apart / 1e6:,.0f}"
-        for shape in SHAPES)))
-    line("DRAM recorded, MB: fused; apart", lambda row: "; ".join(
-        _megabytes(model.fastest(row, whose)) for whose in ("fused", "apart")))
-    line("mJ per product: fused; apart", lambda row: "; ".join(
-        _joules(model.fastest(row, whose)) for whose in ("fused", "apart")))
-    rows.append(("`lib.gemm` takes", *(
-        "one kernel" if model.choice(shape).variant else "two kernels" for shape in SHAPES)))
-    table(("bias and GELU, BF16", *map(style.sides, SHAPES)), rows,
-          "at least: each operand read once, C written, modelled; " + _label())
+    compared("bias and GELU, BF16", [
+        *(_speed(f"{name}, TFLOP/s", whose) for name, whose in (
+            ("our product alone", "product"), ("**25, fused**", "fused"),
+            ("25, fused, tanh by the hardware's unit", "unit"),
+            ("the epilogue apart, behind our product", "apart"))),
+        _speed("cublasLt, its product alone", "rival's product"),
+        *(_speed(name, named=named) for name, named in (
+            ("cublasLt, fused", "cublasLt fused"), ("PyTorch, operation by operation", "PyTorch"),
+            ("PyTorch, its fused call", "PyTorch _addmm_activation"),
+            ("`torch.compile`", "torch.compile"))),
+        _times("fused, times the fastest rival's speed", "fused", "rival"),
+        _times("fused by the unit's tanh, times the fastest rival's speed", "unit", "rival"),
+        _times("fused, times our product's speed", "fused", "product"),
+        Column("DRAM at least, MB: fused; apart", lambda shape: "; ".join(
+            f"{nbytes / 1e6:,.0f}" for traffic in (model.traffic(shape),)
+            for nbytes in (traffic.fused, traffic.apart))),
+        _both("DRAM recorded, MB: fused; apart", _megabytes),
+        _both("mJ per product: fused; apart", _joules),
+        Column("`lib.gemm` takes", lambda shape: "one kernel" if model.choice(shape).variant
+               else "two kernels"),
+    ], [(style.sides(shape), shape) for shape in SHAPES],
+        "at least: each operand read once, C written, modelled; " + _label())
 
 
 def parts() -> None:
     """Display each part of an epilogue alone: predicted beside recorded, a row a part."""
-    rows: list[tuple[object, ...]] = []
-    for name, variant, over in (*PARTS, OTHERS[-1]):
-        found, tile = model.cost(variant, over), model.tile_of(variant)
-        hidden = EPILOGUE.variant(variant).schedule.ping_pong
-        depth = model.LARGE[2]
-        predicted = 0.0 if hidden and model.least_hidden(variant, over) <= depth else (
-            model.exposed(variant, over, depth))
-        rows.append((
-            f"**{name}**: `{over}` → `{variant}`", f"{found.special:.1f}",
-            f"{found.instructions:.1f}", f"{found.cycles(tile):,.0f}", f"{predicted:+.1%}",
-            *(_changed(variant, over, shape) for shape in (model.LARGE, model.FLAT))))
-    table(("one thing more", "special functions per element", "PTX instructions per element",
-           "cycles per tile, at least", "time predicted",
-           *(f"recorded, {style.sides(shape)}" for shape in (model.LARGE, model.FLAT))), rows,
-          "per element and predicted: emulated and modelled; " + _label())
+    listed([
+        _change("one thing more"),
+        Column("special functions per element", lambda one: _cost(one).special, ".1f"),
+        Column("PTX instructions per element", lambda one: _cost(one).instructions, ".1f"),
+        Column("cycles per tile, at least",
+               lambda one: _cost(one).cycles(model.tile_of(one[1])), ",.0f"),
+        Column("time predicted", _predicted, "+.1%"),
+        *_changed("recorded"),
+    ], (*PARTS, OTHERS[-1]), "per element and predicted: emulated and modelled; " + _label())
 
 
 def staged() -> None:
     """Display the pairs of how C leaves, when biases come and tiles, as recorded."""
-    rows: list[tuple[object, ...]] = []
-    for name, variant, over in OTHERS:
-        rows.append((f"**{name}**: `{over}` → `{variant}`", *(
-            _changed(variant, over, shape) for shape in (model.LARGE, model.FLAT))))
-    table(("one thing changed", *(f"time, {style.sides(shape)}" for shape in (
-        model.LARGE, model.FLAT))), rows, _label())
+    listed([_change("one thing changed"), *_changed("time")], OTHERS, _label())
 
 
 def choices() -> None:
@@ -152,27 +137,37 @@ def drawn() -> None:
 def every(shape: Shape = model.LARGE) -> None:
     """Display all that was timed on a layer."""
     row = model.contest(shape)
-    table(("who", "TFLOP/s", "µs", "spread", "MHz", "mJ", "DRAM, MB", "error"),
-          [(side.name, f"{side.tflops:,.1f}", f"{side.seconds * 1e6:,.1f}", f"{side.spread:.1%}",
-            f"{side.clock.mhz:,.0f}" if side.clock else "", _joules(side), _megabytes(side),
-            "" if side.error is None else f"{side.error:.1e}") for side in row.sides],
-          f"{_label()}; {style.sides(shape)}, {row.epilogue}")
+    listed([
+        Column("who", lambda side: side.name),
+        Column("TFLOP/s", lambda side: side.tflops, ",.1f"),
+        Column("µs", lambda side: side.seconds * 1e6, ",.1f"),
+        Column("spread", lambda side: side.spread, ".1%"),
+        Column("MHz", lambda side: side.clock.mhz if side.clock else None, ",.0f", absent=""),
+        Column("mJ", _joules), Column("DRAM, MB", _megabytes),
+        Column("error", lambda side: side.error, ".1e", absent=""),
+    ], row.sides, f"{_label()}; {style.sides(shape)}, {row.epilogue}")
 
 
-def _cell(cell: Callable[[FusedRow], str], shape: Shape) -> str:
-    try:
-        return cell(model.contest(shape))
-    except records.NotRecorded:
-        return NOT_YET
+def _speed(head: str, *whose: str, named: str = "") -> Column[Shape]:
+    return recorded(
+        head, lambda shape: model.fastest(model.contest(shape), *whose, named=named).tflops,
+        ",.0f", absent=NOT_YET)
 
 
-def _tflops(*whose: str, named: str = "") -> Callable[[FusedRow], str]:
-    return lambda row: f"{model.fastest(row, *whose, named=named).tflops:,.0f}"
+def _times(head: str, ours: str, whose: str) -> Column[Shape]:
+    """The speed of one over that of another."""
+    def ratio(shape: Shape) -> float:
+        row = model.contest(shape)
+        return model.fastest(row, whose).seconds / model.fastest(row, ours).seconds
+
+    return recorded(head, ratio, ".3f", absent=NOT_YET)
 
 
-def _of(row: FusedRow, whose: str, ours: str = "fused") -> str:
-    ratio = model.fastest(row, whose).seconds / model.fastest(row, ours).seconds
-    return f"{ratio:.3f}"
+def _both(head: str, cell: Callable[[FusedSide], str]) -> Column[Shape]:
+    """What is said of the fused kernel, and of the epilogue apart."""
+    return recorded(head, lambda shape: "; ".join(
+        cell(model.fastest(model.contest(shape), whose)) for whose in ("fused", "apart")),
+        absent=NOT_YET)
 
 
 def _megabytes(side: FusedSide) -> str:
@@ -184,13 +179,36 @@ def _joules(side: FusedSide) -> str:
     return f"{side.steady.joules * 1e3:,.2f}" if side.steady else NOT_YET
 
 
-def _changed(variant: str, over: str, shape: Shape) -> str:
-    """How much longer one takes than another, in turns."""
-    try:
-        row = model.parts(shape)
-        return f"{model.part(row, variant).seconds / model.part(row, over).seconds - 1:+.1%}"
-    except records.NotRecorded:
-        return NOT_YET
+def _cost(one: Change) -> model.Cost:
+    _, variant, over = one
+    return model.cost(variant, over)
+
+
+def _predicted(one: Change) -> float:
+    """How much longer it takes by the model, of which nothing shows where products hide it."""
+    _, variant, over = one
+    hidden = EPILOGUE.variant(variant).schedule.ping_pong
+    depth = model.LARGE[2]
+    if hidden and model.least_hidden(variant, over) <= depth:
+        return 0.0
+    return model.exposed(variant, over, depth)
+
+
+def _change(head: str) -> Column[Change]:
+    return Column(head, lambda one: f"**{one[0]}**: `{one[2]}` → `{one[1]}`")
+
+
+def _changed(head: str) -> list[Column[Change]]:
+    """How much longer the changed one takes, in turns, on each of two layers."""
+    def at(shape: Shape) -> Column[Change]:
+        def longer(one: Change) -> float:
+            _, variant, over = one
+            row = model.parts(shape)
+            return model.part(row, variant).seconds / model.part(row, over).seconds - 1
+
+        return recorded(f"{head}, {style.sides(shape)}", longer, "+.1%", absent=NOT_YET)
+
+    return [at(shape) for shape in (model.LARGE, model.FLAT)]
 
 
 def _label() -> str:

@@ -152,7 +152,8 @@ def every(size: int = SIZE) -> None:
     second = rows[len(first):]
     peaks = {one.page.kernel.group: f"{one.peak // 2:,} in {one.page.kernel.group}"
              for one in first}
-    speed = recorded("TFLOP/s", lambda one: one.counters and one.row.tflops, ".4g")
+    speed: Column[Launches] = recorded(
+        "TFLOP/s", lambda one: one.counters and one.row.tflops, ".4g")
 
     def of_fp32(read: Callable[[Launches], float]) -> Callable[[Launches], float | None]:
         return lambda one: read(one) if one.page.kernel.group == "FP32" else None
@@ -281,7 +282,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     """
     found = {state: launches(version, (), names, size)[:len(names)]
              for state, names in rows.items()}
-    cells = [
+    cells: list[Column[Launches]] = [
         recorded(f"TFLOP/s at {SMALL:,}", lambda one: one.counters and one.at(SMALL).row.tflops,
                  ".4g", absent=NOT_YET),
         recorded(f"cycles at {size:,}", lambda one: one.at(SMALL).row and one.counters["cycles"],
@@ -378,9 +379,10 @@ LINK: Column[Launches] = Column(
     "version", lambda one: f"[{short_name(one.page.kernel)}]({one.page.kernel.stem}.ipynb)")
 BETWEEN: Column[Launches] = Column(
     "products between load and store", _between, absent="other warps load")
-W = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
+W: Column[Launches] = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
 PEAK: Column[Launches] = Column("FLOP per cycle and SM, at most", lambda one: one.peak, ",")
-FLOP_PER_BUSY = recorded("FLOP per tensor-busy cycle", lambda one: _by_tensor(one).each, ",.0f",
-                         absent=NOT_YET)
-BUSY = (recorded("cycles busy", lambda one: _by_tensor(one).busy, ".1%"),
-        recorded("share of the peak", lambda one: _by_tensor(one).share, ".1%"))
+FLOP_PER_BUSY: Column[Launches] = recorded(
+    "FLOP per tensor-busy cycle", lambda one: _by_tensor(one).each, ",.0f", absent=NOT_YET)
+BUSY: tuple[Column[Launches], ...] = (
+    recorded("cycles busy", lambda one: _by_tensor(one).busy, ".1%"),
+    recorded("share of the peak", lambda one: _by_tensor(one).share, ".1%"))

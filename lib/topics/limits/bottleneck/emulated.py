@@ -9,6 +9,7 @@ from lib.gpus import Gpu
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.problem import ITEM_BYTES, Problem
+from lib.ptx.core.machine import SECTOR
 from lib.run import runner
 from lib.topics.code.instruction_mix import model as mix
 from lib.topics.limits.bottleneck import model as busiest
@@ -71,7 +72,7 @@ def unit_times(
     counters = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
     loop = compile_kernel(kernel, variant, gpu.arch).inner_loop
     work = size**3
-    l2_bytes = 32 * (counters["global_load_sectors"] + counters["global_store_sectors"])
+    l2_bytes = SECTOR * (counters["global_load_sectors"] + counters["global_store_sectors"])
     times = busiest.least_times(
         counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work, l2_bytes=l2_bytes,
         tensor_flops_per_s=busiest.fp8_flops(gpu, gpu.clock_hz) if variant.scaling else None,

@@ -31,7 +31,7 @@ from typing import Any, Protocol
 
 from lib import gpus
 from lib.gpus import Gpu
-from lib.ptx.core.machine import WARPGROUP
+from lib.ptx.core.machine import SECTOR, WARPGROUP, WAVEFRONT
 from lib.topics.limits.roofline.model import FP8, Roofs
 from lib.topics.memory.coalescing import model as coalescing
 from lib.topics.memory.coalescing.model import WarpAccess
@@ -203,9 +203,9 @@ def least_times(
         "issue slots": warp_instructions / gpus.ISSUE_SLOTS / clocks,
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
         **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
-        "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
+        "shared memory": counters["shared_wavefronts"] * WAVEFRONT / data / clocks,
         "L1 lines": looked_up / gpus.TAG_LOOKUPS / clocks,
-        "L1 bytes": sectors * 32 / data / clocks,
+        "L1 bytes": sectors * SECTOR / data / clocks,
         **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lib import gpus
 from lib.gpus import Gpu
+from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.records.schema import MachineRecord
 
 LEVELS = ("L1/shared", "L2", "DRAM")
@@ -169,9 +170,9 @@ def l1_bytes(counters: Mapping[str, float]) -> float:
     more than 128 bytes for each of them have crossed it.
     """
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
-    asked = 32 * sectors + 128 * counters["shared_wavefronts"]
+    asked = SECTOR * sectors + WAVEFRONT * counters["shared_wavefronts"]
     served = counters.get("l1_wavefronts")
-    return min(asked, 128 * served) if served else asked
+    return min(asked, WAVEFRONT * served) if served else asked
 
 
 def points(name: str, flops: float, seconds: float, bytes_by_level: Mapping[str, float]) -> list[

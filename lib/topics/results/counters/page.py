@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lib import gpus, ptx
+from lib.compiler.compiled import Resources
 from lib.compiler.sass import executions
+from lib.plotting.columns import Column, listed
 from lib.plotting.display import note, once_recorded, table
 from lib.problem import Problem
 from lib.ptx.core.machine import WARPGROUP
 from lib.records import store as records
 from lib.records.schema import CalibrationRecord
+from lib.topics.columns import Launches, launches, recorded
 from lib.topics.limits.bottleneck.model import HMMA_1688
 from lib.topics.limits.occupancy.model import occupancy
 from lib.topics.version import RECORDED_ON, Version, short_name
@@ -149,28 +152,34 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
     size : int
         M = N = K of the recorded speed.
     """
-    gpu, rows, missing = gpus.GPUS[RECORDED_ON], [], []
-    for one in version.rows(names, above):
-        name = one.variant.name
-        used = one.page.compiled(gpu.arch, name).resources
-        fit = occupancy(gpu, used.registers, used.shared_bytes, one.variant.threads)
-        try:
-            speed = f"{one.page.recorded(size, name).tflops:.2f}"
-        except records.NotRecorded:
-            speed = "–"
-            missing.append(f"{one.page.kernel.stem}/{name}")
-        label = name if one.page is version else one.name
-        rows.append((
-            f"**{label}**: {one.variant.meaning}",
-            *(f"{one.page.each(key, name):.3g}" for key in (
-                "shared_wavefronts", "shared_load_instructions", "global_load_sectors")),
-            used.registers, fit.warps, speed,
-        ))
-    wanted = f"; –: not recorded yet, `python -m lib record {' '.join(missing)}`" * bool(missing)
-    table(("per FMA of a warp", "wavefronts", "shared loads", "global sectors",
-           "registers per thread", "warps per SM", f"TFLOP/s at {size:,}"), rows,
-          f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS; modelled: "
-          f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
+    rows = launches(version, names, above, size)
+    missing = " ".join(f"{one.page.kernel.stem}/{one.variant.name}" for one in rows
+                       if not one.timed)
+    wanted = f"; –: not recorded yet, `python -m lib record {missing}`" if missing else ""
+    listed([
+        Column("per FMA of a warp", lambda one: (
+            f"**{one.variant.name if one.page is version else one.name}**: {one.variant.meaning}")),
+        *(_each(head, key) for head, key in (
+            ("wavefronts", "shared_wavefronts"), ("shared loads", "shared_load_instructions"),
+            ("global sectors", "global_load_sectors"))),
+        Column("registers per thread", lambda one: _resources(one).registers),
+        Column("warps per SM", _warps),
+        recorded(f"TFLOP/s at {size:,}", lambda one: one.row.tflops, ".2f", absent="–"),
+    ], rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS; modelled: "
+             f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
+
+
+def _each(head: str, key: str) -> Column[Launches]:
+    return Column(head, lambda one: one.page.each(key, one.variant.name), ".3g")
+
+
+def _resources(one: Launches) -> Resources:
+    return one.page.compiled(one.sheet.arch, one.variant.name).resources
+
+
+def _warps(one: Launches) -> int:
+    used = _resources(one)
+    return occupancy(one.sheet, used.registers, used.shared_bytes, one.variant.threads).warps
 
 
 @once_recorded()

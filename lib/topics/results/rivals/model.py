@@ -31,7 +31,6 @@ from lib.topics.results.scoreboard.model import Types
 from lib.topics.version import called
 
 COOPERATIVE, PING_PONG, SINGLE = "cooperative", "ping-pong", "one warpgroup"
-# Warps of a warpgroup.
 # What stands for a type in nvjet's names.
 LETTERS = {"h": "FP16", "s": "FP32", "t": "BF16"}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.plotting import dots, style
+from lib.plotting.columns import Column, across, down
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
@@ -15,6 +16,7 @@ from lib.records.schema import (
     KernelRecord,
     Ours,
     PeerRow,
+    PublicPeer,
     Record,
     RivalsRecord,
 )
@@ -104,10 +106,10 @@ def autopsies(key: str, *sizes: int) -> None:
             note(f"*{types.title}, {size:,}: not recorded yet: {missing}.*")
             continue
         shown += 1
-        head = (f"{types.title}, {size:,}", *(side.name for side in found.sides))
-        rows = [(name, *cells) for name, cells in _properties(found)]
+        sides = [(side.name, side) for side in found.sides]
         _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
-                markdown(head, rows), finding(found),
+                markdown(*down(f"{types.title}, {size:,}", _properties(found), sides)),
+                finding(found),
                 f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one "
                 "launch, joules by NVML; tiles per SM modelled*")
 
@@ -231,35 +233,37 @@ def fast_cu() -> None:
     ), f"reported by the author; recorded: {_label(RivalsRecord)}")
 
 
-def _properties(found: Autopsy) -> list[tuple[str, list[str]]]:
-    """The rows of an autopsy: a name, and a cell for each kernel."""
-    def each(cell: Callable[[Side], str]) -> list[str]:
-        return [cell(side) for side in found.sides]
-
-    def counted(form: Callable[[Mapping[str, float]], str]) -> list[str]:
-        return each(lambda side: form(side.counters) if side.counters else "not counted")
-
+def _properties(found: Autopsy) -> list[Column[Side]]:
+    """What an autopsy says of each kernel."""
     fma = found.sides[0].counters.get("gmma_instructions", 0) == 0 and not any(
         side.design.family == "nvjet" for side in found.sides)
     pipe = "fma_pipe_percent" if fma else "tensor_pipe_percent"
     return [
-        ("speed, of the best", each(lambda s: f"{s.share:.1%}")),
-        ("built for", each(lambda s: s.design.arch if s.design.family == "ours"
-                           else f"{s.design.arch} ({s.design.family})")),
-        ("tile", each(lambda s: style.sides(s.design.tile))),
-        ("K per stage × stages", each(_ring)),
-        ("cluster", each(lambda s: style.sides(s.design.cluster))),
-        ("consumer warpgroups", each(lambda s: s.design.schedule or "no roles")),
-        ("registers per thread", each(lambda s: str(s.registers or "not recorded"))),
-        ("tiles per SM", each(lambda s: f"{s.tiles_per_sm(RECORDED_ON, found.size):.2f}"
-                              + (", K split" if s.design.split else ""))),
-        ("instructions of warps", counted(lambda c: f"{c['instructions'] / 1e6:.2f} M")),
-        ("FMA pipe" if fma else "tensor pipe", counted(lambda c: f"{c[pipe]:.1f}%")),
-        ("through L2", counted(lambda c: f"{c['l2_bytes'] / 1e9:.3f} GB")),
-        ("DRAM", counted(lambda c: f"{_dram(c) / 1e9:.3f} GB")),
-        ("cycles", counted(lambda c: f"{c['cycles']:,.0f}")),
-        ("joules per product", each(lambda s: f"{s.joules:.3f}" if s.joules else "not recorded")),
+        Column("speed, of the best", lambda side: side.share, ".1%"),
+        Column("built for", lambda side: side.design.arch + (
+            "" if side.design.family == "ours" else f" ({side.design.family})")),
+        Column("tile", lambda side: style.sides(side.design.tile)),
+        Column("K per stage × stages", _ring),
+        Column("cluster", lambda side: style.sides(side.design.cluster)),
+        Column("consumer warpgroups", lambda side: side.design.schedule or "no roles"),
+        Column("registers per thread", lambda side: side.registers or "not recorded"),
+        Column("tiles per SM", lambda side: f"{side.tiles_per_sm(RECORDED_ON, found.size):.2f}"
+               + (", K split" if side.design.split else "")),
+        _counter("instructions of warps", lambda c: c["instructions"] / 1e6, ".2f", " M"),
+        _counter("FMA pipe" if fma else "tensor pipe", lambda c: c[pipe], ".1f", "%"),
+        _counter("through L2", lambda c: c["l2_bytes"] / 1e9, ".3f", " GB"),
+        _counter("DRAM", lambda c: _dram(c) / 1e9, ".3f", " GB"),
+        _counter("cycles", lambda c: c["cycles"], ",.0f"),
+        Column("joules per product", lambda side: side.joules or None, ".3f",
+               absent="not recorded"),
     ]
+
+
+def _counter(
+    head: str, read: Callable[[Mapping[str, float]], float], form: str, unit: str = ""
+) -> Column[Side]:
+    return Column(head, lambda side: read(side.counters) if side.counters else None, form, unit,
+                  absent="not counted")
 
 
 def finding(found: Autopsy) -> str:
@@ -327,26 +331,34 @@ def peers() -> None:
     record = records.load(RivalsRecord, RECORDED_ON)
     if record is None:
         raise NotRecorded("public kernels have no record: python -m lib rivals --record")
-    rows = []
-    for name, peer in record.peers.items():
-        for row in peer.rows:
-            ours = row.ours
-            of = f" of {HALF_SUMS}" if peer.half_sums else (
-                "" if records.rival(row) == BEST else " of its default")
-            rows.append((
-                f"{name}<br>{peer.repository}", _types(row), f"{row.M:,}",
-                row.configuration, speed(row.tflops), f"{row.ratio:.1%}{of}",
-                _of_ours(ours) if ours else "not ranked: it sums in FP16",
-                peer.licence, peer.revision[:12],
-            ))
-    head = ("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
-            "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision")
+    columns: list[Column[tuple[str, PublicPeer, PeerRow]]] = [
+        Column("public kernel", lambda one: f"{one[0]}<br>{one[1].repository}"),
+        Column("types", lambda one: _types(one[2])),
+        Column("M = N = K", lambda one: one[2].M, ","),
+        Column("its best configuration", lambda one: one[2].configuration),
+        Column("TFLOP/s", lambda one: speed(one[2].tflops)),
+        Column("of the best of cuBLAS", lambda one: f"{one[2].ratio:.1%}{_of_which(*one[1:])}"),
+        Column("ours in the same turns, TFLOP/s", lambda one: _of_ours(one[2].ours)),
+        Column("licence", lambda one: one[1].licence),
+        Column("revision", lambda one: one[1].revision[:12]),
+    ]
+    rows = [(name, peer, row) for name, peer in record.peers.items() for row in peer.rows]
     _folded("Each public kernel: configuration, speed, share, and ours beside it",
-            markdown(head, rows), f"*recorded: {_label(RivalsRecord)}; `python -m lib rivals`*")
+            markdown(*across(columns, rows)),
+            f"*recorded: {_label(RivalsRecord)}; `python -m lib rivals`*")
 
 
-def _of_ours(ours: Ours) -> str:
+def _of_which(peer: PublicPeer, row: PeerRow) -> str:
+    """Which rival a peer's share is of, where it isn't the best of cuBLAS."""
+    if peer.half_sums:
+        return f" of {HALF_SUMS}"
+    return "" if records.rival(row) == BEST else " of its default"
+
+
+def _of_ours(ours: Ours | None) -> str:
     """What of ours a peer was in turns with; one that is gone by what stands in its place."""
+    if ours is None:
+        return "not ranked: it sums in FP16"
     name = (called(ours.kernel, ours.variant) if ours.kernel in KERNELS
             else "a version of an earlier release")
     return f"{name}: {speed(ours.tflops)}"

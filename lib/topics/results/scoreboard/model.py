@@ -40,8 +40,6 @@ COLUMNS: tuple[Shape, ...] = tuple((size, size, size) for size in CUBES)
 # other, and for kernels that add up in FP16 the routine that does so too.
 BEST, DEFAULT, HALF_SUMS = "best", "default", "cublasHgemm"
 
-# What stands on a board's line of which nothing is recorded.
-
 # What cuBLAS's own lines are called.
 BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lib.dispatch import cost
 from lib.dispatch.fit import misfits
@@ -11,6 +12,7 @@ from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
+from lib.plotting.columns import Column, listed
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
@@ -164,37 +166,54 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
     rival : bool
         Show the best of cuBLAS without a rule, too.
     """
-    rival = rival or bool(rule)
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
-    rows, gains, labels = [], [], dict[str, None]()
-    for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
-        columns: tuple[str, ...] = ("",) * (3 + rival)
-        found = [_row(version, name, shape) for name in (first, second)]
-        if all(found):
-            before, after = (row for row in found if row)
-            gain = before.seconds / after.seconds
-            gains.append((gain, before.spread + after.spread, shape))
-            labels[records.label(version.record)] = None
-            columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                       f"**{gain:.3f}**",
-                       *((f"{1e6 * before.cublas_seconds:,.1f}",) if rival else ()))
-        rows.append((style.sides(shape),
-                     *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
-                     f"{predict(one, other, shape):.3f}",
-                     *((_expected(rule, shape),) if rule else ()), *columns))
     how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
            "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
-    heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
-             f"`{second}` over `{first}`, predicted",
-             *(("`lib.gemm`'s tile, µs expected",) if rule else ()), f"`{first}`, µs",
-             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rival else ()))
-    if not gains:  # predictions alone, no empty columns
-        more = 3 + rival
-        heads, rows = heads[:-more], [row[:-more] for row in rows]
-    table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
-    if gains:
-        note(_counted(gains, first, second))
+    rows = [Pair(shape, *(_row(version, name, shape) for name in (first, second)))
+            for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes)]
+    timed = [pair for pair in rows if pair.timed]
+    columns: list[Column[Pair]] = [Column("M×N×K", lambda pair: style.sides(pair.shape))]
+    if by == "steps":
+        columns.append(
+            Column("last wave full", lambda pair: model.last_wave(one, pair.shape), ".0%"))
+    columns.append(Column(f"`{second}` over `{first}`, predicted",
+                          lambda pair: predict(one, other, pair.shape), ".3f"))
+    if rule:
+        columns.append(Column("`lib.gemm`'s tile, µs expected",
+                              lambda pair: _expected(rule, pair.shape)))
+    if timed:
+        columns += [
+            _of_both(f"`{first}`, µs", lambda before, _: f"{1e6 * before.seconds:,.1f}"),
+            _of_both(f"`{second}`, µs", lambda _, after: f"{1e6 * after.seconds:,.1f}"),
+            _of_both("speed over speed",
+                     lambda before, after: f"**{before.seconds / after.seconds:.3f}**"),
+        ]
+        if rival or rule:
+            columns.append(_of_both("best of cuBLAS, µs",
+                                    lambda before, _: f"{1e6 * before.cublas_seconds:,.1f}"))
+    label = [records.label(version.record)] if timed else []
+    listed(columns, rows, "; ".join((f"predicted: modelled, {how}", *label)))
+    if timed:
+        note(_counted(timed, first, second))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is recorded of two variants on a shape."""
+
+    shape: tuple[int, int, int]
+    before: Row | None
+    after: Row | None
+
+    @property
+    def timed(self) -> tuple[Row, Row] | None:
+        """Both rows, where there are both."""
+        return (self.before, self.after) if self.before and self.after else None
+
+
+def _of_both(head: str, cell: Callable[[Row, Row], str]) -> Column[Pair]:
+    return Column(head, lambda pair: cell(*pair.timed) if pair.timed else None, absent="")
 
 
 def _expected(rule: str, shape: tuple[int, int, int]) -> str:
@@ -291,9 +310,10 @@ def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None
     return next((row for row in stored if row.shape == shape), None)
 
 
-def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str
-             ) -> str:
+def _counted(timed: Sequence[Pair], first: str, second: str) -> str:
     """On how many shapes the second is faster by more than both spreads, and where most."""
+    gains = [(before.seconds / after.seconds, before.spread + after.spread, pair.shape)
+             for pair in timed if pair.timed for before, after in (pair.timed,)]
     won = [one for one in gains if one[0] - 1 > one[1]]
     lost = [one for one in gains if 1 - one[0] > one[1]]
     highest, least = max(gains), min(gains)

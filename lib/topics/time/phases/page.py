@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from lib.plotting.display import table
+from lib.ptx.core.machine import WARP
 from lib.topics.time.phases import model
 from lib.topics.version import Version
 
@@ -77,11 +78,11 @@ def groups(version: Version, variant: str | None = None) -> None:
 def _who(event: model.Event, roles: tuple[tuple[str, int], ...]) -> str:
     if not event.threads:
         return "TMA" if event.kind == "land" else "the cluster's other blocks"
-    warps = sorted({thread // 32 for thread in event.threads})
+    warps = sorted({thread // WARP for thread in event.threads})
     where = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]} to {warps[-1]}"
     if len(warps) == 2 and warps[1] > warps[0] + 1:
         where = f"warps {warps[0]} and {warps[1]}"
-    whole = len(event.threads) == 32 * len(warps)
+    whole = len(event.threads) == WARP * len(warps)
     said = where if whole else f"{where}, {len(event.threads) // len(warps)} thread" + (
         " each" if len(warps) > 1 else "")
     role = _role(warps, roles)
