@@ -199,11 +199,12 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     assert naive[6] == f"{account.share:.1%}"
     assert "128 in FP32, 2,048 in FP16" in shown[0]
     # A share of the peak times the clock of the launches that were timed is the speed, but for
-    # what a launch under the profiler differs: some per cent.
+    # what a launch under the profiler differs: some per cent, and a sixth where warpgroups take tiles
+    # in turn.
     for row in by_tensor:
         if row[-1]:
             peak = 132 * float(row[1].replace(",", "")) * float(row[5].replace(",", "")) * 1e-6
-            assert float(row[4].rstrip("%")) / 100 * peak == pytest.approx(float(row[6]), rel=0.1)
+            assert float(row[4].rstrip("%")) / 100 * peak == pytest.approx(float(row[6]), rel=0.2)
 
 
 def test_where_w_leaves_room_for_the_peak_no_cap_is_told(shown):
