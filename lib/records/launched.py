@@ -19,12 +19,8 @@ def launch_hash(kernel: Kernel, variant: Variant) -> str:
 
     The number of a persistent kernel's blocks, say, stands in no source.
     """
-    return launch_hash_of(variant, *(kernel.variant(name) for name in variant.candidates))
-
-
-def launch_hash_of(*variants: Variant) -> str:
-    """Fingerprint of what some variants are launched with, in their order."""
-    return hashlib.sha256(f"[{', '.join(map(_launched, variants))}]".encode()).hexdigest()[:16]
+    launches = map(_launched, (variant, *map(kernel.variant, variant.candidates)))
+    return hashlib.sha256(f"[{', '.join(launches)}]".encode()).hexdigest()[:16]
 
 
 def candidate_hash(kernel: Kernel, candidate: Variant) -> str:

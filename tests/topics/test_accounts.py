@@ -11,6 +11,7 @@ from lib.records import store as records
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
+from lib.topics.results.numbers.model import Numbers
 from lib.topics.version import Version, short_name
 from tests.pages import cells
 
@@ -199,12 +200,16 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     assert naive[6] == f"{account.share:.1%}"
     assert "128 in FP32, 2,048 in FP16" in shown[0]
     # A share of the peak times the clock of the launches that were timed is the speed, but for
-    # what a launch under the profiler differs: some per cent, and a sixth where warpgroups take tiles
-    # in turn.
-    for row in by_tensor:
+    # what a launch under the profiler differs: some per cent. Where warpgroups take tiles in turn
+    # it takes more cycles, and by both counts of cycles the share is the speed all the same.
+    for stem, row in zip(stems[len(by_wavefronts):], by_tensor, strict=True):
         if row[-1]:
             peak = 132 * float(row[1].replace(",", "")) * float(row[5].replace(",", "")) * 1e-6
-            assert float(row[4].rstrip("%")) / 100 * peak == pytest.approx(float(row[6]), rel=0.2)
+            speed, near = float(row[6]), 0.1
+            if CATALOGUE[stem].variants[0].schedule.ping_pong:
+                profiled = Version(stem).metrics(4096)["cycles"]
+                speed, near = speed * Numbers(stem).cycles("", 4096) / profiled, 0.03
+            assert float(row[4].rstrip("%")) / 100 * peak == pytest.approx(speed, rel=near)
 
 
 def test_where_w_leaves_room_for_the_peak_no_cap_is_told(shown):

@@ -751,8 +751,9 @@ def test_14_wmma_is_faster_and_the_deeper_instruction_does_not_make_up_for_it():
     assert here.flop_per_busy() < 0.85 * here.flop_per_busy("wmma")
     assert here.flop_per_busy("k16") == pytest.approx(here.flop_per_busy("wmma"), rel=0.05)
     # And more cycles in which the pipe idles, with either.
-    for name in ("k8", "k16"):
-        assert here.tensor_cycles(False, name) > 1.05 * here.tensor_cycles(False, "wmma")
+    idle = here.tensor_cycles(False, "wmma")
+    assert here.tensor_cycles(False, "k16") > 1.1 * idle
+    assert here.tensor_cycles(False, "k8") > (1 + 5 * FLOOR) * idle
     assert here.ratio("instructions", "k16", "wmma") == pytest.approx(1, abs=0.05)
     assert here.stall("long_scoreboard", "k16") > 1.2 * here.stall("long_scoreboard", "wmma")
     assert [here.loads_ahead(name) for name in ("wmma", "k8", "k16")] == [4, 3, 3]
