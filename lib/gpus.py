@@ -15,6 +15,11 @@ from lib.compiler.arch import BLACKWELL, TARGETS, check_arch
 KIB = 1024
 MIB = 1024 * KIB
 
+# Second names of `WARP` and `LINE` of the emulator, which is not loaded to list kernels, to rank
+# them or to read a record: threads of a warp, and bytes of a cache line.
+LANES = 32
+LINE_BYTES = 128
+
 # Rates of one SM's units that a vendor's peak figures do not spell out.
 ISSUE_SLOTS = 4
 """Warp instructions an SM can issue in a clock: one for each of its four sub-partitions (CUDA C++

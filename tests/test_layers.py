@@ -15,12 +15,12 @@ from functools import cache
 
 import pytest
 
+from lib import gpus
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from lib.ptx.core import machine
-from lib.records import plausible
 from lib.run import device
 
 Sources = Mapping[str, str]
@@ -413,7 +413,8 @@ def test_sizes_of_the_machine_are_written_once():
         if isinstance(target, ast.Name) and target.id in SIZES
     }
     assert assigned == {(MACHINE, name) for name in SIZES}
-    assert plausible.LANES == machine.WARP  # its second name, where the emulator is not loaded
+    # Their second names, where the emulator is not loaded.
+    assert (gpus.LANES, gpus.LINE_BYTES) == (machine.WARP, machine.LINE)
 
 
 def test_few_modules_stand_at_the_root():

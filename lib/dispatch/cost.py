@@ -39,7 +39,7 @@ from dataclasses import dataclass
 
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import laid, misfits, refusal
-from lib.gpus import GPUS
+from lib.gpus import GPUS, LINE_BYTES
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
@@ -201,7 +201,6 @@ def ranked(
 
 def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     """Predict how long a variant takes on a problem, cycles."""
-    from lib.ptx.core.machine import LINE  # commands that only read records do without
     tile, grid = variant.tile, variant.grid
     area, item = tile[0] * tile[1], ITEM_BYTES[variant.dtype]
     # Rows of 128 bytes that a block asks of the L2 in a step; a cluster shares them.
@@ -220,9 +219,9 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     weighed = rows if grid.blocks_per_sm else _weighed(variant, problem, at_once, costs.aspect)
-    from_l2 = weighed * LINE * busy / min(l2, costs.l2)
+    from_l2 = weighed * LINE_BYTES * busy / min(l2, costs.l2)
     taken = costs.read if variant.warps_read else costs.ingest
-    of_block = max(products, sum(tile) * LINE / taken, from_l2)
+    of_block = max(products, sum(tile) * LINE_BYTES / taken, from_l2)
     loop = steps * max(of_block * sharing, costs.step)
     stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
@@ -252,7 +251,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     if variant.schedule.ping_pong:
         read *= 1 + costs.spill * (M + N) * K * item / L2_BYTES
     dram = (read + M * N * ITEM_BYTES[variant.out] * count) / costs.dram
-    if tile[1] < LINE and N > 4 * M:
+    if tile[1] < LINE_BYTES and N > 4 * M:
         dram *= costs.narrow
     if grid.split > 1:
         dram *= costs.cut
@@ -333,6 +332,5 @@ def _multiplied(variant: Variant) -> int:
 
 def _fits_lines(problem: Problem) -> bool:
     """Whether rows of A and B are multiples of a line of the L2."""
-    from lib.ptx.core.machine import LINE  # commands that only read records do without
     item = ITEM_BYTES[problem.dtype]
-    return not any(one.lead * item % LINE for one in problem.operands[:2])
+    return not any(one.lead * item % LINE_BYTES for one in problem.operands[:2])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
+from lib.gpus import LANES
 from lib.kernels.block_scaled import ATOM_BYTES, FORMATS
 from lib.kernels.grid import Line
 from lib.kernels.hopper import ATOM_SLACK, BF16_COLUMN, HALF, ROW, Types, tma
 from lib.kernels.schedule import Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
-from lib.ptx.core.machine import WARP
 
 # Warps that store, of which each reaches 32 lanes of tensor memory; one that multiplies, one that
 # loads. A slice of C in shared memory has 32 rows of 128 bytes.
@@ -30,7 +30,7 @@ def tensor_tiles(
         boxes["C"] = (SLICE_ROWS, SLICE_ROW_BYTES // ITEM_BYTES[base.out])
     slices = STORERS * schedule.staged * SLICE_ROWS * SLICE_ROW_BYTES
     return replace(
-        base, maps=TensorMaps(boxes, lanes_store=True), block=(WARP * (STORERS + 2), 1),
+        base, maps=TensorMaps(boxes, lanes_store=True), block=(LANES * (STORERS + 2), 1),
         template=("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS", "GROUP", "STAGED", "ACCUMULATORS"),
         grid=Line(blocks_per_sm=1), programmatic_launch=True,
         shared_bytes=base.shared_bytes + slices,
@@ -111,7 +111,7 @@ def scaled_pair(
     return Variant(
         name, replace(schedule, step=step).with_own(FORMAT=taken.cuda),
         ("FORMAT", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
-        (WARP * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
+        (LANES * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
         row_bytes=TMA_STRIDE, grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
         programmatic_launch=True, function="scaled_pairs", file="28_cta_pairs_scaled",
         maps=TensorMaps({"A": (BM, ROW_BYTES), "B": (BN // 2, ROW_BYTES),

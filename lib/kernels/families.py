@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lib.gpus import LANES
 from lib.kernels.grid import Line
 from lib.kernels.schedule import Argument, Schedule
 from lib.kernels.spec import Roles, Variant, Vectors
 from lib.problem import ITEM_BYTES
-from lib.ptx.core.machine import WARP
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
@@ -72,7 +72,7 @@ def warp_tile(
     )
     return Variant(
         name, schedule, (*_TILES, "LANES", "PAIRED", "BUFFERS", "BLOCKS", "VEC"),
-        (WARP * _warps(schedule), 1), "block", meaning,
+        (LANES * _warps(schedule), 1), "block", meaning,
         vectors=_NARROW_ALONE if vec > 1 else Vectors(),
     )
 
@@ -110,7 +110,7 @@ def wmma(
     compiler; with 0 blocks it promises none.
     """
     schedule = Schedule(block[:2], block[2], warp, vec=vec, blocks=blocks or 0, own=own)
-    threads = WARP * _warps(schedule) * roles
+    threads = LANES * _warps(schedule) * roles
     return Variant(
         name, schedule,
         (*_TILES, *(["VEC"] if vec else []), *own, *([] if blocks is None else ["BLOCKS"])),
@@ -134,7 +134,7 @@ def wmma_direct(
     )
     return Variant(
         name, schedule, ("WARPS_M", "WARPS_N", "FM", "FN", "B_BY_ROWS", "VEC"),
-        (WARP * down * across, 1), "warp", meaning, dtype="float16", b_layout=b_layout,
+        (LANES * down * across, 1), "warp", meaning, dtype="float16", b_layout=b_layout,
         vectors=Vectors({"vec": 1}, alignment=WMMA_ALIGNMENT),
     )
 
@@ -151,7 +151,7 @@ def turing_limit(
     tile, warp = _NARROWER if narrower else _WIDE
     schedule = Schedule(tile, 32, warp, vec=8, group=group, own={"MMA_K": mma_k})
     return Variant(
-        name, schedule, ("TC", *_TILES, "VEC", "MMA_K", "GROUP"), (WARP * _warps(schedule), 1),
+        name, schedule, ("TC", *_TILES, "VEC", "MMA_K", "GROUP"), (LANES * _warps(schedule), 1),
         "block", meaning, dtype="float16", out=out, vectors=_NARROW, candidates=candidates,
         min_arch="sm_80" if mma_k == 16 else "",
     )
@@ -168,7 +168,7 @@ def one_buffer(
                         own={"LAYOUT": layout})
     return Variant(
         name, schedule, (*_TILES, "VEC", "LAYOUT", "PREFETCH", "BLOCKS"),
-        (WARP * _warps(schedule), 1), "block", meaning, dtype="float16", file=file,
+        (LANES * _warps(schedule), 1), "block", meaning, dtype="float16", file=file,
         function=function(file),
         # Single halves would not fit the registers while they wait, nor beside a second block.
         vectors=Vectors({"vec": 1, **({"prefetch": False} if prefetch else {}),
@@ -181,7 +181,7 @@ def two_buffers(name: str, meaning: str, *, walk: bool) -> Variant:
     file = "15_turing_limit_two_buffers"
     schedule = Schedule(_WIDE[0], 32, _WIDE[1], vec=8, own={"WALK": walk})
     return Variant(
-        name, schedule, (*_TILES, "VEC", "WALK"), (WARP * _warps(schedule), 1), "block", meaning,
+        name, schedule, (*_TILES, "VEC", "WALK"), (LANES * _warps(schedule), 1), "block", meaning,
         dtype="float16", vectors=_NARROW, file=file, function=function(file),
     )
 
@@ -208,7 +208,7 @@ def _limit(
     BM, BN = schedule.tile
     return Variant(
         name, schedule, (*_TILES, "STAGES", "SPREAD", "TURNING", "BLOCKS", "VEC"),
-        (WARP * _warps(schedule), 1), "block", meaning,
+        (LANES * _warps(schedule), 1), "block", meaning,
         vectors=Vectors({"vec": 1}, ("N",)),
         grid=Line(blocks_per_sm=blocks_per_sm, least_share=least_share), candidates=candidates,
         # The padding of A's tile: four floats a row.
@@ -268,7 +268,7 @@ def fp32_layouts(name: str, meaning: str) -> Variant:
     (BM, BN), padding = schedule.tile, 4
     return Variant(
         name, schedule, (*_TILES, "STAGES", "BLOCKS", "A_BY_ROWS", "B_BY_ROWS"),
-        (WARP * _warps(schedule), 1), "block", meaning, grid=Line(), file=file,
+        (LANES * _warps(schedule), 1), "block", meaning, grid=Line(), file=file,
         function=function(file), strided=True, any_layout=True,
         shared_bytes=(schedule.stages * schedule.step * (BM + BN + 2 * padding)
                       * ITEM_BYTES["float32"]),
@@ -286,7 +286,7 @@ def cp_async(
     return Variant(
         name, schedule,
         ("T", "TC", *_TILES, "STAGES", "BLOCKS", "GROUP", "PAST_L1", "MMA_K", "VEC"),
-        (WARP * _warps(schedule), 1), "block", meaning, dtype=dtype, out=out,
+        (LANES * _warps(schedule), 1), "block", meaning, dtype=dtype, out=out,
         vectors=Vectors({"vec": 1}, between=(4, 2)), grid=Line(),
         shared_bytes=stages * sum(schedule.tile) * schedule.step * ITEM_BYTES[dtype],
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lib.gpus import LANES
 from lib.kernels.grid import Line
 from lib.kernels.hopper import ATOM_SLACK, SLICE_BYTES, THREE_WARPGROUPS
 from lib.kernels.scaled import DTYPE, SCALES
 from lib.kernels.schedule import Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Pair, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
-from lib.ptx.core.machine import WARP
 
 # Bytes in a row of a tile of A and B, and elements; also what shares a scale along K.
 ROW = 128
@@ -74,7 +74,7 @@ def few(
     (BM, BN), (down, across) = schedule.tile, schedule.cluster
     warps = BM // 16
     return Variant(
-        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (WARP * (warps + 1), 1), "block",
+        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (LANES * (warps + 1), 1), "block",
         meaning, dtype=DTYPE, out=out, scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
         grid=Line(down, split=schedule.split, cluster_n=across), programmatic_launch=True,
         maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW)}, lanes_store=True),

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
+from lib.gpus import LANES
 from lib.kernels.grid import LastWave, Line
 from lib.kernels.schedule import Argument, Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
-from lib.ptx.core.machine import WARP
 
 # Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements. K goes in such steps.
 ROW = 64
@@ -110,7 +110,8 @@ def specialized_part(
     own: dict[str, Argument] = {"TILES": tiles, "WARPS": warps, "MOVES": moves}
     base = specialized(name, meaning, replace(RING, own=own))
     return replace(
-        base, template=(*base.template, *own), grid=Line(each=tiles), block=(256 + WARP * warps, 1),
+        base, template=(*base.template, *own), grid=Line(each=tiles),
+        block=(256 + LANES * warps, 1),
         roles=Roles((("consumers", 8), ("producer", warps)), RING.stages),
         file="19_warp_specialization_parts", function="warp_specialization_parts",
     )
@@ -147,7 +148,7 @@ def few_tiles(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
     warps = 4 * schedule.tile[schedule.swapped] // 64
     down, across = schedule.cluster
     return replace(
-        base, template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"), block=(WARP * (warps + 1), 1),
+        base, template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"), block=(LANES * (warps + 1), 1),
         any_layout=True, grid=Line(down, split=schedule.split, cluster_n=across),
         programmatic_launch=True,
         roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),

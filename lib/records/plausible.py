@@ -62,8 +62,6 @@ from lib.records.schema import (
 )
 from lib.records.series import spread
 
-# Of a warp: `lib.ptx`, which has WARP, is not loaded to read a record.
-LANES = 32
 # The first commit. Nothing was measured before.
 BEGAN = datetime.date(2026, 11, 21)
 # Of what follows from something else, both written with all their digits.
@@ -511,7 +509,7 @@ def _patterns(record: CalibrationRecord) -> Iterator[str]:
         if len(pattern.counts) != len(record.metrics):
             yield f"{name}: {len(pattern.counts)} counts of {len(record.metrics)} metrics"
         for lanes in (pattern.offsets, pattern.active, pattern.reading):
-            if lanes is not None and len(lanes) != LANES:
+            if lanes is not None and len(lanes) != gpus.LANES:
                 yield f"{name}: {len(lanes)} lanes"
 
 

@@ -56,10 +56,18 @@ def roof(name: str) -> float:
 
 
 def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
-    """One evidence label; where there are several kinds, with the names that each holds for."""
+    """One evidence label; where there are several kinds, with the names that each holds for.
+
+    What is of the same kind and GPU as the one before names its date alone.
+    """
     if len(labels) == 1:
         return next(iter(labels))
-    return "; ".join(f"{label} ({', '.join(names)})" for label, names in labels.items())
+    said, source = [], ""
+    for label, names in labels.items():
+        before, comma, date = label.partition(", ")
+        said.append(f"{date if comma and before == source else label} ({', '.join(names)})")
+        source = before
+    return "; ".join(said)
 
 
 def short_name(kernel: Kernel) -> str:
@@ -249,7 +257,7 @@ class Version:
                 label = records.label(row.page.record) + (
                     " (stale: the source has changed since)" if stale else "")
                 if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
-                    label += f", the timeline at {older}"
+                    label += f" at {older}"
             labels.setdefault(label, []).append(row.name)
         return by_kind(labels)
 

@@ -71,7 +71,8 @@ def recorded_kernels():
 
 def test_every_recorded_name_agrees_with_what_is_known_otherwise():
     """The types that were asked for, and cublasLt's own word for tile, cluster and split."""
-    short = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32"}
+    short = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32",
+             "float8_e4m3fn": "E4M3"}
     seen = set()
     for row, side in recorded_kernels():
         design = model.design(side.kernels)

@@ -117,7 +117,7 @@ def _when(ax: Axes, ways: Sequence[tuple[str, Stage]], top: float, narrow: bool)
             held = [copy for copy in range(stage.copies) if stage.step(copy) == number]
             if held:
                 shapes.rectangles(ax, [box], facecolor=style.PHASE["load"],
-                                  alpha=0.3 + 0.1 * len(held))
+                                  alpha=0.35)
                 text = f"{held[0]}" if len(held) == 1 else f"{held[0]}–{held[-1]}"
                 shapes.label(ax, box, text if narrow else f"copy {text}" if len(held) == 1
                              else f"all {len(held)}")

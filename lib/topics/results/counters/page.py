@@ -121,12 +121,19 @@ def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
 
 
 @once_recorded()
-def per_multiply_add(version: Version) -> None:
-    """Display what a warp's multiply-add costs in memory accesses, here and before."""
+def per_multiply_add(version: Version, *names: str) -> None:
+    """Display what a warp's multiply-add costs in memory accesses, here and before.
+
+    Parameters
+    ----------
+    version : Version
+    *names : str
+        Variants; all of them if none is named.
+    """
     before = version.before
-    pages = [(before, before.kernel.variants[:1])] if before else []
-    pages.append((version, version.kernel.variants))
-    columns = [(page, variant.name) for page, variants in pages for variant in variants]
+    columns = [(before, before.kernel.variants[0].name)] if before else []
+    columns += [(version, name)
+                for name in names or [variant.name for variant in version.kernel.variants]]
     tensor = version.kernel.group != "FP32"
     scale = HMMA_1688 / 32 if tensor else 1
     rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import in_book
 from lib.kernels.epilogues import FusedProblem
+from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Kernel
 from lib.plotting.display import both
 from lib.records import scoreboard
@@ -42,11 +43,13 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
 def _versions() -> dict[str, Kernel]:
     """The versions that have a bar: of a product, which 25 does more than, and of a GPU here.
 
-    What is for Blackwell is emulated alone, and has no speed.
+    What is for Blackwell is emulated alone, and has no speed. With scales of 8-bit operands each
+    mode has a rival of its own: 26's page has them.
     """
     return {stem: kernel for stem, kernel in in_book().items()
             if kernel.min_arch != BLACKWELL
-            and not isinstance(kernel.variants[0].problem(256, 256, 256), FusedProblem)}
+            and not isinstance(kernel.variants[0].problem(256, 256, 256),
+                               FusedProblem | ScaledProblem)}
 
 
 def _others(size: int) -> tuple[dict[str, list[ladder_figure.Bar]], dict[str, float]]:
@@ -61,10 +64,8 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Bar]], dict[str, fl
     last = {kernel.group: stem for stem, kernel in versions.items()}
     for stem, kernel in versions.items():
         first = kernel.variants[0]
-        types = next((one for one in model.TYPES
-                      if one[2:] == (first.dtype, first.out, first.b_layout)), None)
-        if types is None:  # no public kernel is in turns with 8-bit floats
-            continue
+        types = next(one for one in model.TYPES
+                     if one[2:] == (first.dtype, first.out, first.b_layout))
         for met, line in model.peers(RECORDED_ON, types):
             cell = line.cells.get(shape)
             home = met if met in versions else last[kernel.group]

@@ -31,8 +31,9 @@ from lib.topics.results.scoreboard.model import Types
 from lib.topics.version import called
 
 COOPERATIVE, PING_PONG, SINGLE = "cooperative", "ping-pong", "one warpgroup"
-# What stands for a type in nvjet's names.
-LETTERS = {"h": "FP16", "s": "FP32", "t": "BF16"}
+# What stands for a type in nvjet's names: of A and B, accumulators and C; with 8 bits of A, B, a
+# C that is read, accumulators and C.
+LETTERS = {"h": "FP16", "q": "E4M3", "s": "FP32", "t": "BF16"}
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class Design:
 
 
 _NVJET = re.compile(
-    r"nvjet_(?P<arch>sm\d+)_(?P<types>[a-z]{3})_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
-    r"_(?P<down>\d+)x(?P<across>\d+)_(?P<raster>[hv])_bz(?P<coop>_coop[AB])?(?P<split>_splitK)?"
-    r"_(?P<layout>[NT]{3})")
+    r"nvjet_(?P<arch>sm\d+)_(?P<types>[a-z]{3}(?:[a-z]{2})?)_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
+    r"_(?P<down>\d+)x(?P<across>\d+)_(?P<raster>[hv])_bz(?P<coop>_coop[AB])?(?:_algo\d+)?"
+    r"(?:_ovscale)?(?:_[AB](?:blk|vec)\d+)*(?P<split>_splitK)?_(?P<layout>[NT]{3})")
 _CUTLASS = re.compile(
     r"cutlass_(?P<arch>\d+)_(?:wmma_)?(?P<unit>simt|tensorop)_(?:\w+?_)?(?P<gemm>\w*gemm)"
     r"(?:_b?f16)?_(?P<m>\d+)x(?P<n>\d+)(?:_(?P<k>\d+)x(?P<stages>\d+))?_[nt]{2}_align\d+")
@@ -101,7 +102,8 @@ def taken_apart(name: str) -> Design:
                       int(found["k"]), int(found["stages"]),
                       (int(found["down"]), int(found["across"])),
                       COOPERATIVE if found["coop"] else PING_PONG,
-                      " ".join(LETTERS[letter] for letter in found["types"]), bool(found["split"]))
+                      " ".join(LETTERS[found["types"][place]] for place in (0, -2, -1)),
+                      bool(found["split"]))
     if found := _CUTLASS.search(name) or _XMMA.search(name):
         step, stages = (int(digits) if digits else None for digits in found.group("k", "stages"))
         return Design("CUTLASS" if "cutlass" in name else "xmma",
