@@ -49,7 +49,7 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
     depth = f"k = {found.depth.start} to {found.depth.stop - 1}"
     ax.text(inside[0] + inside[2] / 2, a[1] - 3, depth, ha="center", va="top")
     ax.text(b[0] + found.N * unit + 4, top_b - (found.depth.start + len(found.depth) / 2) * unit,
-            "the same k" if narrow else depth, va="center")
+            "same k" if narrow else depth, va="center")
     ax.text(inside[0] + inside[2] / 2, inside[1] + inside[3] / 2,
             str(found.of_a) if narrow else f"{found.of_a}\nscales", ha="center", va="center",
             weight="bold")

@@ -139,12 +139,15 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     """
     rows = launches(version, variants, _above(version, above), size)
     if timed:
+        def name(one: Launches) -> str:
+            return one.name if one.page.kernel is version.kernel else _name(one)
+
         listed([
-            VARIANT, *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+            Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
             recorded(f"k cycles at {size:,}", _cycles, ",.1f", absent=NOT_YET),
             recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET), FLOP_PER_BUSY,
         ], rows, f"cycles and share of the peak: of the timed launches at {size:,}³; FLOP per "
-                 f"tensor-busy cycle: of one profiled launch; {_dated(rows)}")
+                 f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
         return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
@@ -371,12 +374,12 @@ def _share_timed(one: Launches) -> float | None:
     return model.share(clock.cycles, one.size, one.sms, one.peak) if clock else None
 
 
-def _dated(rows: Sequence[Launches]) -> str:
+def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
     """`labels`; of several records the rows that come from each are named."""
     found: dict[str, list[str]] = {}
     for one in rows:
         if one.timed:
-            found.setdefault(one.label, []).append(one.name)
+            found.setdefault(one.label, []).append(name(one))
     return by_kind(found) if found else NOT_YET
 
 
@@ -404,7 +407,6 @@ def _predicted(one: Launches) -> float:
 
 
 VERSION: Column[Launches] = Column("version", _name)
-VARIANT: Column[Launches] = Column("version", lambda one: one.name)
 LINK: Column[Launches] = Column(
     "version", lambda one: f"[{short_name(one.page.kernel)}]({one.page.kernel.stem}.ipynb)")
 BETWEEN: Column[Launches] = Column(
