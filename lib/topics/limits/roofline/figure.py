@@ -223,6 +223,8 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
     if not shares:
         return "Every version lies under some roof"
     (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
+    if first > 1.005:  # a roof is what one loop reached
+        return f"{current} passes the measured {name} roof, {style.percent(first)} of it: no limit"
     if first >= AT_A_ROOF:
         return f"{current} reaches {style.percent(first)} of the {name} roof"
     labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
