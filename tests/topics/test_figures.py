@@ -56,6 +56,18 @@ def test_coalescing_titles(fig, finding):
     assert fig.finding == finding
 
 
+def test_sectors_of_lines_of_their_own_are_said_to_be():
+    # Eight rows of 16 bytes, four lanes each: a line and half of a sector for each row.
+    lanes = np.arange(32)
+    rows = Access(lanes // 4 * 256 + lanes % 4 * 4, np.ones(32, bool), 4)
+    close = Access(lanes // 4 * 32 + lanes % 4 * 4, np.ones(32, bool), 4)
+    for access, said in ((rows, "A[i]: 8 sectors in as many lines where 4 would do"),
+                         (close, "A[i]: 8 sectors where 4 would do")):
+        panels = [coalescing.panel("A[i]", access), coalescing.panel("B[i]", strided(1))]
+        assert coalescing.draw([coalescing.Group("", panels)],
+                               evidence="emulated").finding == said
+
+
 def test_coalescing_shows_the_price_of_both_mappings(drawn):
     fig = drawn["coalescing, both mappings"]
     assert fig.finding == "Swapped: 33 sectors to load what coalesced loads with 5"

@@ -324,8 +324,10 @@ def _finding(groups: Sequence[Group]) -> str:
     worst = max(panels, key=lambda p: len(p.found.sectors) - p.found.least_sectors)
     if len(worst.found.sectors) == worst.found.least_sectors:
         return "No access moves a sector more than its bytes need"
+    # Each line is a cycle of the L1, however few of its sectors are wanted.
+    scattered = " in as many lines" * (len(worst.found.lines) == len(worst.found.sectors))
     return (
-        f"{worst.label}: {style.plural(len(worst.found.sectors), 'sector')} where "
+        f"{worst.label}: {style.plural(len(worst.found.sectors), 'sector')}{scattered} where "
         f"{worst.found.least_sectors} would do"
     )
 
