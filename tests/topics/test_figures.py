@@ -472,7 +472,7 @@ def test_ldmatrix(drawn):
 
 def test_windows(drawn):
     fig = drawn["windows"]
-    assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert fig.finding == "mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
     assert "lanes 16 to 31,\nall at row 8" in shown(fig)
     assert {"lane 0", "lane 31"} <= set(shown(fig))
 

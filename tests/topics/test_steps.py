@@ -752,6 +752,14 @@ def test_21_clusters_of_two_save_bytes_and_hardly_time():
     assert all(here.mhz() > here.mhz(name) for name in ("cluster_1x2", "20_persistent"))
 
 
+@pytest.mark.parametrize("stem, variant", [("18_tma", "wide"), ("20_persistent", "persistent")])
+def test_recorded_wgmmas_read_all_bytes_of_both_operands(stem, variant):
+    """The emulator's page says so: 128 bytes a wavefront, of A's 64×16 and B's 16×256 halves."""
+    here = Numbers(stem)
+    products = here.metric("gmma_instructions", variant) / 4  # counted for each of four warps
+    assert here.metric("shared_wavefronts", variant) == products * 2 * 16 * (64 + 256) / 128
+
+
 # What two runs of one instantiation differ by on another day, at least.
 FLOOR = 0.01
 
