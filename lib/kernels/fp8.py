@@ -87,6 +87,7 @@ def few(
 # Tiles as large as two sorts of sums of a warpgroup's rows allow; without partial sums, as 20's.
 SQUARE = Schedule((128, 128), ROW, stages=5, group=8, staged=1)
 SQUARE_PAIRS = replace(SQUARE, cluster=(1, 2))
+SQUARE_SHARE_B = replace(SQUARE, cluster=(2, 1))
 WIDE = replace(SQUARE, tile=(128, 256), stages=4)
 IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
 # One set of partial sums for both of a warpgroup's 64 rows: it is promoted while the other
@@ -140,11 +141,13 @@ FP8 = Kernel(
         fp8("ping_pong", "the same, warpgroups in turn", IN_TURN, "blocks", 2),
         fp8("early_pairs", "two_parts, scales two steps ahead, pairs of blocks share A's tiles",
             SQUARE_PAIRS, "blocks", 2, ahead=2),
+        fp8("early_share_b", "two_parts, scales two steps ahead, pairs of blocks share B's tiles",
+            SQUARE_SHARE_B, "blocks", 2, ahead=2),
         fp8("tall_pairs", "the same, 256×128, promoted while the other warpgroup multiplies",
             TALL_PAIRS, "blocks", 1, ahead=2),
         fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
             ahead=2, staggered=True),
-        _few_of("few_64"), _few_of("few_128"),
+        _few_of("few_64"), _few_of("few_64_split"), _few_of("few_128"), _few_of("few_128_split"),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
         fp8("vector_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,
@@ -170,7 +173,6 @@ FP8 = Kernel(
         fp8("tall_early", "tall, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
         fp8("ping_pong_waiting", "warpgroups in turn, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
-        _few_of("few_64_split"),
     ),
     laid=(
         fp8("tall_pairs_float", "tall_pairs, C in FP32", TALL_PAIRS, "blocks", 1, ahead=2,
@@ -179,7 +181,6 @@ FP8 = Kernel(
           for name in ("few_64", "few_128")),
     ),
     menu=(
-        _few_of("few_128_split"),
         *(fp8(name, "tall_pairs with another schedule", one, "blocks", 1, ahead=2)
           for name, one in _TALL_SCHEDULES.items()),
         *(few(f"few_{rows}x{columns}x{stages}_{down}x{across}x{split}",
@@ -197,6 +198,8 @@ FP8 = Kernel(
         Pair("a scale per 128 of K", "26_fp8/tensor", "26_fp8/two_parts", "SCALES"),
         Pair("scales read two steps ahead", "26_fp8/two_parts", "26_fp8/early", "AHEAD"),
         Pair("pairs of blocks share A's tiles", "26_fp8/early", "26_fp8/early_pairs", "CLUSTER_N"),
+        Pair("pairs of blocks share B's tiles", "26_fp8/early", "26_fp8/early_share_b",
+             "CLUSTER_M"),
         Pair("twice the rows, waited for", "26_fp8/blocks_ahead", "26_fp8/tall"),
         Pair("of twice the rows, scales two steps ahead", "26_fp8/tall", "26_fp8/tall_early",
              "AHEAD"),
@@ -209,7 +212,7 @@ FP8 = Kernel(
 )
 # What the rule (`lib.dispatch.scaled`) may launch; of two that it can't tell apart the first.
 LAUNCHED = (
-    "tall_pairs", "early_pairs", *FEW, "tall_pairs_float", "two_parts_float",
+    "tall_pairs", "early_share_b", *FEW, "tall_pairs_float", "two_parts_float",
     *(f"{scaling}{form}" for scaling in ("vector", "tensor")
       for form in ("_pairs", "", "_few_64", "_few_128", "_float")),
 )
