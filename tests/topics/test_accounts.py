@@ -54,6 +54,16 @@ def test_flop_per_busy_cycle_times_busy_is_the_share():
         model.tensor({"cycles": 1e6, "tensor_pipe_percent": 0.0}, 4096, 132, 4096)
 
 
+def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
+    page.tensor(Version("26_fp8"), "two_parts", above=("20_persistent",), timed=True)
+    head, _, above, own = shown[0].splitlines()[:4]
+    assert "FLOP per cycle and SM, at most" not in head and "| 26 two_parts |" in own
+    cells = [float(cell.strip(" |%").replace(",", "")) for cell in above.split(" | ")[1:]]
+    peak = 132 * 4096 * cells[2] * 1e3  # FLOP in those cycles
+    assert cells[3] / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
+    assert "(20 persistent blocks)" in shown[0]
+
+
 def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch):
     from lib.records import store
 

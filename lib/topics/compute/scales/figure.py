@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.compute.scales.model import BLOCK, Step, bytes_per_step
 
-_UNIT, _NARROW_UNIT = 0.38, 0.26  # points per element
+_UNIT, _NARROW_UNIT = 0.42, 0.29  # points per element
 _GAP = 30.0
 _STRIPE = 8  # rows of A that one drawn line stands for
 
@@ -23,9 +23,9 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
         In colour: what its products take.
     """
     unit = _NARROW_UNIT if narrow else _UNIT
-    high = (found.K + found.M) * unit + 1.7 * _GAP
+    high = (found.K + found.M) * unit + 2 * _GAP
     fig, ax = style.canvas(finding(found), high, narrow)
-    a = (0.0, _GAP / 4)
+    a = (0.0, _GAP / 2)  # below it stands which of K
     b = (found.K * unit + _GAP, a[1] + found.M * unit + _GAP)
     c = (b[0], a[1])
     _matrix(ax, a, found.K * unit, found.M * unit,
@@ -45,13 +45,18 @@ def draw(found: Step, *, evidence: str, narrow: bool = False) -> Figure:
     _grid(ax, b, found.N, found.K, BLOCK, BLOCK, unit)
     shapes.rectangles(ax, [(c[0] + found.columns.start * unit, top_a - found.rows.stop * unit,
                             len(found.columns) * unit, len(found.rows) * unit)],
-                      facecolor=style.PHASE["compute"], alpha=style.PALE)
-    ax.text(inside[0] + inside[2] / 2, inside[1] + inside[3] / 2, f"{found.of_a}\nscales",
-            ha="center", va="center", weight="bold")
+                      facecolor=style.PHASE["compute"])
+    depth = f"k = {found.depth.start} to {found.depth.stop - 1}"
+    ax.text(inside[0] + inside[2] / 2, a[1] - 3, depth, ha="center", va="top")
+    ax.text(b[0] + found.N * unit + 4, top_b - (found.depth.start + len(found.depth) / 2) * unit,
+            "same k" if narrow else depth, va="center")
+    ax.text(inside[0] + inside[2] / 2, inside[1] + inside[3] / 2,
+            str(found.of_a) if narrow else f"{found.of_a}\nscales", ha="center", va="center",
+            weight="bold")
     ax.text(b[0] + (first + BLOCK * found.of_b / 2) * unit,
             top_b - (found.depth.start + len(found.depth) / 2) * unit,
-            f"{found.of_b}\nscale{'s' if found.of_b > 1 else ''}", ha="center", va="center",
-            weight="bold")
+            str(found.of_b) if narrow else f"{found.of_b}\nscale{'s' if found.of_b > 1 else ''}",
+            ha="center", va="center", weight="bold")
     return style.finish(fig, alt=_alt(found), evidence=evidence)
 
 

@@ -114,6 +114,11 @@ def wavefronts(found: Mapping[str, float], size: int, sms: int, flops_per_cycle:
                       2 * size**3 / (cycles * flops_per_cycle))
 
 
+def share(cycles: float, size: int, sms: int, flops_per_cycle: float) -> float:
+    """Share of the peak that a product of M = N = K = `size` reaches in so many cycles."""
+    return 2 * size**3 / (cycles * sms * flops_per_cycle)
+
+
 def tensor(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: float) -> Tensor:
     """Take recorded counters apart: `cycles` and `tensor_pipe_percent`.
 
@@ -126,7 +131,7 @@ def tensor(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: flo
     if busy <= 0:
         raise ValueError("the tensor cores of this launch did nothing: it has no such account")
     per_cycle = 2 * size**3 / (found["cycles"] * sms)
-    return Tensor(per_cycle / busy, busy, per_cycle / flops_per_cycle)
+    return Tensor(per_cycle / busy, busy, share(found["cycles"], size, sms, flops_per_cycle))
 
 
 @cache

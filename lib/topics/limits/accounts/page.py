@@ -21,7 +21,7 @@ from lib.topics.code.instruction_order import model as order
 from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import RECORDED_ON, Version, short_name
+from lib.topics.version import RECORDED_ON, Version, by_kind, short_name
 
 SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
@@ -126,12 +126,29 @@ def _capped(share: float) -> str:
 
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
-           size: int = SIZE) -> None:
+           size: int = SIZE, timed: bool = False) -> None:
     """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
 
     Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
+    Parameters
+    ----------
+    timed : bool
+        Whether cycles and the share of the peak are those of the launches that were timed, so that
+        they belong to the speeds beside them; how many cycles are busy isn't known of these.
     """
     rows = launches(version, variants, _above(version, above), size)
+    if timed:
+        def name(one: Launches) -> str:
+            return one.name if one.page.kernel is version.kernel else _name(one)
+
+        listed([
+            Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+            recorded(f"k cycles at {size:,}", _cycles, ",.1f", absent=NOT_YET),
+            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET), FLOP_PER_BUSY,
+        ], rows, f"cycles and share of the peak: of the timed launches at {size:,}³; FLOP per "
+                 f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
+        return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
         *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
@@ -349,6 +366,21 @@ def _both(sides: Sequence[Launches], found: Callable[..., float | None], form: s
 def _cycles(one: Launches) -> float | None:
     """Thousands of cycles of a launch among those that were timed."""
     return one.row.clock.cycles / 1e3 if one.row.clock else None
+
+
+def _share_timed(one: Launches) -> float | None:
+    """Share of the peak in the cycles of the launches that were timed."""
+    clock = one.row.clock
+    return model.share(clock.cycles, one.size, one.sms, one.peak) if clock else None
+
+
+def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
+    """`labels`; of several records the rows that come from each are named."""
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        if one.timed:
+            found.setdefault(one.label, []).append(name(one))
+    return by_kind(found) if found else NOT_YET
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:

@@ -194,6 +194,12 @@ class Numbers:
             raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
         return clock.cycles
 
+    def of_peak(self, name: str = "", n: int = SIZE) -> float:
+        """Share of the data sheet's peak, by the cycles of the launches that were timed."""
+        version, variant = self._of(name)
+        peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
+        return accounts.share(self.cycles(name, n), n, version.record.gpu.sms, peak)
+
     def spread(self, name: str = "", n: int = SIZE) -> float:
         """Half the distance between the quartiles of the recorded series, over their median."""
         return self._row(name, n).spread
