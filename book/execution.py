@@ -41,7 +41,7 @@ WARM_WITHOUT_GPU = ("cupy", "cuda.pathfinder")
 # New objects between two rounds of Python's collector in a notebook's process. By default they are
 # 700 (2000 from Python 3.13 on), which decoding a kernel makes in a millisecond, all of them to
 # stay: a fifth of a chapter's time went into rounds that found next to nothing.
-COLLECTED_AFTER = 20_000
+COLLECTED_AFTER = 2_000_000
 
 
 class Ended(RuntimeError):

@@ -10,7 +10,7 @@ import pytest
 from lib.plotting import display
 from lib.run import device
 
-from . import cpu_seconds
+from . import cpu_seconds, garbage
 
 # Hooks: pytest takes them from here.
 from .cpu_seconds import pytest_runtest_protocol  # noqa: F401
@@ -82,7 +82,9 @@ def browser_paths() -> tuple[str, str]:
 
 
 def pytest_sessionfinish(session):
-    """Hand on what a worker of a spread run has counted."""
+    """Hand on what a worker of a spread run has counted; let go of what is kept for the next test.
+    """
+    garbage.forget()
     cpu_seconds.hand_on(session.config)
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["gpu_tests"] = session.config.stash.get(GPU_TESTS, 0)

@@ -7,7 +7,9 @@ import pytest
 from xdist.workermanage import parse_tx_spec_config
 
 from lib.kernels.catalogue import CATALOGUE
+from lib.ptx import launch
 from tests import garbage, scheduling
+from tests.kernels.conftest import by_variant
 
 STEM = next(iter(CATALOGUE))
 KERNEL = f"tests/kernels/test_emulator.py::test_x[{STEM}-y]"
@@ -78,6 +80,25 @@ def test_what_was_there_before_the_tests_is_set_aside_and_their_garbage_is_not()
     del one
     gc.collect()
     assert Cycle.ended == [True]
+
+
+def test_what_is_kept_for_the_next_test_is_let_go_of():
+    launch._read("", None)
+    assert launch._read.cache_info().currsize
+    garbage.forget()
+    assert not launch._read.cache_info().currsize
+
+
+def test_tests_of_a_variant_follow_each_other_and_keep_their_order():
+    def test(name, kernel=None, variant=None):
+        params = {"kernel": SimpleNamespace(stem=kernel), "variant": SimpleNamespace(name=variant)}
+        spec = {"callspec": SimpleNamespace(params=params)} if kernel else {}
+        return SimpleNamespace(name=name, **spec)
+
+    tests = [test("a1", "a", "x"), test("a2", "a", "y"), test("plain"), test("b1", "b", "x"),
+             test("a3", "a", "x"), test("b2", "b", "x"), test("other")]
+    assert [one.name for one in by_variant(tests)] == [
+        "a1", "a3", "a2", "plain", "b1", "b2", "other"]
 
 
 def test_the_collector_is_as_it_was_where_gathering_fails():

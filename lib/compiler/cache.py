@@ -25,6 +25,9 @@ FOLDER = _folder(__name__.partition(".")[0])
 LIMIT_BYTES = 1 << 28
 # Of the files, in the order of their last use, so many stay when the folder is over its limit.
 STAYS = 0.75
+# After so much of the limit a process looks whether it is over: thousands of files lie there.
+LOOKS_AFTER = 1 / 64
+_unseen = 0  # bytes that this process has written since it last looked
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
@@ -78,7 +81,11 @@ def _write(path: Path, content: bytes) -> None:
         except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
             Path(file.name).unlink(missing_ok=True)
             raise
-    _trim(path.parent)
+    global _unseen
+    _unseen += len(content)
+    if _unseen > LOOKS_AFTER * LIMIT_BYTES:
+        _unseen = 0
+        _trim(path.parent)
 
 
 def _trim(folder: Path) -> None:

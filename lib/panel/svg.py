@@ -112,8 +112,7 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
             for bank, many, meeting in _spans(of):
                 x, above = left + bank * cell, y + part * _ROW
                 boxes.append(_box(x + 1, above + 1, many * cell - 2, _ROW - 2))
-                said.append(_text(x + many * cell / 2, above + 13,
-                                  _name(meeting, many > 1 or parts_of == 1)))
+                said.append(_text(x + many * cell / 2, above + 13, _name(meeting, many > 1)))
         parts += [_path(boxes, colour), _texts(said, on(colour))]
     # One line a bank, through all wavefronts; dashes leave the gaps between them out.
     columns = [f"M{left + b * cell:g} {_TOP}V{bottom}" for b in range(1, across)]
@@ -130,7 +129,7 @@ def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> La
 
 
 def _name(lanes: Sequence[int], room: bool) -> str:
-    """The first of some lanes; a sign for more, but in a phone's cell beside two digits."""
+    """The first of some lanes; a sign for more, but in a single cell beside two digits."""
     more = len(set(lanes)) > 1 and (room or lanes[0] < 10)
     return f"{lanes[0]}{'+' if more else ''}"
 
@@ -205,8 +204,7 @@ def _sectors(
             for at, many, lanes in _spans({at: first[at] for at in words if at in first}):
                 place = x + at % (SECTOR // WORD) * word
                 boxes.append(_box(place + 0.5, y + 0.5, many * word - 1, _ROW - 1))
-                said.append(_text(place + many * word / 2, y + 13,
-                                  _name(lanes, many > 1 or whole)))
+                said.append(_text(place + many * word / 2, y + 13, _name(lanes, many > 1)))
     colour = ACCESS[kind]
     parts = [_path(passed, "none", _GRID), _path(fetched, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -176,7 +177,8 @@ class Module:
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
         self.sources = SourceLines(dict(sources or {}), tuple(map(Path, folders)))
-        self._functions: dict[str, Function] = {}
+        # Weak, for they hold their module: a circle would keep what is decoded for a while.
+        self._functions: WeakValueDictionary[str, Function] = WeakValueDictionary()
         self._storage: dict[str, np.ndarray] = {}
 
     def get_function(self, name: str) -> Function:
@@ -194,11 +196,13 @@ class Module:
             near = difflib.get_close_matches(str(name), entries, 1, 0.0)
             hint = f"; the nearest is '{near[0]}'" if near else "; the module has no kernels"
             raise Error(f"no kernel '{name}' in this module{hint}")
-        if name not in self._functions:
+        function = self._functions.get(name)
+        if function is None:
             if name not in self._codes:
                 self._codes[name] = Code(self.program, entries[name])
-            self._functions[name] = Function(self, entries[name], self._codes[name])
-        return self._functions[name]
+            function = Function(self, entries[name], self._codes[name])
+            self._functions[name] = function
+        return function
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a module variable, as a uint8 array that launches update in place."""
@@ -372,11 +376,16 @@ class Function:
             except Error as error:
                 self._tell(error, hazards.found, lanes)
                 if not go_on:
+                    lanes.release()
+                    if detector is not None:
+                        detector.release()
                     raise
                 errors.append(error.with_traceback(None))  # frames hold the batch's arrays
             if record is not None:
                 record.end()
             lanes.release()
+        if detector is not None:
+            detector.release()
         return Launch(
             self.name, races, merge is not None, record, hazards.found, device.allocations,
             layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .core.code import Code
 from .core.counted_loops import CountedLoop, counted_loops
 from .core.execution import Execution
 
@@ -43,6 +44,7 @@ class Progress:
     done: int = 0
     together: int = 0
     _running: Execution | None = None
+    _code: Code | None = None
     _loops: list[CountedLoop] = field(default_factory=list)
     _first: dict[range, tuple[float, int]] = field(default_factory=dict)
 
@@ -60,8 +62,8 @@ class Progress:
 
     def begin(self, blocks: int, done: int, running: Execution) -> None:
         """Note that blocks begin to run."""
-        if self._running is None or self._running.code is not running.code:
-            self._loops = counted_loops(running.code.steps)
+        if self._code is not running.code:
+            self._code, self._loops = running.code, counted_loops(running.code.steps)
         self.blocks, self.done, self.together = blocks, done, running.blocks
         self._first = {}
         self._running = running

@@ -68,6 +68,17 @@ def test_what_nobody_asks_for_goes_first(folder, monkeypatch):
     assert cache.cached(["a"], never) == noise(1)
 
 
+def test_small_files_are_written_without_a_look_at_all_of_them(folder, monkeypatch):
+    looks = []
+    monkeypatch.setattr(cache, "_trim", lambda where: looks.append(len(list(where.iterdir()))))
+    monkeypatch.setattr(cache, "_unseen", 0)
+    size = len(cache.zlib.compress(b"content", 1))
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 64 * 10 * size)
+    for number in range(33):
+        cache.cached([str(number)], lambda: b"content")
+    assert looks == [11, 22, 33]
+
+
 WRITER = """
 import sys, time
 from pathlib import Path

@@ -2,6 +2,9 @@
 
 import math
 from functools import cache
+from itertools import groupby
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,3 +162,32 @@ def legal(variant, M, N, K):
     if variant.epilogue:
         of_n = max(of_n, variant.row_bytes // ITEM_BYTES[variant.out])
     return M, -(-N // of_n) * of_n, -(-K // unit) * unit
+
+
+def variant_of(item):
+    """The kernel and the variant that a test is run with; None for others."""
+    params = getattr(item, "callspec", SimpleNamespace(params={})).params
+    kernel, variant = params.get("kernel"), params.get("variant")
+    return (kernel.stem, variant.name) if kernel and variant else None
+
+
+def by_variant(items):
+    """Tests of a file, those of one variant after each other, where the first of them stands.
+
+    A kernel is decoded once for all of them; few are kept decoded at a time.
+    """
+    first = {}
+    keys = [variant_of(item) or place for place, item in enumerate(items)]
+    for key in keys:
+        first.setdefault(key, len(first))
+    order = sorted(range(len(items)), key=lambda place: first[keys[place]])
+    return [items[place] for place in order]
+
+
+def pytest_collection_modifyitems(items):
+    """Order the tests of each file of this folder by variant."""
+    here = Path(__file__).parent
+    for path, of_file in groupby(list(enumerate(items)), key=lambda one: one[1].path):
+        if path.parent == here:
+            places, tests = zip(*of_file, strict=True)
+            items[places[0]:places[-1] + 1] = by_variant(tests)

@@ -398,6 +398,16 @@ def test_a_phone_s_pieces_are_those_that_are_touched():
     assert "24 more pieces of 64 bytes" in phone
 
 
+@pytest.mark.parametrize("drawn", [
+    svg.banks(banks.describe(coalescing.strided(1, bytes_per_lane=2)), "load", "x"),
+    svg.sectors(coalescing.strided(1, bytes_per_lane=2), 0, "load", "x"),
+])
+def test_what_stands_in_a_cell_of_one_word_is_no_wider(drawn):
+    for layout in layouts(drawn).values():
+        said = re.findall(r">(\d+\+?)</text>", layout)
+        assert {"0+", "30"} <= set(said) and max(map(len, said)) == 2
+
+
 def test_banks_are_drawn_as_the_model_has_them():
     access = coalescing.Access(np.arange(32) * 128, np.ones(32, bool), 4)
     drawn = svg.banks(banks.describe(access), "load", "x")

@@ -108,8 +108,9 @@ def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
                 Timed("c", 1.0, 0.1, 6.0, None)]})
     page.predictions.__wrapped__()
     wide, narrow = drawn
-    # The rule's first is off by half, the other by a fifth: it isn't said to lie closer.
-    assert wide.finding == narrow.finding == "Predicted over recorded cycles: 50% to 120%"
+    # The rule's first is off by half, the other by a fifth: its own range is told.
+    assert wide.finding == narrow.finding == (
+        "Predicted over recorded cycles: 50% to 120%; the rule's first 50%")
     assert "64³: the rule's first of these 50.0, the others 120.0; 2 recorded." in wide.alt
 
 

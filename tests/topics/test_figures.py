@@ -56,6 +56,18 @@ def test_coalescing_titles(fig, finding):
     assert fig.finding == finding
 
 
+def test_sectors_of_lines_of_their_own_are_said_to_be():
+    # Eight rows of 16 bytes, four lanes each: a line and half of a sector for each row.
+    lanes = np.arange(32)
+    rows = Access(lanes // 4 * 256 + lanes % 4 * 4, np.ones(32, bool), 4)
+    close = Access(lanes // 4 * 32 + lanes % 4 * 4, np.ones(32, bool), 4)
+    for access, said in ((rows, "A[i]: 8 sectors in as many lines where 4 would do"),
+                         (close, "A[i]: 8 sectors where 4 would do")):
+        panels = [coalescing.panel("A[i]", access), coalescing.panel("B[i]", strided(1))]
+        assert coalescing.draw([coalescing.Group("", panels)],
+                               evidence="emulated").finding == said
+
+
 def test_coalescing_shows_the_price_of_both_mappings(drawn):
     fig = drawn["coalescing, both mappings"]
     assert fig.finding == "Swapped: 33 sectors to load what coalesced loads with 5"
@@ -221,6 +233,13 @@ def test_a_version_at_a_roof_is_said_to_be_there():
     assert fig.alt.index("x (this chapter)") < fig.alt.index("w: ")
 
 
+def test_a_roof_that_is_passed_is_called_no_limit():
+    points = [Point("x", "L2", 10.0, 2e13)]
+    roofs = replace(Roofs.from_gpu(GPUS["H100"]), l2=1.6e12)
+    fig = roofline.draw(roofs, points, current="x", evidence="recorded: H100")
+    assert fig.finding == "x passes the measured L2 roof, 125% of it: no limit"
+
+
 def test_bytes_of_the_l1_are_no_more_than_its_data_stage_served():
     counted = {"global_load_sectors": 1000, "global_store_sectors": 0, "shared_wavefronts": 500}
     assert l1_bytes(counted) == 96_000
@@ -330,6 +349,59 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
     assert not any("not marked" in text for text in shown(drawn["timeline"]))
 
 
+def overprinted(fig):
+    """Pairs of level texts that overlap."""
+    renderer = fig.canvas.get_renderer()
+    texts = [(text.get_text(), text.get_window_extent(renderer)) for text in fig.findobj(Text)
+             if text.get_text() and text.get_visible() and not text.get_rotation()]
+    return [(one, other) for number, (one, box) in enumerate(texts)
+            for other, second in texts[number + 1:]
+            if min(box.x1, second.x1) - max(box.x0, second.x0) > 1
+            and min(box.y1, second.y1) - max(box.y0, second.y0) > 3]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_names_of_levels_keep_off_the_names_of_roofs(narrow):
+    roofs = Roofs.from_gpu(GPUS["H100"])
+    for top, peaks in ((roofs.ffma, ("FFMA",)), (roofs.tensor, ("tensor",))):
+        for share in (0.4, 0.8, 0.97):
+            points = [Point("21 x", level, intensity * top / 1e14, share * top)
+                      for level, intensity in (("L1/shared", 8), ("L2", 17), ("DRAM", 90))]
+            fig = roofline.draw(roofs, points, current="21 x", evidence="recorded: H100",
+                                peaks=peaks, narrow=narrow)
+            assert {"L1/shared", "L2", "DRAM"} <= set(shown(fig)) and not overprinted(fig)
+
+
+def test_two_close_roofs_are_named_with_one_unit():
+    roofs = replace(Roofs.from_gpu(GPUS["H100"]), products={"wgmma": 904e12})
+    fig = roofline.draw(roofs, [Point("x", "DRAM", 500.0, 7e14)], current="x",
+                        evidence="recorded: H100", peaks=("wgmma", "tensor"), narrow=True)
+    assert any(text.startswith("tensor ") and text.endswith(", under it wgmma 904 TFLOP/s")
+               and text.count("FLOP/s") == 1 for text in shown(fig))
+
+
+def test_a_name_begins_behind_the_dots_of_versions_as_fast():
+    roofs = Roofs.from_gpu(GPUS["H100"])
+    points = [Point("05", "DRAM", 20.0, 30.1e12), Point("04", "DRAM", 25.0, 29.9e12)]
+    fig = roofline.draw(roofs, points, current="04", evidence="recorded: H100")
+    renderer, ax = fig.canvas.get_renderer(), fig.axes[0]
+    name = next(text for text in fig.findobj(Text) if text.get_text().startswith("05, "))
+    dot = ax.transData.transform((25.0, 29.9e12))[0]
+    assert name.get_window_extent(renderer).x0 > dot
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("first", [3584, 156160])
+def test_labels_under_a_strip_keep_apart(narrow, first):
+    access = strided(1, bytes_per_lane=16, first=first // 16)
+    panels = [coalescing.panel("A[row * K + k]", access),
+              coalescing.panel("C[row * N + col]", replace(access, addresses=np.concatenate(
+                  [access.addresses[:16], access.addresses[16:] + 3840])))]
+    fig = coalescing.draw([coalescing.Group("", panels)], evidence="emulated", cells=18.0,
+                          narrow=narrow)
+    assert any("left out at each gap" in text for text in shown(fig)) and not overprinted(fig)
+
+
 def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
     one = of_marks("x", built.marks(record()), 1e9)
     for evidence in ("recorded: H100", "recorded: H100 80GB HBM3, 2026-11-24, the timeline at abc; "
@@ -400,7 +472,7 @@ def test_ldmatrix(drawn):
 
 def test_windows(drawn):
     fig = drawn["windows"]
-    assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert fig.finding == "mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
     assert "lanes 16 to 31,\nall at row 8" in shown(fig)
     assert {"lane 0", "lane 31"} <= set(shown(fig))
 
@@ -566,6 +638,14 @@ def test_a_step_between_different_clocks_is_told_in_cycles(tflops, cycles, findi
     rows = [step.Reached("a", 100.0, cycles=1e6), step.Reached("b", tflops, cycles=cycles),
             step.Reached("cuBLAS", 200.0, rival=True)]
     assert step.draw(rows, evidence="recorded: H100").finding.startswith(f"{finding}: ")
+
+
+@pytest.mark.parametrize("tflops, said", [(199.0, "99.5%"), (189.4, "94.7%"), (200.0, "100%"),
+                                          (210.4, "105.2%"), (121.0, "60%")])
+def test_a_share_near_the_rival_has_a_decimal(tflops, said):
+    rows = [step.Reached("a", tflops), step.Reached("cuBLAS", 200.0, rival=True)]
+    fig = step.draw(rows, evidence="recorded: H100")
+    assert fig.finding.endswith(f", {said} of cuBLAS") and {said, "100%"} <= set(shown(fig))
 
 
 def test_a_step_beside_an_unsteady_rival_says_so():

@@ -555,7 +555,7 @@ def test_11_the_warp_s_tile_pays_and_the_block_s_alone_does_not():
     assert here.registers() == here.registers("unpadded") and here.warps() == here.warps("unpadded")
 
 
-def test_12_two_buffers_lose_by_the_registers_that_they_take():
+def test_12_two_buffers_lose_and_more_warps_or_a_held_order_win_it_back():
     here, before = Numbers("12_wmma_pipeline"), "11_wmma_shared"
     assert here.warps("staged") == here.warps("at_once") < here.warps("epilogue") == here.warps(
         "eight_blocks") == here.warps("roles") == here.warps(before)
@@ -566,6 +566,17 @@ def test_12_two_buffers_lose_by_the_registers_that_they_take():
         assert here.gain("eight_blocks", "epilogue", size) < 0.03, "the page says: gains nothing"
         assert here.gain("staged", "at_once", size) > 0.01
         assert here.gain("roles", "staged", size) > 0.1
+        assert here.gain("products_first", "staged", size) > 0.15
+        assert abs(here.gain("products_first", "epilogue", size)) < 0.02
+        assert here.gain("stores_first", "staged", size) > 0.05, "not all of it is overlap"
+        for room in ("", "_alone"):
+            assert here.gain(f"products_first{room}", f"stores_first{room}", size) > 0.05
+            # By the model's times a block that is alone would gain far more.
+            assert here.gain(f"products_first{room}", f"stores_first{room}", size) < 0.3
+    assert here.warps("staged") == here.warps("stores_first") == here.warps("products_first")
+    assert here.work_between("staged") == here.work_between("at_once") == 0
+    tiles, sms = (2048 // 64) ** 2, GPUS["H100"].sms
+    assert here.warps("staged") // 4 * sms < tiles <= here.warps("eight_blocks") // 4 * sms
     assert here.gain("roles", before, 2048) > 0.01 and here.gain("roles", before) < -0.01
     names = ("epilogue", "at_once", "staged", "eight_blocks", "roles")
     w = [here.l1_wavefronts(name) for name in names]
@@ -735,6 +746,18 @@ def test_21_clusters_of_two_save_bytes_and_hardly_time():
     others = ("cluster_1x1", "cluster_1x2", "band_1", "band_2", "band_8", "band_16", "hilbert_8")
     assert all(here.ratio("cycles", name, "") == pytest.approx(1, abs=0.015) for name in others)
     assert here.metric("l2_bytes", "20_persistent") < 0.9 * here.asked("20_persistent")
+    assert here.ratio("l2_bytes", "", "unclustered") < 0.9
+    assert here.ratio("l2_bytes", "", "20_persistent") == pytest.approx(1, abs=0.05)
+    assert here.ratio("cycles", "unclustered", "") == pytest.approx(1, abs=0.05)
+    assert all(here.mhz() > here.mhz(name) for name in ("cluster_1x2", "20_persistent"))
+
+
+@pytest.mark.parametrize("stem, variant", [("18_tma", "wide"), ("20_persistent", "persistent")])
+def test_recorded_wgmmas_read_all_bytes_of_both_operands(stem, variant):
+    """The emulator's page says so: 128 bytes a wavefront, of A's 64×16 and B's 16×256 halves."""
+    here = Numbers(stem)
+    products = here.metric("gmma_instructions", variant) / 4  # counted for each of four warps
+    assert here.metric("shared_wavefronts", variant) == products * 2 * 16 * (64 + 256) / 128
 
 
 # What two runs of one instantiation differ by on another day, at least.

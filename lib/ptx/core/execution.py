@@ -390,14 +390,17 @@ class Execution:
         return before.shifted(addresses, distance)
 
     def release(self) -> None:
-        """Let go of all arrays: this object is in circles, and would keep them for a while."""
+        """Let go of all arrays and of the code: this object is in circles, which would keep them a
+        while longer.
+        """
         for cached in (
             self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
             self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
             self.shapes.known,
         ):
             cached.clear()
-        self.room = None
+        self.room = self.trace = self.races = None
+        del self.code, self.memory
 
     def forget_addresses(self) -> None:
         """Forget where addresses lie: an allocation has gone."""

@@ -74,23 +74,24 @@ def link(program: Program, entry: Entry) -> Linked:
     ParseError
         If one of them could not be read.
     """
-    mentions, called = {}, {}
+    mentions: dict[str, set[str]] = {}
+    called: dict[str, set[str]] = {}
     order: list[str] = []
-
-    def visit(name: str, function: Entry) -> None:
-        if function.name in program.broken:
-            raise program.broken[function.name]
-        mentions[name] = _mentioned(program, function)
-        called[name] = _called(program, function)
-        for other in mentions[name]:
-            if other not in mentions:
-                visit(other, of(other))
-        order.append(name)
 
     def of(name: str) -> Entry:
         return (program.functions[name] if name else None) or entry
 
-    visit("", entry)
+    # Not by a function that calls itself from in here: it would hold itself, and so the program,
+    # until the collector's next round.
+    waiting = [("", iter(_note("", program, entry, mentions, called)))]
+    while waiting:
+        name, others = waiting[-1]
+        other = next((one for one in others if one not in mentions), None)
+        if other is None:
+            order.append(name)
+            waiting.pop()
+        else:
+            waiting.append((other, iter(_note(other, program, of(other), mentions, called))))
     linked = Linked(
         entry.name, entry.line, entry.parameters, dict(entry.variables), [], [], entry.limits
     )
@@ -123,6 +124,23 @@ def link(program: Program, entry: Entry) -> Linked:
         else:
             linked.start = callee.start
     return linked
+
+
+def _note(
+    name: str, program: Program, function: Entry, mentions: dict[str, set[str]],
+    called: dict[str, set[str]],
+) -> set[str]:
+    """Note which functions one mentions and calls; return those that it mentions.
+
+    Raises
+    ------
+    ParseError
+        If it could not be read.
+    """
+    if function.name in program.broken:
+        raise program.broken[function.name]
+    mentions[name], called[name] = _mentioned(program, function), _called(program, function)
+    return mentions[name]
 
 
 class _Move:

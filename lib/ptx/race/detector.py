@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from .stamps import Change, Group, Side, Stamped
 
 MAX_WORDS = 1 << 12  # of a load; to keep more costs more memory than their addresses time
-MAX_FACTS = 32  # kernels
 _LOADS, _STORES = ("load", "ldmatrix"), ("store", "stmatrix", "copy")  # kinds of `MemoryAccess`
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
 
@@ -79,9 +78,18 @@ class Facts:
     tensors: bool
 
 
-@lru_cache(MAX_FACTS)
+# As long as the kernel is kept.
+_facts: WeakKeyDictionary[Code, Facts] = WeakKeyDictionary()
+
+
 def facts_of(code: Code) -> Facts:
-    """Look at all instructions of a kernel."""
+    """Look at all instructions of a kernel, once."""
+    if code not in _facts:
+        _facts[code] = _look_at(code)
+    return _facts[code]
+
+
+def _look_at(code: Code) -> Facts:
     widths = [4]
     atomic = np.zeros(len(code.steps) + 1, bool)
     for i, step in enumerate(code.steps):
@@ -134,6 +142,11 @@ class RaceDetector:
         if self.proxy is None:
             raise LookupError("the kernel has no instruction of the asynchronous proxy")
         return self.proxy
+
+    def release(self) -> None:
+        """Let go of all: its parts point at it, and would keep it until the collector's next round.
+        """
+        vars(self).clear()
 
     def begin(self, f: Batch) -> None:
         """Start a batch: its clocks and its shared memory are new."""

@@ -74,7 +74,7 @@ def draw(
             ax, [(left, y + (16 if narrow else 5), long, _ROW - 10)],
             facecolor="none" if row.rival else style.FOCUS if weight == "bold" else style.OTHER,
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
-        said = style.percent(of_rival)
+        said = _said(of_rival)
         ax.text(left + long + _GAP, y + (21.5 if narrow else _ROW / 2), said, size=style.LARGE,
                 va="center", weight="bold")
         if narrow:
@@ -93,6 +93,12 @@ def share(row: Reached, rows: Sequence[Reached]) -> float:
     return row.tflops / (row.of or rows[-1].tflops)
 
 
+def _said(of_rival: float) -> str:
+    """A share as it is written: near the rival with a decimal, so that 99.5% is not 100%."""
+    near = 0.9 <= of_rival < 1.1 and abs(of_rival - 1) >= 0.0005
+    return f"{100 * of_rival:.1f}%" if near else style.percent(of_rival)
+
+
 def _wide(said: str) -> float:
     """Width of a share as it is written, pt."""
     return style.text_width(said, style.LARGE, "bold")
@@ -102,7 +108,7 @@ def _longest_bar(rows: Sequence[Reached]) -> float:
     """The length of the longest bar, pt, that leaves room for every row's numbers."""
     shares = [share(row, rows) for row in rows]
     return min(_BAR, *(
-        (style.room() - _NAME - 3 * _GAP - _wide(style.percent(of_rival))
+        (style.room() - _NAME - 3 * _GAP - _wide(_said(of_rival))
          - style.text_width(numbers(row), style.SMALL, _weight(row, rows)))
         * max(shares) / of_rival
         for row, of_rival in zip(rows, shares, strict=True)))
@@ -110,7 +116,7 @@ def _longest_bar(rows: Sequence[Reached]) -> float:
 
 def _narrow_bar(rows: Sequence[Reached]) -> float:
     """The same for a phone, where the shares alone stand behind the bars."""
-    widest = max(_wide(style.percent(share(row, rows))) for row in rows)
+    widest = max(_wide(_said(share(row, rows))) for row in rows)
     return style.room(narrow=True) - _GAP - widest - 2
 
 
@@ -133,7 +139,7 @@ def numbers(row: Reached) -> str:
 
 def _finding(rows: Sequence[Reached]) -> str:
     current, rival = rows[-2:]
-    reached = f"{style.percent(share(current, rows))} of {rival.name}"
+    reached = f"{_said(share(current, rows))} of {rival.name}"
     if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
         reached += f" (± {100 * rival.spread:.1g}%)"
     if len(rows) == 2:
@@ -166,4 +172,4 @@ def _alt(rows: Sequence[Reached]) -> str:
     rival = rows[-1].name
     return " ".join(
         f"{row.name}: {numbers(row)}" + ("." if row.rival else
-        f", {style.percent(share(row, rows))} of {rival} in the same run.") for row in rows)
+        f", {_said(share(row, rows))} of {rival} in the same run.") for row in rows)

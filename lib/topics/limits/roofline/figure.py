@@ -17,6 +17,10 @@ _HEIGHT = 4.3
 _NARROW_HEIGHT = 3.2
 _NARROW_LINE = 13.0  # of the names under the chart, pt
 _LINE = 12.0  # of the names beside their dots, at least, pt
+_LETTERS = 10.0  # height of a line of small letters, pt
+_BEGINNING = 24.0  # of a name, pt, that no other version's dot may stand in
+
+Box = tuple[float, float, float, float]  # pt from the figure's corner: left, right, bottom, top
 
 
 @style.styled
@@ -56,9 +60,10 @@ def draw(
     ax.set_xlim(*x_range)
     ax.set_ylim(*y_range)
     _scales(ax, x_range, y_range)
-    _roofs(ax, height - 0.5, roofs, drawn, x_range, y_range)
+    taken = _roofs(ax, height - 0.5, roofs, drawn, x_range, y_range)
     for name in sorted(names, key=lambda n: n == current):
-        _version(ax, [p for p in points if p.name == name], name == current, max(drawn.values()))
+        _version(ax, [p for p in points if p.name == name], name == current)
+    _levels(ax, [p for p in points if p.name == current], max(drawn.values()), taken)
     if narrow:
         _listed(fig, points, names, current, under)
     else:
@@ -89,8 +94,8 @@ def _scales(ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]
 def _roofs(
     ax: Axes, height: float, roofs: Roofs, drawn: dict[str, float], x_range: tuple[float, float],
     y_range: tuple[float, float],
-) -> None:
-    """Draw the roofs into axes of a height in inches."""
+) -> list[Box]:
+    """Draw the roofs into axes of a height in inches; return where the level ones' names stand."""
     top = max(drawn.values())
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1), (10, 10)])
     slope = np.degrees(np.arctan2(y1 - y0, x1 - x0))
@@ -109,32 +114,52 @@ def _roofs(
         ax.plot([peak / widest, x_range[1]], [peak, peak], color=style.INK, linewidth=1.1)
         text = f"{name} {style.quantity(peak, 'FLOP/s')}"
         if labels and np.log10(labels[-1][0] / peak) * per_decade < 14:
-            labels[-1] = labels[-1][0], f"{labels[-1][1]}, under it {text}"
+            upper = labels[-1][1].removesuffix(text[text.rindex(" "):])
+            labels[-1] = labels[-1][0], f"{upper}, under it {text}"
         else:
             labels.append((peak, text))
+    taken = []
     for peak, text in labels:
         ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
                     va="bottom")
+        right, y = _points_of(ax, x_range[1], peak)
+        taken.append((right - style.text_width(text, style.SMALL), right, y + 3, y + 3 + _LETTERS))
+    return taken
 
 
-def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
+def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
     colour = style.FOCUS if is_current else style.OTHER
     ax.plot([p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
             linewidth=0.8 if is_current else 0.5, zorder=3 + is_current)
     for point in mine:
         ax.plot([point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
                 markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current)
-        if is_current and len(mine) > 1:
-            # A roof is near on the left of the first, the versions' names on the right of the last.
-            first = min(mine, key=lambda p: p.intensity)
-            is_first = point is first
-            # The first one's name may need the room before this dot.
-            room = _points_of(ax, point)[0] - _points_of(ax, first)[0]
-            below = not is_first and room < 6 * len(first.level + point.level)
-            up = -5 if below else _above(ax, point.flops_per_s, roof)
-            ax.annotate(point.level, (point.intensity, point.flops_per_s),
-                        (5 if is_first else -5, up), textcoords="offset points",
-                        ha="left" if is_first else "right", va="top" if below else "bottom")
+
+
+def _levels(ax: Axes, mine: Sequence[Point], roof: float, taken: Sequence[Box]) -> None:
+    """Name the levels at this version's dots: over them, or under where another name stands."""
+    if len(mine) < 2:
+        return
+    boxes = list(taken)
+    # A roof is near on the left of the first, the versions' names on the right of the last.
+    for number, point in enumerate(sorted(mine, key=lambda p: p.intensity)):
+        width = style.text_width(point.level, style.SMALL)
+        x, y = _points_of(ax, point.intensity, point.flops_per_s)
+        left = x + 5 if number == 0 else x - 5 - width
+        below = [-5 - _LETTERS - _LINE * line for line in range(len(mine))]
+        places = [(left, left + width, y + up, y + up + _LETTERS)
+                  for up in (_above(ax, point.flops_per_s, roof), *below)]
+        place = next((one for one in places if not any(_meet(one, other) for other in boxes)),
+                     places[-1])
+        boxes.append(place)
+        ax.annotate(point.level, (point.intensity, point.flops_per_s),
+                    (place[0] - x, place[2] - y), textcoords="offset points", ha="left",
+                    va="bottom")
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return (one[0] < other[1] + 2 and other[0] < one[1] + 2
+            and one[2] < other[3] and other[2] < one[3])
 
 
 def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
@@ -150,7 +175,8 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)
         for name in names
     }
-    wanted = {name: _points_of(ax, point)[1] for name, point in last.items()}
+    dots = {name: _points_of(ax, one.intensity, one.flops_per_s) for name, one in last.items()}
+    wanted = {name: y for name, (_, y) in dots.items()}
     placed: dict[str, float] = {}
     edge = np.inf  # from the top, since close under the roof there is room below only
     for name in sorted(names, key=lambda n: -wanted[n]):
@@ -159,12 +185,11 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
     for name in reversed(placed):  # and from the bottom, where the axis stands
         placed[name] = edge = max(placed[name], edge + _LINE)
     for name, point in last.items():
-        x = _points_of(ax, point)[0]
-        # Another version's dot may lie where the name would begin.
-        right = max(
-            (there for there, height in (_points_of(ax, other) for other in last.values())
-             if x <= there < x + 14 and abs(height - placed[name]) < 9), default=x,
-        )
+        x = right = dots[name][0]
+        # Other versions' dots may lie where the name would begin.
+        for there, height in sorted(dots.values()):
+            if right <= there < right + _BEGINNING and abs(height - placed[name]) < 9:
+                right = there
         ax.annotate(f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
                     (point.intensity, point.flops_per_s),
                     (right - x + 8, placed[name] - wanted[name]), textcoords="offset points",
@@ -186,9 +211,9 @@ def _listed(
                 weight="bold" if name == current else "normal")
 
 
-def _points_of(ax: Axes, point: Point) -> tuple[float, float]:
+def _points_of(ax: Axes, intensity: float, flops_per_s: float) -> tuple[float, float]:
     """Where a dot is drawn, pt from the figure's corner."""
-    pixels = ax.transData.transform((point.intensity, point.flops_per_s))
+    pixels = ax.transData.transform((intensity, flops_per_s))
     return tuple(pixels / ax.figure.dpi * 72)
 
 
@@ -198,6 +223,8 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
     if not shares:
         return "Every version lies under some roof"
     (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
+    if first > 1.005:  # a roof is what one loop reached
+        return f"{current} passes the measured {name} roof, {style.percent(first)} of it: no limit"
     if first >= AT_A_ROOF:
         return f"{current} reaches {style.percent(first)} of the {name} roof"
     labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""

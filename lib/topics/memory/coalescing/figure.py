@@ -19,6 +19,7 @@ _PICTURE, _NARROW_PICTURE = 348.0, 248.0  # pt: the lanes and the address axis
 _COLUMNS = (399.0, 443.0, 506.0)  # pt: right edges of the three numbers
 _GAP = 0.38  # what is left out between two cells, in cells
 _HEAD, _GROUP, _PANEL, _LANE_NUMBERS = 14.0, 22.0, 89.0, 11.0
+_APART = 6.0  # pt between two labels under a strip
 _PRICE = 14.0  # for a phone, a line with the numbers under each access
 
 
@@ -270,9 +271,6 @@ def _lines_and_labels(
     jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
     narrow = picture < _PICTURE
     if right - left > 0.72 * picture:
-        ax.text(left, label_y, first, va="top")
-        if not narrow:
-            ax.text(right, label_y, f"+ {addresses[-1]:,} B", va="top", ha="right")
         middle = f"{len(found.lines)} lines of four 32-byte sectors"
         if len(jumps) == 1:
             middle = f"{jumps.pop():,} B left out at each gap"
@@ -280,6 +278,11 @@ def _lines_and_labels(
             middle = "gaps left out"
         elif len(found.lines) == 1:
             middle = "one 128-byte line, four 32-byte sectors"
+        last = "" if narrow else f"+ {addresses[-1]:,} B"
+        left, right = _room_for(first, middle, last, left, right)
+        ax.text(left, label_y, first, va="top")
+        if last:
+            ax.text(right, label_y, last, va="top", ha="right")
         ax.text(right if narrow else (left + right) / 2, label_y, middle, va="top",
                 ha="right" if narrow else "center")
     else:
@@ -289,6 +292,18 @@ def _lines_and_labels(
             element = int(panel.access.addresses[np.argmax(panel.access.active)]) - found.base
             first = f"{panel.array} + {element:,} B"
         ax.text((left + right) / 2, label_y, f"{first}: {lines}", va="top", ha="center")
+
+
+def _room_for(
+    first: str, middle: str, last: str, left: float, right: float
+) -> tuple[float, float]:
+    """Widen what three labels share where they would meet, to both sides."""
+    widths = [style.text_width(text, style.NORMAL) for text in (first, middle, last)]
+    needed = widths[0] + _APART + widths[1]
+    if last:  # the middle one is centred
+        needed = 2 * max(widths[0], widths[2]) + 2 * _APART + widths[1]
+    more = max(0.0, needed - (right - left)) / 2
+    return left - more, right + more
 
 
 def _finding(groups: Sequence[Group]) -> str:
@@ -309,8 +324,10 @@ def _finding(groups: Sequence[Group]) -> str:
     worst = max(panels, key=lambda p: len(p.found.sectors) - p.found.least_sectors)
     if len(worst.found.sectors) == worst.found.least_sectors:
         return "No access moves a sector more than its bytes need"
+    # Each line is a cycle of the L1, however few of its sectors are wanted.
+    scattered = " in as many lines" * (len(worst.found.lines) == len(worst.found.sectors))
     return (
-        f"{worst.label}: {style.plural(len(worst.found.sectors), 'sector')} where "
+        f"{worst.label}: {style.plural(len(worst.found.sectors), 'sector')}{scattered} where "
         f"{worst.found.least_sectors} would do"
     )
 

@@ -15,7 +15,7 @@ from lib.topics.memory.vectors.model import Step, TileLoad
 from lib.topics.version import Version
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
-_IDLE = 0.12
+_IDLE = 0.22  # visible on a dark page, too
 _WORDS = 66.0  # pt under the warps
 _NARROW_ROW, _NARROW_WORDS, _BETWEEN = 11.0, 68.0, 24.0
 

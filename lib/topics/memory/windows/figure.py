@@ -137,7 +137,7 @@ def _finding(panels: Sequence[Panel]) -> str:
         off = windows.misaligned(panel.found)
         rows = style.plural(len(windows.rows(panel.found)), "row")
         parts.append(f"{panel.name}: {rows}" + (f", {off} addresses off 16 bytes" if off else ""))
-    return "; ".join(parts).capitalize()
+    return "; ".join(parts)
 
 
 def _alt(panels: Sequence[Panel]) -> str:

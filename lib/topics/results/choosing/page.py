@@ -31,29 +31,25 @@ def candidates() -> None:
 @once_recorded()
 def predictions() -> None:
     """Draw predicted over recorded cycles of each recorded instantiation, a row a shape."""
-    rows, offs = [], []
+    rows = []
     for shape, those in model.timed().items():
         first = min(those, key=lambda one: one.predicted)
         found = [(FIRST if one is first else OTHERS, one.off) for one in those if one.off]
         if found:
             rows.append(dots.Row(_shape(shape), [(kind, off) for kind, off in found if off],
                                  f"{len(found)} recorded"))
-            offs += [off for _, off in found if off]
     if not rows:
         raise records.NotRecorded("no clock is recorded of 20 to 24: python -m lib record")
-    title = (f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}; the rule's "
-             "first lies closer" if _closer(rows) else
-             f"Predicted over recorded cycles: {min(offs):.0%} to {max(offs):.0%}")
+    title = (f"Predicted over recorded cycles: {_range(rows)}; "
+             f"the rule's first {_range(rows, FIRST)}")
     both(dots.draw, rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title, evidence=_label(),
          same="as recorded")
 
 
-def _closer(rows: Sequence[dots.Row]) -> bool:
-    """Whether the farthest of the rule's firsts is closer to 100% than the farthest of the others.
-    """
-    far = {kind: max((abs(value - 1) for row in rows for name, value in row.dots if name == kind),
-                     default=0.0) for kind in (FIRST, OTHERS)}
-    return far[FIRST] < far[OTHERS]
+def _range(rows: Sequence[dots.Row], only: str = "") -> str:
+    """The lowest and the highest of all dots, or of one kind."""
+    offs = [value for row in rows for kind, value in row.dots if only in ("", kind)]
+    return " to ".join(dict.fromkeys((f"{min(offs):.0%}", f"{max(offs):.0%}")))
 
 
 @once_recorded()

@@ -254,8 +254,8 @@ def _properties(found: Autopsy) -> list[Column[Side]]:
         _counter("through L2", lambda c: c["l2_bytes"] / 1e9, ".3f", " GB"),
         _counter("DRAM", lambda c: _dram(c) / 1e9, ".3f", " GB"),
         _counter("cycles", lambda c: c["cycles"], ",.0f"),
-        Column("joules per product", lambda side: side.joules or None, ".3f",
-               absent="not recorded"),
+        *([Column("joules per product", lambda side: side.joules or None, ".3f",
+                  absent="not recorded")] if any(side.joules for side in found.sides) else []),
     ]
 
 

@@ -13,6 +13,7 @@ from lib.topics.time.overlap.model import MULTIPLY, ROLES, STORE, WAIT, Overlap,
 _LEFT, _WIDTH, _NARROW_WIDTH = 100.0, 404.0, 150.0
 _HEAD, _ROW, _GAP, _AXIS = 20.0, 16.0, 8.0, 20.0
 _EVIDENCE = "modelled: assumed times; one tile is stored and one multiplied at a time"
+_WAITING = 0.6  # how strong what waits is drawn: visible on a dark page
 _KEY = {WAIT: ("wait", "wait for global memory"), STORE: ("load", "store to shared memory"),
         MULTIPLY: ("compute", "multiply")}
 _ORDERS = {
@@ -55,7 +56,7 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
 @style.styled
 def orders(
     shown: Sequence[tuple[str, str, Overlap]], *, cycles: float, title: str | None = None,
-    narrow: bool = False,
+    evidence: str = _EVIDENCE, narrow: bool = False,
 ) -> Figure:
     """Draw what one block's warps do in several orders, one above the other on one time axis.
 
@@ -67,6 +68,8 @@ def orders(
         How much of them; what follows is cut off.
     title : str, optional
         The finding, in place of how long a step takes in each.
+    evidence : str
+        What the model was given.
     """
     left = 0.0 if narrow else _LEFT
     head = 3 * _ROW if narrow else _HEAD
@@ -90,14 +93,14 @@ def orders(
     timebars.axis(ax, left, top + 2, wide, f"{cycles:,.0f} cycles")
     alt = "; ".join(f"{name}, {formula}: a step takes {found.step:,.0f} cycles"
                     for name, formula, found in shown)
-    return style.finish(fig, alt=f"One block's steps in time. {alt}.", evidence=_EVIDENCE)
+    return style.finish(fig, alt=f"One block's steps in time. {alt}.", evidence=evidence)
 
 
 def _key(ax: Axes, height: float, left: float, narrow: bool = False) -> None:
     x, y = left, height
     for phase, (name, text) in _KEY.items():
         shapes.rectangles(ax, [(x, y - 11, 8, 8)], facecolor=style.PHASE[name],
-                          alpha=style.PALE if phase == WAIT else 1.0)
+                          alpha=_WAITING if phase == WAIT else 1.0)
         ax.text(x + 12, y - 12, text, va="bottom")
         if narrow:
             y -= _ROW - 2
@@ -112,7 +115,7 @@ def _bars(ax: Axes, spans: list[Span], left: float, y: float, scale: float, cycl
             (left + s.start * scale, y + 1.5,
              max((min(s.end, cycles) - s.start) * scale - 0.7, 0.5), _ROW - 3)
             for s in spans if s.phase == phase and s.start < cycles
-        ], facecolor=style.PHASE[name], alpha=style.PALE if phase == WAIT else 1.0)
+        ], facecolor=style.PHASE[name], alpha=_WAITING if phase == WAIT else 1.0)
 
 
 def _who(found: Overlap, row: int) -> str:

@@ -30,4 +30,6 @@ def orders(names: Mapping[str, str], title: str | None = None, cycles: float = 3
     """
     shown = [(name, FORMULAS[form], overlap(form, LATENCY, STORE, MULTIPLY, steps=STEPS))
              for form, name in names.items()]
-    both(figure.orders, shown, cycles=cycles, title=title)
+    both(figure.orders, shown, cycles=cycles, title=title,
+         evidence=f"modelled: L = {LATENCY:.0f}, P = {STORE:.0f}, C = {MULTIPLY:.0f} cycles "
+                  "assumed; one tile is stored, one multiplied at a time")

@@ -112,7 +112,7 @@ def _finding(ring: Ring, apart: bool) -> str:
         multiply, copy = last.end - last.start, last.arrived - last.asked
         each = period(copy, multiply, ring.stages)
         waits = (f"wait {style.percent(1 - multiply / each)} of it" if each > multiply
-                 else "never wait for a tile")
+                 else "wait for the first tile only")
         return f"{stages}, {each:,.0f} cycles per tile: products, {multiply:,.0f} cycles, {waits}"
     if ring.consumers_wait:
         share = ring.consumers_wait / (ring.end - ring.begin)
