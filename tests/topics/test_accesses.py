@@ -10,6 +10,7 @@ from lib.topics.code.mapping.model import Region
 from lib.topics.memory.accesses.model import named
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.coalescing import model as coalescing
+from lib.topics.version import Version
 
 
 def emulated(stem, variant=None, watch=(1, 3)):
@@ -123,3 +124,13 @@ def test_a_call_s_arguments_on_the_next_line_name_the_array():
                      watch=(1, 3))
     found = {(n.kind, n.label) for n in named(run.launch, "shared")}
     assert {("store", "slices[warp]"), ("load", "slices[warp]")} <= found
+
+
+@pytest.mark.parametrize("stem, rows", [("25_epilogue", [48, 112]), ("26_fp8", [176])])
+def test_rows_of_a_warpgroup_s_warp_where_c_has_two_bytes(stem, rows):
+    """Of each 64 rows that wgmma multiplies a warp has 16, and a lane two columns of each 8."""
+    version = Version(stem)
+    work = mapping.work(version.stored_by_lanes())
+    assert version.kernel.variants[0].out == "bfloat16"
+    assert [(one.row, one.rows) for one in work.warp] == [(row, 16) for row in rows]
+    assert {(one.rows, one.columns) for one in work.thread} == {(1, 2)}

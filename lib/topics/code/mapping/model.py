@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lib.problem import ITEM_BYTES
+
 
 @dataclass(frozen=True)
 class Region:
@@ -72,7 +74,7 @@ def work(run: Any) -> Work:
     """
     problem, variant = run.problem, run.variant
     C = next(a for a in run.emulated.allocations if a.argument == _C)
-    base = C.base
+    base, item_bytes = C.base, ITEM_BYTES[problem.out]
     stores = [  # not those of partial sums, which go elsewhere
         access
         for site in run.trace.sites
@@ -85,9 +87,9 @@ def work(run: Any) -> Work:
     # Each lane's elements of C, as (row, column).
     lanes: dict[int, list[tuple[int, int]]] = {}
     for access in stores:
-        width = access.bytes_per_lane // 4
+        width = access.bytes_per_lane // item_bytes
         for lane in np.flatnonzero(access.active):
-            first = (int(access.addresses[lane]) - base) // 4
+            first = (int(access.addresses[lane]) - base) // item_bytes
             for element in range(first, first + width):
                 lanes.setdefault(int(lane), []).append(divmod(element, problem.N))
     rows, columns = variant.tile
