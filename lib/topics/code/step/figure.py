@@ -165,7 +165,8 @@ def _in_cycles(longer: float, before: str) -> str:
     if abs(longer - 1) < 0.005:
         return f"takes as many cycles as {before}"
     more = "more" if longer > 1 else "fewer"
-    return f"takes {style.percent(abs(longer - 1))} {more} cycles than {before}"
+    by = abs(longer - 1)  # in whole percents where they say enough: a title is one line
+    return f"takes {style.percent(round(by, 2) if by >= 0.1 else by)} {more} cycles than {before}"
 
 
 def _alt(rows: Sequence[Reached]) -> str:

@@ -279,7 +279,7 @@ def _lines_and_labels(
         elif len(found.lines) == 1:
             middle = "one 128-byte line, four 32-byte sectors"
         last = "" if narrow else f"+ {addresses[-1]:,} B"
-        left, right = _room_for(first, middle, last, left, right)
+        left, right = _room_for(first, middle, last, left, right, picture)
         ax.text(left, label_y, first, va="top")
         if last:
             ax.text(right, label_y, last, va="top", ha="right")
@@ -295,15 +295,15 @@ def _lines_and_labels(
 
 
 def _room_for(
-    first: str, middle: str, last: str, left: float, right: float
+    first: str, middle: str, last: str, left: float, right: float, picture: float
 ) -> tuple[float, float]:
-    """Widen what three labels share where they would meet, to both sides."""
+    """Widen what three labels share where they would meet, to both sides, inside the picture."""
     widths = [style.text_width(text, style.NORMAL) for text in (first, middle, last)]
     needed = widths[0] + _APART + widths[1]
     if last:  # the middle one is centred
         needed = 2 * max(widths[0], widths[2]) + 2 * _APART + widths[1]
     more = max(0.0, needed - (right - left)) / 2
-    return left - more, right + more
+    return max(left - more, min(left, 0.0)), min(right + more, max(right, picture))
 
 
 def _finding(groups: Sequence[Group]) -> str:
