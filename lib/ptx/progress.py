@@ -44,7 +44,7 @@ class Progress:
     done: int = 0
     together: int = 0
     _running: Execution | None = None
-    _code: Code | None = None
+    _code: Code | None = field(default=None, init=False)
     _loops: list[CountedLoop] = field(default_factory=list)
     _first: dict[range, tuple[float, int]] = field(default_factory=dict)
 
