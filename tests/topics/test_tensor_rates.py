@@ -151,7 +151,7 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
                           "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
-        "K8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
+        "k8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
 
