@@ -27,7 +27,7 @@ LIMIT_BYTES = 1 << 28
 STAYS = 0.75
 # After so much of the limit a process looks whether it is over: thousands of files lie there.
 LOOKS_AFTER = 1 / 64
-_unseen = 0  # bytes that this process has written since it last looked
+_unseen = LIMIT_BYTES  # bytes written since this process last looked: before the first, others'
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

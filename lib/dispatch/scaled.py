@@ -10,8 +10,8 @@ blocks share K. What the model then says of shapes:
 - many tiles: 256×128, whose block takes in 48 bytes per cycle of its tensor cores where 128×128
   takes 64, and of them pairs that share A's tiles, for which the L2 gives out 32;
 - fewer tiles of 256×128 than SMs: 128×128, of which there are twice as many, in pairs that share
-  B's tiles: by the model they might as well share A's, and in turns on an H100 it was B's that won,
-  by 3 and 4 % of 512×7168×2048 and 512×4096×7168 (their rows are in 26's record);
+  B's tiles: the model can't tell which operand they had better share, and 26's record can
+  (`early_share_b` beside `early_pairs` at 512×4096×7168);
 - 64 or 128 rows: a tile for a block, and where these are few and K is long, two blocks for a tile.
 """
 

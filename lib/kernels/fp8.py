@@ -147,7 +147,7 @@ FP8 = Kernel(
             TALL_PAIRS, "blocks", 1, ahead=2),
         fp8("staggered", "the same, the second warpgroup a step behind", TALL_PAIRS, "blocks", 1,
             ahead=2, staggered=True),
-        _few_of("few_64"), _few_of("few_64_split"), _few_of("few_128"), _few_of("few_128_split"),
+        *map(_few_of, FEW),
         fp8("two_parts_float", "two_parts, C in FP32", SQUARE, "blocks", 2, out="float32"),
         fp8("vector", "a scale per row and column, promoted", SQUARE, "vector", 2),
         fp8("vector_pairs", "the same, 256×128, pairs of blocks share A's tiles", TALL_PAIRS,

@@ -79,6 +79,24 @@ def test_small_files_are_written_without_a_look_at_all_of_them(folder, monkeypat
     assert looks == [11, 22, 33]
 
 
+def test_the_first_thing_that_a_process_writes_has_it_look(folder):
+    """Or thousands of short processes, each of which writes little, would never look."""
+    found = subprocess.run([sys.executable, "-c", FIRST, str(folder)], text=True, check=True,
+                           capture_output=True, cwd=ROOT)
+    assert found.stdout.split() == ["1"]
+
+
+FIRST = """
+import sys
+from pathlib import Path
+from lib.compiler import cache
+cache.FOLDER, looks = Path(sys.argv[1]), []
+cache._trim = looks.append
+for name in ("one", "two"):
+    cache.cached([name], lambda: b"small")
+print(len(looks))
+"""
+
 WRITER = """
 import sys, time
 from pathlib import Path
