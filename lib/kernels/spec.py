@@ -13,7 +13,7 @@ from typing import Any
 
 from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
-from lib.gpus import for_arch
+from lib.gpus import Gpu, for_arch
 from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.grid import Grid, Plane
 from lib.kernels.scaled import ScaledProblem
@@ -395,6 +395,11 @@ class Kernel:
             f"{self.stem}/{variant.name} wants {variant.shared_bytes} bytes of shared memory a "
             "block, more than any GPU of this book has"
         )
+
+    def runs_on(self, gpu: Gpu, variant: Variant) -> bool:
+        """Whether a GPU has an instantiation's instructions and its memory, by the data sheet."""
+        return (gpu.arch in legal(self.needs(variant))
+                and variant.shared_bytes <= gpu.shared_bytes_per_block)
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.

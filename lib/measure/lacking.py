@@ -17,7 +17,6 @@ from typing import TypeVar
 from msgspec import structs
 
 from lib import gpus
-from lib.compiler.arch import legal
 from lib.kernels.catalogue import KERNELS, find
 from lib.kernels.shapes import CUBES, timed
 from lib.kernels.spec import Kernel, Variant
@@ -51,11 +50,7 @@ Code = TypeVar("Code", MachineCode, schema.Variant)
 
 def runs_on(gpu: gpus.Gpu) -> Runs:
     """Whether a variant can run on a GPU, by its data sheet."""
-    def runs(kernel: Kernel, variant: Variant) -> bool:
-        return (gpu.arch in legal(kernel.oldest(variant))
-                and variant.shared_bytes <= gpu.shared_bytes_per_block)
-
-    return runs
+    return lambda kernel, variant: kernel.runs_on(gpu, variant)
 
 
 def lacking(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lib.gpus import find
 from lib.kernels.catalogue import KERNELS
 from lib.paths import ROOT, naming
 from lib.records import store as records
@@ -125,15 +126,18 @@ def write_readme(path: Path = README) -> None:
 def faults(path: Path = README) -> list[str]:
     """What must be mended before a release.
 
-    Stale or missing records, ones that can't be trusted, an old table in README.
+    Stale or missing records, ones that can't be trusted, an old table in README. A version that no
+    GPU with a record can run isn't missing.
     """
     every = list(records.every())
     found = list(_stale(every))
     recorded = {record.kernel for record in every}
+    boards = [find(record.gpu.key) for record in every]
     found += [
         f"{stem} has no record: python -m lib record {stem}"
-        for stem in KERNELS
-        if stem not in recorded
+        for stem, kernel in KERNELS.items()
+        if stem not in recorded and (not boards or any(
+            kernel.runs_on(gpu, variant) for gpu in boards for variant in kernel.variants))
     ]
     found += _distrusted(every)
     text = path.read_text(encoding="utf-8")

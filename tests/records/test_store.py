@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from lib.__main__ import main
+from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.paths import ROOT
 from lib.records import sanitizer, schema, scoreboard
@@ -414,8 +415,19 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     assert "01_naive/swapped on H100 is stale" in found
     assert "coalesced" not in found
     assert "02_shared_tile has no record" in found
+    assert "16_cp_async has no record" in found
+    assert "27_tcgen05" not in found  # no GPU with a record runs it
     assert "calibration on H100 is stale: python -m lib record calibration" in found
     assert "README.md's table is old" in found
+
+
+def test_what_only_a_gpu_without_records_runs_is_not_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    assert "27_tcgen05 has no record: python -m lib record 27_tcgen05" in scoreboard.faults()
+    gpu = {**machine()["gpu"], "key": "A100", "name": GPUS["A100"].name, "sms": GPUS["A100"].sms}
+    monkeypatch.setattr(records, "every", lambda *_: [built.parsed({**machine(), "gpu": gpu})])
+    found = "\n".join(scoreboard.faults())
+    assert "16_cp_async has no record" in found and "17_wgmma" not in found
 
 
 def test_faults_name_what_can_t_be_trusted(tmp_path, monkeypatch):
