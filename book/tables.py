@@ -1,8 +1,10 @@
-"""Tables that a phone shows as cards, and wide ones that fit the page's column.
+"""Tables that a phone shows as lists, and wide ones that fit the page's column.
 
-A table that is wider than the screen would scroll inside of the page. Here each cell learns the
-name of its column, and each table whether it is too wide for a phone or for the column of a wide
-screen; the style sheet does the rest (`book/static/book.css`).
+A table that is wider than the screen would scroll inside of the page. On a phone one of numbers is
+shown column by column, each a list of the rows' values, which can be compared there; one of words
+row by row, each a card. Here each cell learns the names of its column and of its row, and each
+table whether it is too wide for a phone or for the column of a wide screen; the style sheet does
+the rest (`book/static/book.css`).
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-CARDS, TIGHT = "table-cards", "table-tight"
+CARDS, COLUMNS, TIGHT = "table-cards", "table-columns", "table-tight"
 # Estimated pixels: a phone's column inside of a fold; a column of 733 px, with something to spare.
 PHONE, COLUMN = 290, 560
 LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
+ROWS = 3  # from which on there is something to compare down a column
+NAME = 36  # characters of a row's name that leave room for its value on a phone's line
+_VALUE = re.compile(r"[–-]$|[-−+~≈≤≥<>]?\s?\d|not recorded|none$")
 _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 _ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
@@ -41,7 +46,8 @@ def _arranged(found: re.Match[str]) -> str:
         return found[0]
     rows = [_CELL.findall(row) for row in _ROW.findall(text)]
     width = estimated([[cell for _, _, cell in row] for row in rows])
-    classes = "table" + f" {CARDS}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
+    narrow = COLUMNS if _of_values([[_text(cell) for _, _, cell in row] for row in rows]) else CARDS
+    classes = "table" + f" {narrow}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]
     head, body = text.split("</thead>", 1)
     head = _CODE.sub(_breakable, head)
@@ -49,12 +55,24 @@ def _arranged(found: re.Match[str]) -> str:
     return f'<table class="{classes}">{head}</thead>{body}</table>'
 
 
+def _of_values(rows: list[list[str]]) -> bool:
+    """Whether a table's cells, but for the rows' names, are numbers and few words."""
+    names = [row[0] for row in rows[1:] if row]
+    cells = [cell for row in rows[1:] for cell in row[1:]]
+    if len(names) < ROWS or max(map(len, names)) > NAME or len(set(names)) < len(names):
+        return False
+    values = sum(bool(_VALUE.match(cell)) or not cell for cell in cells)
+    return 2 * values >= len(cells) and max(map(len, cells), default=0) <= NAME
+
+
 def _named(row: str, names: list[str]) -> str:
     column = iter(names)
+    first = _CELL.search(row)
+    of = html.escape(_text(first[3])) if first else ""
 
     def cell(found: re.Match[str]) -> str:
         name = html.escape(next(column, ""))
-        label = f' data-label="{name}"' if name and _text(found[3]) else ""
+        label = f' data-label="{name}" data-row="{of}"' if name and _text(found[3]) else ""
         return f"<{found[1]}{found[2]}{label}>{_CODE.sub(_breakable, found[3])}</{found[1]}>"
 
     return _CELL.sub(cell, row)
