@@ -228,7 +228,7 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix: rows of As, Bs"),
         "thread": ("    mma of 16×8×8, twice", "    {each} sums, in known places"),
     }, joint=True),
-    "15_turing_limit": Nest(("block", "warp"), {
+    "15_turing_limit": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
