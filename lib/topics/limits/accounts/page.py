@@ -152,11 +152,11 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
                  f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
         return
     listed([
-        VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
+        VERSION, PEAK, FLOP_PER_BUSY, *BUSY,
         *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
         recorded("cycles, profiled", lambda one: one.counters["cycles"], ",.0f"),
-    ], rows, f"at most: the data sheet's, modelled; counters: one profiled launch at "
-             f"{size:,}³; {labels(rows)}")
+    ], rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; "
+             f"{labels(rows)}")
 
 
 def every(size: int = SIZE) -> None:
