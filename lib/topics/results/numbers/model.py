@@ -44,6 +44,7 @@ from lib.topics.memory.tensor_memory import model as tensor_memory
 from lib.topics.memory.vectors import model as vectors
 from lib.topics.results.sweep import model as sweep
 from lib.topics.time.clusters import model as at_once
+from lib.topics.time.overlap import model as overlap
 from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
@@ -418,6 +419,14 @@ class Numbers:
         version, variant = self._of(name)
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
+
+    def alone(self, what: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded ``"cycles"`` of a step, or its ``"wait"``, of a block alone on its SM.
+
+        See `lib.topics.time.overlap.model.step_of`.
+        """
+        version, variant = self._of(name)
+        return getattr(overlap.step_of(version, variant, n), what)
 
     def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
         """Gains of a form of loading over another (see `lib.topics.results.sweep.model.gains`)."""
