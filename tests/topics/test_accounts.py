@@ -196,6 +196,17 @@ def test_two_things_are_changed_apart_and_together(shown):
     assert "wide, cycles at 4,096" in head and f"| {cycles:,.0f} |" in ring
 
 
+def test_two_things_crossed_by_wavefronts_show_what_was_predicted_of_them(shown):
+    names = ("13_wmma_vectorized/halves_64x64", "13_wmma_vectorized/vectors_64x64")
+    page.crossed(Version("13_wmma_vectorized"), ("halves", "vectors"), {"64×64": names},
+                 what="tile", account="wavefronts")
+    head, _, row = shown[0].splitlines()[:3]
+    assert "halves, w predicted / recorded × stage busy" in head
+    found = Version("13_wmma_vectorized").metrics(4096, "vectors_64x64")
+    served = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float16"))
+    assert row.rstrip(" |").endswith(f" / {served.each:.3f} × {served.busy:.0%}")
+
+
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     page.every()
     by_wavefronts, by_tensor = (cells(one) for one in shown)

@@ -282,11 +282,11 @@ def _cause(account: str, counter: str) -> Column[Launches]:
 
 
 def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
-            what: str = "", size: int = SIZE) -> None:
+            what: str = "", size: int = SIZE, account: str = "tensor") -> None:
     """Display two things changed apart and together: one down, the other across.
 
     Of each kernel its speed at 2,048, where the clock holds, and at a larger size cycles, which
-    don't depend on it, and both factors of the tensor cores' account.
+    don't depend on it, and both factors of an account.
 
     Parameters
     ----------
@@ -296,6 +296,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         By the state of what changes down: the kernel of each column, as ``stem/variant``.
     what : str
         What changes down, for the table's head.
+    account : {"tensor", "wavefronts"}
     """
     found = {state: launches(version, (), names, size)[:len(names)]
              for state, names in rows.items()}
@@ -305,7 +306,11 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         recorded(f"cycles at {size:,}", lambda one: one.at(SMALL).row and one.counters["cycles"],
                  ",.0f", absent=NOT_YET),
         recorded("FLOP per tensor-busy cycle × busy", lambda one: one.at(SMALL).row and (
-            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET),
+            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET)
+        if account == "tensor" else
+        recorded("w predicted / recorded × stage busy", lambda one: one.at(SMALL).row and (
+            f"{_predicted(one):.3f} / {_by_wavefronts(one).each:.3f} × "
+            f"{_by_wavefronts(one).busy:.0%}"), absent=NOT_YET),
     ]
     table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
           [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
