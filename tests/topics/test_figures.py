@@ -496,7 +496,7 @@ def test_overlap(drawn):
 def test_vectors(drawn):
     fig = drawn["vectors"]
     assert fig.finding == ("32×64×16, 128 bits a lane: 6 of 16 load instructions have work, and "
-                           "bring all 3,072 bytes at once")
+                           "these bring all 3,072 bytes")
     assert "8 load instructions, 2 with work" in shown(fig)
     assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
 
