@@ -18,7 +18,15 @@ from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
 from lib.topics.code.instruction_order import model as order
-from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
+from lib.topics.columns import (
+    Launches,
+    current_labels,
+    in_one_run,
+    labels,
+    launches,
+    recorded,
+    speeds,
+)
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Version, by_kind, short_name
@@ -243,9 +251,11 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     chosen = _pairs(version, changes)
     cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
-    rows, found, marked = [], [], []
+    rows: list[tuple[str, ...]] = []
+    found: list[Launches] = []
+    marked: list[bool] = []
     for pair in chosen:
-        both = launches(version, (), (pair.first, pair.second), size)[:2]
+        both = in_one_run(*launches(version, (), (pair.first, pair.second), size)[:2])
         marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
         mark = "†" if marked[-1] else ""

@@ -115,6 +115,13 @@ class Numbers:
             raise records.NotRecorded(f"no power is recorded of {name or self._stem} at {n:,}")
         return sustained.own.watts
 
+    def lasting_tflops(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed while the kernel runs alone for seconds (`watts`), TFLOP/s."""
+        sustained = self._row(name, n).sustained
+        if sustained is None:
+            raise records.NotRecorded(f"no long run is recorded of {name or self._stem} at {n:,}")
+        return sustained.own.tflops
+
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n).ratio
@@ -419,6 +426,18 @@ class Numbers:
         version, variant = self._of(name)
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
+
+    def beside(self, what: str, name: str, n: int = SIZE) -> float:
+        """A variant over the one that was timed once more in its run, less 1.
+
+        `what`: ``"speed"``, ``"cycles"`` or ``"clock"``.
+        """
+        row = self._row(name, n)
+        if row.pair is None or row.clock is None or row.pair.clock is None:
+            raise records.NotYet(f"no pair with its clock is recorded of {name} at {n:,}")
+        mine, theirs = row.clock, row.pair.clock
+        return {"speed": row.tflops / row.pair.tflops, "cycles": mine.cycles / theirs.cycles,
+                "clock": mine.mhz / theirs.mhz}[what] - 1
 
     def alone(self, what: str, name: str = "", n: int = SIZE) -> float:
         """Recorded ``"cycles"`` of a step, or its ``"wait"``, of a block alone on its SM.
