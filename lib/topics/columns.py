@@ -98,7 +98,7 @@ class Launches:
 
 
 @dataclass(frozen=True)
-class Beside(Launches):
+class Retimed(Launches):
     """A variant as it was timed once more in the run of another, which is held against it.
 
     Its counters are those of its own record.
@@ -126,9 +126,9 @@ def in_one_run(first: Launches, second: Launches) -> tuple[Launches, Launches]:
         return first, second
     mine, theirs = first.row.pair, second.row.pair
     if mine and mine.variant == second.variant.name:
-        return first, Beside(second.page, second.variant, second.size, first)
+        return first, Retimed(second.page, second.variant, second.size, first)
     if theirs and theirs.variant == first.variant.name:
-        return Beside(first.page, first.variant, first.size, second), second
+        return Retimed(first.page, first.variant, first.size, second), second
     return first, second
 
 

@@ -60,7 +60,7 @@ from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.sweep import figure as sweep
 from lib.topics.time.overlap import figure as overlap
 from lib.topics.time.overlap.model import overlap as order_of
-from lib.topics.time.overlap.page import FORMULAS
+from lib.topics.time.overlap.page import FORMULAS, of_pair
 from lib.topics.time.pipeline import figure as pipeline
 from lib.topics.time.pipeline.model import pipeline as loop
 from lib.topics.time.ring import figure as ring
@@ -69,6 +69,7 @@ from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
 from lib.topics.time.waves import figure as waves
 from lib.topics.time.waves.model import Deal
+from lib.topics.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
@@ -272,6 +273,13 @@ def overlap_orders(narrow=False):
         cycles=3000, narrow=narrow)
 
 
+def overlap_recorded(narrow=False):
+    return overlap.orders(**of_pair(
+        Version("12_wmma_pipeline"), ("stores_first_alone", "products_first_alone"),
+        {"at once": "stores first", "staged": "products first", "roles": "roles, modelled"}, 4096),
+        cycles=4200, narrow=narrow)
+
+
 def nest(rows, columns, changed, narrow=False):
     """A running picture of made-up tiles."""
     whole = [Region(0, 0, rows, columns)]
@@ -428,6 +436,8 @@ FIGURES = {
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, orders, narrow": lambda: overlap_orders(narrow=True),
+    "overlap, recorded": lambda: overlap_recorded(),
+    "overlap, recorded, narrow": lambda: overlap_recorded(narrow=True),
     "overlap, roles": lambda narrow=False: overlap.draw(
         order_of("roles", 600, 120, 240, 4, 12), cycles=4000, narrow=narrow),
     "thread tile, 8 × 8": lambda narrow=False: thread(8, 8, narrow=narrow),

@@ -11,7 +11,7 @@ from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
-from lib.topics.columns import Beside, launches
+from lib.topics.columns import Retimed, launches
 from lib.topics.compute.split_k import figure as split_k_figure
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
@@ -170,13 +170,13 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
 def test_behind_a_row_of_another_run_stands_what_it_was_timed_beside(shown):
     version = Version("21_clusters")
     rasterization_page.traffic(version, "cluster_1x1", "unclustered", against="wide")
-    same, other, beside = cells(shown[0])
-    assert [same[0], other[0], beside[0]] == [
+    same, other, again = cells(shown[0])
+    assert [same[0], other[0], again[0]] == [
         "`cluster_1x1`", "`unclustered`", "`wide`, in that run"]
     pair = version.recorded(4096, "unclustered").pair
-    assert pair.variant == "wide" and beside[-1] == f"{pair.tflops:.4g}"
-    assert beside[5] == f"{pair.clock.cycles:,.0f}"
-    assert beside[3] == f"{version.metrics(4096, 'wide')['l2_bytes'] / 1e9:.2f}"
+    assert pair.variant == "wide" and again[-1] == f"{pair.tflops:.4g}"
+    assert again[5] == f"{pair.clock.cycles:,.0f}"
+    assert again[3] == f"{version.metrics(4096, 'wide')['l2_bytes'] / 1e9:.2f}"
 
 
 def test_a_pair_of_two_runs_is_told_of_the_run_that_timed_both(shown):
@@ -186,16 +186,16 @@ def test_a_pair_of_two_runs_is_told_of_the_run_that_timed_both(shown):
     gain = row.pair.tflops / row.tflops - 1
     assert f"{row.tflops:.4g} → {row.pair.tflops:.4g}, {gain:+.1%}" in shown[0]
     assert "†" not in shown[0]
-    assert float(evaluate("beside('speed','unclustered')", "21_clusters")) == pytest.approx(
+    assert float(evaluate("retimed('speed','unclustered')", "21_clusters")) == pytest.approx(
         1 / (1 + gain) - 1)
 
 
 def test_a_variant_that_was_not_timed_beside_another_has_no_such_row():
     version = Version("21_clusters")
     first, second = launches(version, (), ("21_clusters/band_8", "21_clusters/wide"), 4096)[:2]
-    beside = Beside(second.page, second.variant, second.size, first)
+    again = Retimed(second.page, second.variant, second.size, first)
     with pytest.raises(store.NotRecorded, match="isn't recorded beside"):
-        assert beside.row
+        assert again.row
 
 
 def test_profiled_launches_stand_without_a_speed(shown):

@@ -9,7 +9,7 @@ from lib.plotting.columns import Column, listed
 from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.topics import columns
-from lib.topics.columns import TENSOR, Beside, Launches, counter, in_one_run, launches, speeds
+from lib.topics.columns import TENSOR, Launches, Retimed, counter, in_one_run, launches, speeds
 from lib.topics.memory.rasterization import model
 from lib.topics.version import Version
 
@@ -37,7 +37,7 @@ def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: i
         rows = [each for one in rows for each in _with(one, version, against)]
 
     def name(one: Launches) -> str:
-        if isinstance(one, Beside):
+        if isinstance(one, Retimed):
             return f"`{one.variant.name}`, in that run"
         return _called(one, version)
 
@@ -75,7 +75,7 @@ def _with(one: Launches, version: Version, against: str) -> tuple[Launches, ...]
         return (one,)
     other = Launches(version, version.kernel.variant(against), one.size)
     again = in_one_run(other, one)[0]
-    return (one, again) if isinstance(again, Beside) else (one,)
+    return (one, again) if isinstance(again, Retimed) else (one,)
 
 
 def _called(one: Launches, version: Version) -> str:

@@ -427,7 +427,7 @@ class Numbers:
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
 
-    def beside(self, what: str, name: str, n: int = SIZE) -> float:
+    def retimed(self, what: str, name: str, n: int = SIZE) -> float:
         """A variant over the one that was timed once more in its run, less 1.
 
         `what`: ``"speed"``, ``"cycles"`` or ``"clock"``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lib.plotting.display import both, once_recorded
 from lib.records import store as records
@@ -64,14 +65,22 @@ def recorded_orders(
         How much is drawn.
     """
     with once_recorded():
-        first, second = (step_of(version, name, size) for name in pair)
-        times = times_of(first, second)
-        shown = [(name, FORMULAS[form], overlap(
+        both(figure.orders, **of_pair(version, pair, names, size), cycles=cycles)
+
+
+def of_pair(
+    version: Version, pair: tuple[str, str], names: Mapping[str, str], size: int
+) -> dict[str, Any]:
+    """What `figure.orders` is given of a recorded pair: the runs, the finding, the evidence."""
+    first, second = (step_of(version, name, size) for name in pair)
+    times = times_of(first, second)
+    return {
+        "shown": [(name, FORMULAS[form], overlap(
             form, times.latency, times.store, times.multiply, steps=STEPS))
-            for form, name in names.items()]
-        both(figure.orders, shown, cycles=cycles,
-             title=f"One block alone: a step of {first.cycles:,.0f} cycles, of which products "
-                   f"first hide {times.multiply:,.0f}",
-             evidence=f"{records.label(version.record)}, {size:,}³: both steps and L = "
-                      f"{times.latency:,.0f}; modelled: P = {times.store:,.0f}, C = "
-                      f"{times.multiply:,.0f}, roles")
+            for form, name in names.items()],
+        "title": f"One block alone: a step of {first.cycles:,.0f} cycles, of which products "
+                 f"first hide {times.multiply:,.0f}",
+        "evidence": f"{records.label(version.record)}, {size:,}³: both steps and L = "
+                    f"{times.latency:,.0f}; modelled: P = {times.store:,.0f}, C = "
+                    f"{times.multiply:,.0f}",
+    }
