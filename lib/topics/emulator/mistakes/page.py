@@ -15,6 +15,6 @@ def left_out(version: Version) -> None:
             for one in planted.mistakes for found in [model.verdict(stem, one)]]
     whole = model.verdict(stem, None)
     table(("left out or changed", "the emulator reports", "C"), rows,
-          f"emulated: {planted.variant}, {'×'.join(map(str, planted.shape))}, one run each, what is "
-          f"asynchronous as late as may be; unchanged: {whole.says or 'no hazard'}, C "
+          f"emulated: {planted.variant}, {'×'.join(map(str, planted.shape))}, one run each, what "
+          f"is asynchronous as late as may be; unchanged: {whole.says or 'no hazard'}, C "
           f"{whole.result}")

@@ -23,10 +23,11 @@ def where(version: Version, before: str) -> None:
         ``"stem/variant"``, with WGMMA.
     """
     stem, name = parted(before)
+    held = model.in_registers(find(stem).variant(name))
     now = model.in_tensor_memory(version.kernel.variants[0])
-    both(figure.where,
-         (f"{stem[:2]}, Hopper: one tile in registers", model.in_registers(find(stem).variant(name))),
-         (f"{version.kernel.stem[:2]}, Blackwell: {_WORDS[now.tiles]} in tensor memory", now), _PLACE,
+    both(figure.where, (f"{stem[:2]}, Hopper: one tile in registers", held),
+         (f"{version.kernel.stem[:2]}, Blackwell: {_WORDS[now.tiles]} in tensor memory", now),
+         _PLACE,
          title="The sums move out of the registers, and a second tile has room",
          evidence="modelled: from the tiles and roles of both versions")
 

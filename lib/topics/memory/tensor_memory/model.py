@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lib.gpus import Gpu
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
+from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
@@ -310,6 +312,19 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
                  # The trace counts warps, and the four of a warpgroup issue one together.
                  WAVEFRONT * read, products // (1 if of_one else WARPGROUP),
                  sum(count for count, _ in trace.instructions.values()), of_one)
+
+
+def tile_cycles(variant: Variant, K: int, gpu: Gpu) -> tuple[float, float]:
+    """Cycles of an SM for a tile's MMAs, and for storing it, both by the data sheet.
+
+    A tile's MMAs run at the tensor cores' peak, and its C leaves at the SM's share of DRAM's
+    bandwidth, at the clock at which the sheet's peak holds.
+    """
+    rows, columns = variant.tile
+    clock = gpu.tensor_fp16_flops / (gpu.sms * gpu.tensor_fp16_per_cycle)
+    share = gpu.dram_bytes_per_s / gpu.sms / clock  # bytes per cycle
+    return (2 * rows * columns * K / gpu.tensor_fp16_per_cycle,
+            rows * columns * ITEM_BYTES[variant.out] / share)
 
 
 # -- descriptors, field by field

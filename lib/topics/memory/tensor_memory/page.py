@@ -50,8 +50,8 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     table(("", *(f"{short_name(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
           f"emulated: one block{' or pair' if blocks > 1 else ''}, "
-          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}, last row: "
-          f"{model.WALK} tiles of 3 steps of K; operands: MMAs counted, times their sizes")
+          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}, "
+          f"last row: {model.WALK} tiles of 3 steps of K; operands: MMAs counted times their sizes")
 
 
 def descriptors(version: Version, variant: str | None = None) -> None:
