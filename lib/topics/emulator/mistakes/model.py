@@ -89,6 +89,31 @@ PLANTED: dict[str, Planted] = {
                 "mbarrier_wait(freed + 8 * ring.stage, ring.parity)"),
         Mistake("descriptor: bit 46 out, as in WGMMA's", "of_a(a, k),", "of_a(a, k) ^ 1ull << 46,"),
     )),
+    # Nine steps of K for a ring of six.
+    "28_cta_pairs": Planted("in_turns", (256, 768, 192), (
+        Mistake("`fence_after_sync` before the MMAs: out",
+                "                fence_after_sync();  // behind both waits\n"),
+        Mistake("the meeting before `pair_alloc`: out",
+                "    cluster_barrier();  // the other block runs, and has its barriers\n"),
+        Mistake("the meeting at the end: `__syncthreads()`",
+                "    cluster_barrier();\n    if (warp == STORERS) pair_free",
+                "    __syncthreads();\n    if (warp == STORERS) pair_free"),
+        Mistake("the loader's last waits: out",
+                "        for (int s = 0; s < STAGES; ++s, ring.next())\n"
+                "            mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);\n"),
+        Mistake("`drained` is made for 128 arrivals",
+                "mbarrier_init(drained + 8 * i, 2 * 32 * STORERS)",
+                "mbarrier_init(drained + 8 * i, 32 * STORERS)"),
+        Mistake("the leader expects its own bytes alone", "2 * (A_BYTES + B_BYTES)",
+                "A_BYTES + B_BYTES"),
+        Mistake("TMA signals its own block's `filled`",
+                "cluster_address(filled + 8 * ring.stage, LEADER)",
+                "cluster_address(filled + 8 * ring.stage, rank)"),
+        Mistake("the second block's loader doesn't wait for `freed`",
+                "                mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);\n",
+                "                if (rank == LEADER)\n"
+                "                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);\n"),
+    )),
 }
 
 
