@@ -306,6 +306,12 @@ class Numbers:
         found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
         return getattr(found, what) / found.flops
 
+    def on_sheet(self, part: str, K: int = SIZE, key: str = "B200") -> float:
+        """Cycles by the data sheet for a tile's MMAs, or for storing it: ``"mma"``, ``"store"``."""
+        version, variant = self._of("")
+        found = tensor_memory.tile_cycles(version.kernel.variant(variant), K, gpus.GPUS[key])
+        return found[("mma", "store").index(part)]
+
     def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
         """Error of one of 26's variants by its inputs' signs (`lib.topics.compute.promotion`)."""
         version, variant = self._of(name)
@@ -514,7 +520,8 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met",
+             "on_sheet", "predicted",
              "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 
