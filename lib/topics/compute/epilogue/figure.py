@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _ROW, _KEY, _END = 128.0, 21.0, 18.0, 42.0  # pt
+_NAME, _ROW, _KEY, _END = 128.0, 25.0, 15.0, 42.0  # pt
 _NARROW_NAME = 112.0
 
 
@@ -50,31 +50,31 @@ def draw(
         M = N = K of what is recorded, and K of the products.
     """
     left = _NARROW_NAME if narrow else _NAME
-    height = _KEY + _ROW * len(bars)
+    keys = ((style.FOCUS, "at least, by the model"),
+            (style.WARNING, f"longer on the cube of {size:,}, recorded"))
+    height = _KEY * len(keys) + _ROW * len(bars)
     fig, ax = style.canvas(finding(bars, size), height, narrow)
     largest = max(max(bar.cycles, bar.shown or 0.0) for bar in bars)
     scale = (style.room(narrow) - left - _END) / largest
     for place, bar in enumerate(bars):
-        top = height - _KEY - _ROW * place
+        top = height - _KEY * len(keys) - _ROW * place
         ax.text(left - 6, top - _ROW / 2, bar.name, ha="right", va="center")
         for down, cycles, colour, text in (
-            (1.5, bar.cycles, style.FOCUS, f"{bar.cycles:,.0f}"),
-            (10.5, bar.shown, style.WARNING, f"{bar.shown or 0:+,.0f}".replace("-", "−")),
+            (3.0, bar.cycles, style.FOCUS, f"{bar.cycles:,.0f}"),
+            (13.0, bar.shown, style.WARNING, f"{bar.shown or 0:+,.0f}".replace("-", "−")),
         ):
             if cycles is None:
                 continue
             long = max(cycles * scale, 0.5)
             shapes.rectangles(ax, [(left, top - down - 8, long, 8)], facecolor=colour)
             ax.text(left + long + 4, top - down - 4, text, va="center")
-    x = 0.0
-    for colour, text in ((style.FOCUS, "at least, by the model"),
-                         (style.WARNING, f"longer at {size:,}³, recorded")):
-        shapes.rectangles(ax, [(x, height - 11, 9, 9)], facecolor=colour)
-        ax.text(x + 13, height - 6.5, text, va="center")
-        x += 25 + style.text_width(text, style.SMALL)
+    for place, (colour, text) in enumerate(keys):
+        y = height - _KEY * (place + 1) + 2
+        shapes.rectangles(ax, [(0, y, 9, 9)], facecolor=colour)
+        ax.text(13, y + 4.5, text, va="center")
     return style.finish(
         fig, alt=_alt(bars, products, size), evidence=evidence,
-        note=f"cycles per tile; its products: {products:,.0f}")
+        note="cycles per tile")
 
 
 def finding(bars: Sequence[Bar], size: int) -> str:

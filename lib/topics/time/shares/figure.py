@@ -168,8 +168,7 @@ def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low:
     x, _ = place(0.5, low)
     ax.text(x, 12, "share of the last wave that is full", size=style.NORMAL, ha="center", va="top")
     right, y = place(1, 1 + _STEP)
-    ax.text(right, y - 4, "faster with the cut", weight="bold", ha="right",
-            va="top")
+    ax.text(right, y + 4, "faster with the cut", weight="bold", ha="right", va="bottom")
     left, y = place(0, 1 - _STEP)
     ax.text(left + 4, y - 4, "slower with the cut", weight="bold", va="top")
     ax.text(0, place(0, high)[1] + 8, "speed with the last wave cut, against whole tiles",
