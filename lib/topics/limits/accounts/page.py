@@ -149,7 +149,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
             recorded("MHz", lambda one: mhz(one.row.clock), ",.0f", absent=NOT_YET),
             recorded(f"k cycles at {size:,}", _cycles, ",.1f", absent=NOT_YET),
             recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET),
-        ], rows, f"all but the first speed: of the timed launches at {size:,}³; {_dated(rows, name)}")
+        ], rows, f"all but the first speed: of the timed launches at {size:,}³; "
+                 + _dated(rows, name))
         return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
@@ -382,8 +383,9 @@ def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
     for one in rows:
         if one.timed:
             found.setdefault(one.label, []).append(name(one))
-    if len(found) > 1:
-        found[max(found, key=lambda label: len(found[label]))] = ["the others"]
+    most = max(found, key=lambda label: len(found[label]), default="")
+    if len(found) > 1 and len(found[most]) > 1:
+        found[most] = ["the others"]
     return by_kind(found) if found else NOT_YET
 
 
