@@ -78,15 +78,16 @@ def draw(
 
 
 def finding(bars: Sequence[Bar], size: int) -> str:
-    """Of how many of them less than a quarter shows, where that is recorded of all."""
+    """With which of them a tile takes least and most longer, where that is recorded of all."""
     shown = [bar for bar in bars if bar.shown is not None]
     if len(shown) < len(bars):
-        worst = max(bars, key=lambda bar: bar.cycles)
-        return f"By the model {worst.name} takes {worst.cycles:,.0f} cycles per tile, the most"
-    most = max(shown, key=lambda bar: bar.shown or 0.0)
+        longest = max(bars, key=lambda bar: bar.cycles)
+        return (f"By the model {longest.name} takes {longest.cycles:,.0f} cycles per tile, "
+                "the most")
+    worst = max(shown, key=lambda bar: bar.shown or 0.0)
     least = min(shown, key=lambda bar: bar.shown or 0.0)
     return (f"At {size:,} a tile takes {least.shown:,.0f} cycles longer with {least.name}, "
-            f"{most.shown:,.0f} with {most.name}")
+            f"{worst.shown:,.0f} with {worst.name}")
 
 
 def _alt(bars: Sequence[Bar], products: float, size: int) -> str:

@@ -383,9 +383,9 @@ def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
     for one in rows:
         if one.timed:
             found.setdefault(one.label, []).append(name(one))
-    most = max(found, key=lambda label: len(found[label]), default="")
-    if len(found) > 1 and len(found[most]) > 1:
-        found[most] = ["the others"]
+    common = max(found, key=lambda label: len(found[label]), default="")
+    if len(found) > 1 and len(found[common]) > 1:
+        found[common] = ["the others"]
     return by_kind(found) if found else NOT_YET
 
 

@@ -17,7 +17,7 @@ from lib.topics.limits.roofline import model as roofline
 from lib.topics.version import RECORDED_ON, Version, called, measured_on, short_name
 
 
-def draw(version: Version, size: int = 4096, beside: str = "") -> None:
+def draw(version: Version, size: int = 4096, against: str = "") -> None:
     """Draw this version and those before it under the roofs measured on the recorded GPU.
 
     Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
@@ -25,7 +25,7 @@ def draw(version: Version, size: int = 4096, beside: str = "") -> None:
 
     Parameters
     ----------
-    beside : str, optional
+    against : str, optional
         Another of the version's variants to draw.
     """
     machine = records.load(MachineRecord, RECORDED_ON)
@@ -41,7 +41,7 @@ def draw(version: Version, size: int = 4096, beside: str = "") -> None:
                 stem == version.kernel.stem or records.load(KernelRecord, RECORDED_ON, stem)):
             points += _points(version.of(stem), size)
         if stem == version.kernel.stem:
-            points += _points(version, size, beside) if beside else []
+            points += _points(version, size, against) if against else []
             break
     label = f"{records.label(version.record)}, M = N = K = {size:,}"
     if version.measures(version.kernel.variants[0]):
