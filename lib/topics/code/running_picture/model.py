@@ -299,7 +299,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
                   "  C: shared, then TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
-        "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
+        "thread": ("    wgmma of 64×{columns}×16", "    act(α·sum+β·C+bias) + res"),
     }, straight=True,
         finding="A sum gets bias and activation in its register, before it is stored"),
     "26_fp8": Nest(("block", "thread"), {

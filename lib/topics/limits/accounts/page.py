@@ -145,7 +145,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     ----------
     timed : bool
         Whether cycles and the share of the peak are those of the launches that were timed, so that
-        they belong to the speeds beside them; how many cycles are busy isn't known of these.
+        they belong to the speeds beside them, with their clock and the share of cuBLAS; how many
+        cycles are busy isn't known of these.
     """
     rows = launches(version, variants, _above(version, above), size)
     if timed:
@@ -154,10 +155,12 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 
         listed([
             Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+            recorded("of the best of cuBLAS", lambda one: one.row.ratio, ".1%", absent=NOT_YET),
+            recorded("MHz", lambda one: mhz(one.row.clock), ",.0f", absent=NOT_YET),
             recorded(f"k cycles at {size:,}, timed", _cycles, ",.1f", absent=NOT_YET),
-            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET), FLOP_PER_BUSY,
-        ], rows, f"cycles and share of the peak: of the timed launches at {size:,}³; FLOP per "
-                 f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
+            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET),
+        ], rows, f"all but the first speed: of the timed launches at {size:,}³; "
+                 + _dated(rows, name))
         return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
@@ -393,11 +396,14 @@ def _share_timed(one: Launches) -> float | None:
 
 
 def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
-    """`labels`; of several records the rows that come from each are named."""
+    """`labels`; of several records the rows that come from each but the most common are named."""
     found: dict[str, list[str]] = {}
     for one in rows:
         if one.timed:
             found.setdefault(one.label, []).append(name(one))
+    common = max(found, key=lambda label: len(found[label]), default="")
+    if len(found) > 1 and len(found[common]) > 1:
+        found[common] = ["the others"]
     return by_kind(found) if found else NOT_YET
 
 

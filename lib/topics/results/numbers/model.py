@@ -340,6 +340,14 @@ class Numbers:
         return (epilogue.fastest(row, *filter(None, (whose,)), named=named).seconds
                 / epilogue.fastest(row, "fused").seconds)
 
+    def dram_mb(self, whose: str, M: int, N: int, K: int, named: str = "") -> float:
+        """Recorded MB that one of a contest's sides reads of DRAM and writes (see `times_fused`).
+        """
+        side = epilogue.fastest(epilogue.contest((M, N, K)), *filter(None, (whose,)), named=named)
+        if side.traffic is None:
+            raise records.NotYet(f"no traffic is recorded of {side.name} at {M}×{N}×{K}")
+        return 1e-6 * (side.traffic.dram_read_bytes + side.traffic.dram_write_bytes)
+
     def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
         """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
         row = epilogue.parts((M, N, K))
@@ -348,6 +356,13 @@ class Numbers:
     def part_us(self, name: str, M: int, N: int, K: int) -> float:
         """Recorded µs of one of 25's instantiations, in turns with the others."""
         return 1e6 * epilogue.part(epilogue.parts((M, N, K)), name).seconds
+
+    def part_cycles(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded cycles of one of 25's instantiations, in turns with the others."""
+        clock = epilogue.part(epilogue.parts((M, N, K)), name).clock
+        if clock is None:
+            raise records.NotYet(f"no cycles are recorded of {name} at {M}×{N}×{K}")
+        return clock.cycles
 
     def tail(self, name: str, over: str) -> float:
         """The least cycles that an epilogue adds to a tile (`lib.topics.compute.epilogue`)."""
