@@ -30,6 +30,8 @@ from lib.topics.limits.occupancy import figure as occupancy
 from lib.topics.limits.occupancy.model import occupancy as occupancy_of
 from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Roofs, points
+from lib.topics.memory.accumulators import figure as accumulators
+from lib.topics.memory.accumulators.model import InRegisters, InTensorMemory
 from lib.topics.memory.banks import figure as banks
 from lib.topics.memory.coalescing import figure as coalescing
 from lib.topics.memory.coalescing.model import strided
@@ -496,6 +498,18 @@ FIGURES = {
     "fragments, product of k16": lambda: fragments.product(
         [held("mma.m16n8k16", operand) for operand in "ABC"]),
     "operand": lambda: operand.draw(Tile(), 13, 5),
+    "accumulators": lambda: accumulators.where(
+        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
+        title="The sums move", evidence="modelled: x"),
+    "accumulators, narrow": lambda: accumulators.where(
+        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
+        title="The sums move", evidence="modelled: x", narrow=True),
+    "atoms": lambda: accumulators.atoms(
+        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
+        title="An MMA reads atoms", evidence="modelled: x"),
+    "atoms, narrow": lambda: accumulators.atoms(
+        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
+        title="An MMA reads atoms", evidence="modelled: x", narrow=True),
     "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
     "ldmatrix, transposed": lambda narrow=False: matrix_loads.draw(

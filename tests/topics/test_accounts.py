@@ -59,8 +59,11 @@ def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
     head, _, above, own = shown[0].splitlines()[:4]
     assert "FLOP per cycle and SM, at most" not in head and "| 26 two_parts |" in own
     cells = [float(cell.strip(" |%").replace(",", "")) for cell in above.split(" | ")[1:]]
-    peak = 132 * 4096 * cells[2] * 1e3  # FLOP in those cycles
-    assert cells[3] / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
+    speed, of_best, clock, cycles, share = cells[1:6]
+    peak = 132 * 4096 * cycles * 1e3  # FLOP in those cycles
+    assert share / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
+    assert 2 * 4096**3 / speed / 1e12 == pytest.approx(cycles / clock / 1e3, rel=2e-2)
+    assert 50 < of_best < 150
     assert "(20 persistent blocks)" in shown[0]
 
 

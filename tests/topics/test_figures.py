@@ -16,6 +16,7 @@ from lib.topics.code.mapping.model import Region, Work
 from lib.topics.code.running_picture import figure as running_picture
 from lib.topics.code.running_picture import model as running_picture_model
 from lib.topics.code.step import figure as step
+from lib.topics.code.step import page as step_page
 from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Point, Roofs, l1_bytes
@@ -28,6 +29,7 @@ from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
+from lib.topics.version import Version
 from tests import built
 from tests.topics.conftest import mappings_of_a_tile, record
 
@@ -238,6 +240,13 @@ def test_a_roof_that_is_passed_is_called_no_limit():
     roofs = replace(Roofs.from_gpu(GPUS["H100"]), l2=1.6e12)
     fig = roofline.draw(roofs, points, current="x", evidence="recorded: H100")
     assert fig.finding == "x passes the measured L2 roof, 125% of it: no limit"
+
+
+def test_a_roof_that_another_passes_is_called_no_limit():
+    points = [Point("x", "L2", 10.0, 1.52e13), Point("x y", "L2", 10.0, 2e13)]
+    roofs = replace(Roofs.from_gpu(GPUS["H100"]), l2=1.6e12)
+    fig = roofline.draw(roofs, points, current="x", evidence="recorded: H100")
+    assert fig.finding == "x reaches 95% of the L2 roof, which x y passes: no limit"
 
 
 def test_bytes_of_the_l1_are_no_more_than_its_data_stage_served():
@@ -626,7 +635,7 @@ def test_a_step_says_what_it_was_worth(drawn):
     fig = drawn["step"]
     assert fig.finding == (
         "02 shared tile is 45% faster than 01 naive: 16.6% of the best of cuBLAS")
-    assert "8.46 TFLOP/s ± 0.1%, 32 M cycles, 7.8 J" in shown(fig)
+    assert "8.46 of 50.9 TFLOP/s ± 0.1%, 32 M cycles, 7.8 J" in shown(fig)
 
 
 @pytest.mark.parametrize("tflops, cycles, finding", [
@@ -657,16 +666,50 @@ def test_a_step_beside_an_unsteady_rival_says_so():
     assert step.draw(steady, evidence="recorded").finding.endswith("60% of cuBLAS")
 
 
-def test_a_step_s_bars_are_shares_of_the_rival_in_the_same_run():
+def test_a_step_s_bars_are_shares_of_the_rival_each_in_its_own_run():
     """The version before was timed in a run in which the rival was faster."""
-    rows = [step.Reached("a", 100.0, of=250.0), step.Reached("b", 120.0, of=200.0),
-            step.Reached("cuBLAS", 200.0, rival=True)]
+    rows = [step.Reached("1 a", 100.0, of=250.0), step.Reached("2 b", 120.0, of=200.0),
+            step.Reached("the best of cuBLAS", 200.0, rival=True)]
     for narrow in (False, True):
         fig = step.draw(rows, evidence="recorded", narrow=narrow)
         bars = [patch.get_path().get_extents().width for patch in fig.findobj(PathPatch)]
         assert [width / bars[-1] for width in bars] == pytest.approx([0.4, 0.6, 1.0])
-        assert {"share of cuBLAS in the same run", "40%", "60%", "100%"} <= set(shown(fig))
-    assert "a: 100 TFLOP/s, 40% of cuBLAS in the same run. b: 120 TFLOP/s, 60% of" in fig.alt
+        assert {"share of the best of cuBLAS, each in its own run", "40%", "100 of 250 TFLOP/s",
+                "60%", "120 of 200 TFLOP/s", "100%", "200 TFLOP/s", "cuBLAS in 2's run",
+                } <= set(shown(fig))
+    assert "a: 100 TFLOP/s, 40% of the best of cuBLAS in its own run (250). 2 b: 120 " in fig.alt
+    assert fig.alt.endswith("the best of cuBLAS: 200 TFLOP/s, in 2's run.")
+
+
+def test_a_step_between_two_variants_names_the_run_of_its_rival_by_the_variant():
+    rows = [step.Reached("23 whole", 100.0, of=250.0), step.Reached("23 cut", 120.0, of=200.0),
+            step.Reached("cuBLAS", 200.0, rival=True)]
+    assert "cuBLAS in cut's run" in shown(step.draw(rows, evidence="recorded"))
+
+
+def test_a_step_without_a_version_before_has_one_run():
+    rows = [step.Reached("a", 1000.0, of=1250.0), step.Reached("cuBLAS", 1250.0, rival=True)]
+    fig = step.draw(rows, evidence="recorded")
+    assert {"share of cuBLAS in the same run", "1,000 TFLOP/s", "1,250 TFLOP/s", "cuBLAS",
+            } <= set(shown(fig))
+    assert fig.alt == ("a: 1,000 TFLOP/s, 80% of cuBLAS in the same run. "
+                       "cuBLAS: 1,250 TFLOP/s.")
+
+
+@pytest.mark.parametrize("days, said", [
+    (["2026-11-24", "2026-11-24"], "2026-11-24"),
+    (["2026-11-24", "2026-11-27"], "2026-11-24 (14), 27 (15)"),
+    (["2026-12-01", "2026-11-27"], "2026-11-27 (15), 12-01 (14)"),
+])
+def test_a_step_s_evidence_has_the_day_of_each_run(days, said):
+    assert step_page.dated(days, ["14", "15"]) == said
+
+
+def test_the_day_of_a_step_is_when_it_was_timed_not_when_its_record_was_written():
+    page = Version("12_wmma_pipeline")
+    row = page.recorded(4096)
+    day = page.record.chunks[row.chunk].started[:10]
+    assert day in step_page.recorded(page)[1]
 
 
 def test_a_running_picture_has_the_bytes_of_each_level(drawn):
@@ -688,6 +731,21 @@ def test_a_running_picture_draws_whose_sums_a_lane_holds_not_what_it_stores():
     assert (thread.rows, thread.columns) == (4, 8)
     assert sum(part.rows * part.columns for part in levels[2].parts) == 32
     assert levels[2].recorded is None and levels[2].wavefronts == 0.25
+
+
+@pytest.mark.parametrize("stores, said", [(0, "per 32 FMAs"), (500, "per 32 FMAs, with stores")])
+def test_a_running_picture_says_whether_its_wavefronts_are_of_stores_too(stores, said):
+    warp = [Region(32, 0, 32, 32)]
+    work = Work(64, 64, 64, Region(0, 0, 64, 64), warp, warp, Region(0, 0, 64, 16),
+                Region(0, 0, 16, 64), "one tile of 16 k", "block")
+    counted = {"dram_read_bytes": 0.0, "l2_bytes": 0.0, "shared_wavefronts": 64**3 / 128,
+               "shared_store_instructions": stores}
+    levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
+    extents = [(64, 64), (64, 64), (32, 32), (4, 8)]
+    for narrow in (False, True):
+        fig = running_picture.draw(levels, extents, evidence="recorded", narrow=narrow)
+        assert [text for text in shown(fig) if "per 32" in text] == [said]
+        assert f"counted 0.25 wavefronts {said};" in fig.alt
 
 
 def test_a_running_picture_counts_what_is_shared_once():

@@ -17,7 +17,7 @@ from lib.topics.code.running_picture.model import Level
 _SIDE, _ROW, _HEAD = 50.0, 76.0, 16.0
 _STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
 _PICTURE, _LOOP, _BYTES = 54.0, 146.0, 388.0
-_NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
+_NARROW_ROW, _NARROW_LOOP = 116.0, 82.0
 CHANGED = ", changed"
 _LESS = 0.95  # a count below this share of what the tile asks for is worth a word
 _LEAST = 2.5  # pt; smaller parts are drawn as large
@@ -95,7 +95,7 @@ def _level(
                 bytes_of.append("rest: served on the way")
     if level.wavefronts is not None:
         per = f"{style.number(level.wavefronts, 2)} wavefronts"
-        bytes_of += [f"{per} per 32 FMAs"] if narrow else [per, "per 32 FMAs"]
+        bytes_of += [per, f"per 32 FMAs{_stores(level)}"]
     code: dict[str, Any] = {
         "size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
     }
@@ -203,6 +203,11 @@ def _zoom(
     ], linewidth=0.6, alpha=0.45)
 
 
+def _stores(level: Level) -> str:
+    """What a count of wavefronts holds besides those that bring operands to the level."""
+    return ", with stores" if level.with_stores else ""
+
+
 def _finding(levels: Sequence[Level]) -> str:
     if levels[0].finding:
         return levels[0].finding
@@ -222,7 +227,8 @@ def _alt(levels: Sequence[Level]) -> str:
         counted = "" if level.recorded is None else (
             f", counted {style.number(level.recorded, 2)}")
         if level.wavefronts is not None:
-            counted = f", counted {style.number(level.wavefronts, 2)} wavefronts per 32 FMAs"
+            counted = (f", counted {style.number(level.wavefronts, 2)} wavefronts per 32 FMAs"
+                       f"{_stores(level)}")
         operands = "read as one" if level.joint else (
             f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by {level.whose}{counted}")
         said.append(

@@ -15,6 +15,7 @@ from lib.topics.code.mapping.model import Region, Work
 
 # Rows of C that a warpgroup's instruction computes (PTX ISA, wgmma).
 WARPGROUP_ROWS = 64
+_STRAY = 1e-3  # stores per wavefront, of a block's first lines
 LEVELS = ("grid", "block", "warp", "thread")
 
 
@@ -38,8 +39,11 @@ class Level:
         Bytes that crossed it per FMA in the recorded run; None where nothing counts them.
     wavefronts : float or None
         Wavefronts of shared memory per 32 multiply-adds in the recorded run, where operands come
-        from there: stores of the tiles and loads, each of up to 128 bytes. No counter has its
-        bytes, since lanes that want the same word share one.
+        from there, each of up to 128 bytes. No counter has its bytes, since lanes that want the
+        same word share one.
+    with_stores : bool
+        Whether lanes also stored to shared memory, or copied to it, in that run: the counter adds
+        these to what crosses, and has none of what TMA writes.
     changed : bool
         Whether this is the level that the version changes.
     item_bytes : int
@@ -65,6 +69,7 @@ class Level:
     boundary: str
     recorded: float | None = None
     wavefronts: float | None = None
+    with_stores: bool = False
     changed: bool = False
     item_bytes: int = 4
     joint: bool = False
@@ -223,7 +228,7 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix: rows of As, Bs"),
         "thread": ("    mma of 16×8×8, twice", "    {each} sums, in known places"),
     }, joint=True),
-    "15_turing_limit": Nest(("block", "warp"), {
+    "15_turing_limit": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
@@ -294,7 +299,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
                   "  C: shared, then TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
-        "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
+        "thread": ("    wgmma of 64×{columns}×16", "    act(α·sum+β·C+bias) + res"),
     }, straight=True,
         finding="A sum gets bias and activation in its register, before it is stored"),
     "26_fp8": Nest(("block", "thread"), {
@@ -398,7 +403,7 @@ def levels(
                            columns=work.block.columns, warp=f"{warp[0]}×{warp[1]}")
                for line in nest.loop[name]],
               parts[name], boundaries[name], crossed.get(name), wavefronts.get(name),
-              name in nest.changed, item_bytes,
+              name in wavefronts and _stores(metrics), name in nest.changed, item_bytes,
               (nest.joint or nest.straight) and name == "thread", sums.get(name), finding,
               whose.get(name, "the tile"),
               ("WGMMA", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None)
@@ -436,6 +441,13 @@ def _crossed(metrics: Mapping[str, float], size: int, shared: bool) -> dict[str,
     if not shared:
         found["warp"] = metrics["global_load_sectors"] * SECTOR
     return {name: value / size**3 for name, value in found.items()}
+
+
+def _stores(metrics: Mapping[str, float] | None) -> bool:
+    """Whether a counted launch stored tiles or C to shared memory, TMA's writes apart."""
+    found = metrics or {}
+    stores = found.get("shared_store_instructions", 0) + found.get("copy_instructions", 0)
+    return stores > _STRAY * found.get("shared_wavefronts", 0)
 
 
 def _extent(regions: Sequence[Region]) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """What was it worth? One line each: the version before, this one, the best of cuBLAS.
 
-Each run times its rival anew, so what two runs have in common is the share of it: bars are shares.
+Each run times its rival anew, so what two runs have in common is the share of it: bars are shares,
+each row has the speed that its rival had, and the rival's own row says in whose run it is.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def draw(
     fig, ax = style.canvas(title or _finding(rows), height, narrow)
     shares = [share(row, rows) for row in rows]
     left, full = (0.0, _narrow_bar(rows)) if narrow else (_NAME, _longest_bar(rows))
-    ax.text(left, height, f"share of {rows[-1].name} in the same run", va="top")
+    run = ", each in its own run" if len(rows) > 2 else " in the same run"
+    ax.text(left, height, f"share of {rows[-1].name}{run}", va="top")
     y = height - _HEAD
     for row, of_rival in zip(rows, shares, strict=True):
         y -= row_height
@@ -78,19 +80,45 @@ def draw(
         ax.text(left + long + _GAP, y + (21.5 if narrow else _ROW / 2), said, size=style.LARGE,
                 va="center", weight="bold")
         if narrow:
-            ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
-            ax.text(0, y + 13, numbers(row), va="top", weight=weight)
+            ax.text(0, y + row_height - 2, called(row, rows), size=style.NORMAL, va="top",
+                    weight=weight)
+            ax.text(0, y + 13, numbers(row, rows), va="top")
         else:
-            ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
-                    weight=weight)
-            ax.text(left + long + 2 * _GAP + _wide(said), y + _ROW / 2, numbers(row), va="center",
-                    weight=weight)
+            ax.text(left - 6, y + _ROW / 2, called(row, rows), size=style.NORMAL, ha="right",
+                    va="center", weight=weight)
+            ax.text(left + long + 2 * _GAP + _wide(said), y + _ROW / 2, numbers(row, rows),
+                    va="center")
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
 def share(row: Reached, rows: Sequence[Reached]) -> float:
     """Of the speed that the rival had in the same run."""
-    return row.tflops / (row.of or rows[-1].tflops)
+    return row.tflops / _met(row, rows)
+
+
+def _met(row: Reached, rows: Sequence[Reached]) -> float:
+    """The speed of the rival in the run of a row, TFLOP/s."""
+    return row.of or rows[-1].tflops
+
+
+def short(rows: Sequence[Reached]) -> list[str]:
+    """What tells the versions of a step apart: their numbers, or their names where these agree.
+
+    Parameters
+    ----------
+    rows : sequence of Reached
+        As of `draw`.
+    """
+    parts = [row.name.partition(" ") for row in rows[:-1]]
+    numbered = len({number for number, _, _ in parts}) == len(parts)
+    return [number if numbered else name for number, _, name in parts]
+
+
+def called(row: Reached, rows: Sequence[Reached]) -> str:
+    """A row's name; where runs differ, with the run that the rival's row is of."""
+    if not row.rival or len(rows) == 2:
+        return row.name
+    return f"{row.name.removeprefix('the best of ')} in {short(rows)[-1]}'s run"
 
 
 def _said(of_rival: float) -> str:
@@ -109,7 +137,7 @@ def _longest_bar(rows: Sequence[Reached]) -> float:
     shares = [share(row, rows) for row in rows]
     return min(_BAR, *(
         (style.room() - _NAME - 3 * _GAP - _wide(_said(of_rival))
-         - style.text_width(numbers(row), style.SMALL, _weight(row, rows)))
+         - style.text_width(numbers(row, rows), style.SMALL))
         * max(shares) / of_rival
         for row, of_rival in zip(rows, shares, strict=True)))
 
@@ -125,9 +153,12 @@ def _weight(row: Reached, rows: Sequence[Reached]) -> str:
     return "bold" if row is rows[-2] else "normal"
 
 
-def numbers(row: Reached) -> str:
-    """A row's numbers, with their units."""
-    said = f"{row.tflops:.3g} TFLOP/s"
+def numbers(row: Reached, rows: Sequence[Reached] = ()) -> str:
+    """A row's numbers, with their units; among rows of several runs with what the rival reached."""
+    said = style.number(row.tflops)
+    if len(rows) > 2 and not row.rival:
+        said += f" of {style.number(_met(row, rows))}"
+    said += " TFLOP/s"
     if row.spread is not None:
         said += f" ± {100 * row.spread:.1g}%"
     if row.cycles is not None:
@@ -143,7 +174,7 @@ def _finding(rows: Sequence[Reached]) -> str:
     if rival.spread is not None and rival.spread >= _WIDE_SPREAD:
         reached += f" (± {100 * rival.spread:.1g}%)"
     if len(rows) == 2:
-        return f"{current.name}: {current.tflops:.3g} TFLOP/s, {reached}"
+        return f"{current.name}: {style.number(current.tflops)} TFLOP/s, {reached}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops
     if rows[0].cycles and current.cycles:
         longer = current.cycles / rows[0].cycles
@@ -170,7 +201,13 @@ def _in_cycles(longer: float, before: str) -> str:
 
 
 def _alt(rows: Sequence[Reached]) -> str:
-    rival = rows[-1].name
-    return " ".join(
-        f"{row.name}: {numbers(row)}" + ("." if row.rival else
-        f", {_said(share(row, rows))} of {rival} in the same run.") for row in rows)
+    rival, several = rows[-1].name, len(rows) > 2
+    said = []
+    for row in rows:
+        if row.rival:
+            run = f", in {short(rows)[-1]}'s run" if several else ""
+        else:
+            run = f", {_said(share(row, rows))} of {rival} in " + (
+                f"its own run ({style.number(_met(row, rows))})" if several else "the same run")
+        said.append(f"{row.name}: {numbers(row)}{run}.")
+    return " ".join(said)

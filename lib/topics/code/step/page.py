@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lib.kernels.spec import Variant, parted
 from lib.plotting.display import both
 from lib.records import store as records
@@ -25,7 +27,7 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
     """
     chosen = version.kernel.variant(variant)
     rows, evidence = recorded(version, variant, before, size)
-    said = "; ± between series"
+    said = "; ± of series"
     if any(row.cycles for row in rows):
         said += "; cycles as timed"
     if any(row.joules for row in rows):
@@ -52,29 +54,60 @@ def recorded(version: Version, variant: str | None = None, before: str | None = 
     rows : list of Reached
         The version before if there is one, this one, the best of cuBLAS.
     evidence : str
-        Which GPU's record, of which day, and the size.
+        Which GPU's record, of which days, and the size.
 
     Raises
     ------
     records.NotRecorded
         If one of them wasn't measured.
     """
-    rows = _rows(version, version.kernel.variant(variant), before, size, False)
-    return rows, f"{records.label(version.record)}, {size:,}³"
+    chosen = version.kernel.variant(variant)
+    rows = _rows(version, chosen, before, size, False)
+    days = [_day(*side, size) for side in _sides(version, chosen, before)]
+    gpu = records.label(version.record).partition(", ")[0]
+    return rows, f"{gpu}, {dated(days, figure.short(rows))}, {size:,}³"
+
+
+def _day(version: Version, variant: Variant, size: int) -> str:
+    """On which day a variant was timed: a record may be of several."""
+    row = version.recorded(size, variant.name)
+    return version.record.chunks[row.chunk].started[:10]
+
+
+def dated(days: Sequence[str], names: Sequence[str]) -> str:
+    """The day of a step's rows; of two, the names that each holds for.
+
+    Parameters
+    ----------
+    days, names : sequence of str
+        Of each version's row, ``"2026-11-24"`` and ``"14"``.
+    """
+    if len(set(days)) == 1:
+        return days[0]
+    (_, first), (_, last) = sorted(zip(days, names, strict=True))
+    earlier, _, later = records.span(days).partition(" to ")
+    return f"{earlier} ({first}), {later} ({last})"
+
+
+def _sides(
+    version: Version, chosen: Variant, before: str | None
+) -> list[tuple[Version, Variant]]:
+    """The version before, if there is one in its group, and this one."""
+    old, name = version.before, None
+    if before:
+        stem, name = parted(before)
+        old = version if stem == version.kernel.stem else version.of(stem)
+    sides = [(version, chosen)]
+    if old and old.kernel.group == version.kernel.group:
+        sides.insert(0, (old, old.kernel.variant(name)))
+    return sides
 
 
 def _rows(
     version: Version, chosen: Variant, before: str | None, size: int, here: bool
 ) -> list[figure.Reached]:
-    rows = []
-    old, name = version.before, None
-    if before:
-        stem, name = parted(before)
-        old = version if stem == version.kernel.stem else version.of(stem)
-    if old and old.kernel.group == version.kernel.group:
-        rows.append(_reached(old, old.kernel.variant(name), size, here))
     mine = _time(version, chosen, size, here)
-    rows.append(_reached(version, chosen, size, here))
+    rows = [_reached(*side, size, here) for side in _sides(version, chosen, before)]
     rows.append(figure.Reached("the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
                                mine.cublas_clock.cycles if mine.cublas_clock else None,
                                mine.joules[1] if mine.joules else None, rival=True))

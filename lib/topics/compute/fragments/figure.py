@@ -58,7 +58,7 @@ def product(
     """
     a, b, c = maps
     tall = {held.operand: _HEAD + _ROW * held.shape[0] for held in maps}
-    says = _formulae(maps)
+    says = [*_formulae(maps), f"filled: lane {lane}; pale: the others of its four"]
     if narrow:
         height = 13.0 * len(says) + 20 + sum(tall.values()) + 24
     else:

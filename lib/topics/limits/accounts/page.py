@@ -62,10 +62,12 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
         VERSION, *([BETWEEN] if between else []),
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
         Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
-        *_speeds(size), recorded("M cycles", lambda one: one.counters["cycles"] / 1e6, ".4g"),
+        *_speeds(size),
+        recorded("M cycles, profiled", lambda one: one.counters["cycles"] / 1e6, ".4g"),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
-             f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one launch "
-             f"at {size:,}³; {labels(rows)}" + (_machine_code(rows[0]) if between else ""))
+             f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one "
+             f"profiled launch at {size:,}³; {labels(rows)}"
+             + (_machine_code(rows[0]) if between else ""))
 
 
 def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -143,7 +145,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     ----------
     timed : bool
         Whether cycles and the share of the peak are those of the launches that were timed, so that
-        they belong to the speeds beside them; how many cycles are busy isn't known of these.
+        they belong to the speeds beside them, with their clock and the share of cuBLAS; how many
+        cycles are busy isn't known of these.
     """
     rows = launches(version, variants, _above(version, above), size)
     if timed:
@@ -152,17 +155,19 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 
         listed([
             Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
-            recorded(f"k cycles at {size:,}", _cycles, ",.1f", absent=NOT_YET),
-            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET), FLOP_PER_BUSY,
-        ], rows, f"cycles and share of the peak: of the timed launches at {size:,}³; FLOP per "
-                 f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
+            recorded("of the best of cuBLAS", lambda one: one.row.ratio, ".1%", absent=NOT_YET),
+            recorded("MHz", lambda one: mhz(one.row.clock), ",.0f", absent=NOT_YET),
+            recorded(f"k cycles at {size:,}, timed", _cycles, ",.1f", absent=NOT_YET),
+            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET),
+        ], rows, f"all but the first speed: of the timed launches at {size:,}³; "
+                 + _dated(rows, name))
         return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY.called(f"{FLOP_PER_BUSY.head}, recorded"), *BUSY,
         *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
-        recorded("cycles", lambda one: one.counters["cycles"], ",.0f"),
-    ], rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; "
-             f"{labels(rows)}")
+        recorded("cycles, profiled", lambda one: one.counters["cycles"], ",.0f"),
+    ], rows, f"at most: the data sheet's, modelled; counters: one profiled launch at "
+             f"{size:,}³; {labels(rows)}")
 
 
 def every(size: int = SIZE) -> None:
@@ -265,7 +270,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
             *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
             *_changed(both, account, cause, timed)))
         found += both if all(one.current for one in both) else []
-    cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "M cycles"
+    cycles = f"k cycles, timed, at {SMALL:,}; at {size:,}" if timed else "M cycles, profiled"
     of_launches = ("cycles: of the timed launches; what stands behind them" if timed
                    else "cycles and what stands behind them")
     table(
@@ -273,7 +278,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
          *(("w predicted",) if emulated else ()),
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.head,
          "tensor cores busy" if account == "tensor" else "stage busy"),
-        rows, f"{of_launches}: one launch at {size:,}³; {current_labels(found)}"
+        rows, f"{of_launches}: one profiled launch at {size:,}³; {current_labels(found)}"
         + (TWO_RUNS if any(marked) else "")
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
@@ -313,8 +318,8 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     cells: list[Column[Launches]] = [
         recorded(f"TFLOP/s at {SMALL:,}", lambda one: one.counters and one.at(SMALL).row.tflops,
                  ".4g", absent=NOT_YET),
-        recorded(f"cycles at {size:,}", lambda one: one.at(SMALL).row and one.counters["cycles"],
-                 ",.0f", absent=NOT_YET),
+        recorded(f"cycles at {size:,}, profiled", lambda one: one.at(SMALL).row and (
+            one.counters["cycles"]), ",.0f", absent=NOT_YET),
         recorded("FLOP per tensor-busy cycle × busy", lambda one: one.at(SMALL).row and (
             f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET)
         if account == "tensor" else
@@ -325,7 +330,8 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
           [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
            for state, those in found.items()],
-          f"the last: one launch at {size:,}³; {labels(chain.from_iterable(found.values()))}")
+          f"cycles and the last: one profiled launch at {size:,}³; "
+          f"{labels(chain.from_iterable(found.values()))}")
 
 
 def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
@@ -390,11 +396,14 @@ def _share_timed(one: Launches) -> float | None:
 
 
 def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
-    """`labels`; of several records the rows that come from each are named."""
+    """`labels`; of several records the rows that come from each but the most common are named."""
     found: dict[str, list[str]] = {}
     for one in rows:
         if one.timed:
             found.setdefault(one.label, []).append(name(one))
+    common = max(found, key=lambda label: len(found[label]), default="")
+    if len(found) > 1 and len(found[common]) > 1:
+        found[common] = ["the others"]
     return by_kind(found) if found else NOT_YET
 
 

@@ -24,7 +24,8 @@ def matrix_loads() -> Explorer:
     def frame(number: int, transposed: bool, layout: str, lane: int, narrow: bool = False
               ) -> Figure:
         return matrix_loads_figure.draw(MatrixLoad(LAYOUTS[layout](COLUMNS), number, transposed),
-                                        lane=lane, layout=layout, narrow=narrow)
+                                        lane=lane, layout=layout, narrow=narrow,
+                                        frame=True)
 
     return Explorer([
         Control.of("Matrices", (1, 2, 4), 2, lambda number: f"×{number}"),

@@ -22,6 +22,7 @@ _PAIR, _ROW = 30.0, 11.5  # a lane's two halves in the small matrix
 def draw(
     load: MatrixLoad, *, lane: int = 5, layout: str = "",
     evidence: str = "modelled: PTX ISA 9.7.14.5.15, 32 banks", narrow: bool = False,
+    frame: bool = False,
 ) -> Figure:
     """Draw one ldmatrix.
 
@@ -32,10 +33,13 @@ def draw(
         The lane whose row is named, and whose elements are marked.
     layout : str
         What the tile's layout is called.
+    frame : bool
+        Whether it is one of an explorer's frames, which have one height.
     """
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     under = _WORDS if narrow else 0.0
-    height = _HEAD + _LINE * max(lines, _LINES) + 4 + under
+    # Words stand beside the memory, or right under it.
+    height = _HEAD + _LINE * (lines if narrow and not frame else max(lines, _LINES)) + 4 + under
     fig, ax = style.canvas(_finding(load, layout), height, narrow)
     _memory(ax, load, lane, height - _HEAD, _NARROW_CHUNK if narrow else _CHUNK_WIDTH)
     _words(ax, load, lane, *((0.0, under) if narrow else (_TEXT, height)))
@@ -49,9 +53,9 @@ def shown(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
 
 def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> None:
     """Shared memory, 128 bytes a line; the rows that lanes name, and what one lane gets of them."""
-    ax.text(0, top + _HEAD - 2, "shared memory: rows, by the lane\nthat names them"
-            if wide < _CHUNK_WIDTH else "shared memory: rows, by the lane that names them",
-            size=style.NORMAL, weight="bold", va="top", linespacing=1.1)
+    ax.text(0, top + _HEAD - 2, "shared memory, lines of 128 bytes: rows,\n"
+            "by the lane that names them", size=style.NORMAL, weight="bold", va="top",
+            linespacing=1.1)
     for group in range(8):
         ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}", ha="center", va="bottom")
     ax.text(_LEFT - 4, top + 2, "bank", ha="right", va="bottom")
@@ -118,9 +122,10 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
     shapes.grid(ax, at, y, (SIDE, SIDE), (tall, wide), every=(down, across), alpha=0.5)
     shapes.frames(ax, own, 1.3)
     x = at + SIDE * wide + 8
-    where = "marked at left:" if at else "marked above:"
-    for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets")):
-        ax.text(x, y - 2 - 12.5 * i, line, va="top")
+    where = "ticked at left:" if at else "ticked above:"
+    others = ("", "full: rows of", "matrix 0; pale:", "of the others") if load.number > 1 else ()
+    for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets", *others)):
+        ax.text(x, y - 2 - 12 * i, line, va="top")
 
 
 def _finding(load: MatrixLoad, layout: str) -> str:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.code.step.figure import Reached
+from lib.topics.code.step.figure import Reached, called
 
 PIXELS = 1200, 630
 DPI = 100
@@ -62,7 +62,7 @@ def draw(
 
 def said(title: str, rows: Sequence[Reached], evidence: str = "") -> str:
     """What can be read on a card, for who cannot see it."""
-    bars = "; ".join(f"{row.name} {row.tflops:.3g} TFLOP/s" for row in rows)
+    bars = "; ".join(f"{called(row, rows)} {_number(row)}" for row in rows)
     return f"{title}: {bars} ({evidence})" if bars else title
 
 
@@ -102,7 +102,7 @@ def _bars(ax: Axes, rows: Sequence[Reached], width: float) -> None:
     for row in rows:
         this = row is rows[-2]
         long = max(row.tflops / largest * room, 3.0)
-        ax.text(_EDGE, y, row.name, size=_SMALL + 3, color=_INK, va="top",
+        ax.text(_EDGE, y, called(row, rows), size=_SMALL + 3, color=_INK, va="top",
                 weight="bold" if this else "normal")
         shapes.rectangles(
             ax, [(_EDGE, y - _ROW + 14, long, _BAR)],
@@ -114,4 +114,4 @@ def _bars(ax: Axes, rows: Sequence[Reached], width: float) -> None:
 
 
 def _number(row: Reached) -> str:
-    return f"{row.tflops:.3g} TFLOP/s"
+    return f"{style.number(row.tflops)} TFLOP/s"

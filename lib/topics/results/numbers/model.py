@@ -306,6 +306,12 @@ class Numbers:
         found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
         return getattr(found, what) / found.flops
 
+    def on_sheet(self, part: str, K: int = SIZE, key: str = "B200") -> float:
+        """Cycles by the data sheet for a tile's MMAs, or for storing it: ``"mma"``, ``"store"``."""
+        version, variant = self._of("")
+        found = tensor_memory.tile_cycles(version.kernel.variant(variant), K, gpus.GPUS[key])
+        return found[("mma", "store").index(part)]
+
     def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
         """Error of one of 26's variants by its inputs' signs (`lib.topics.compute.promotion`)."""
         version, variant = self._of(name)
@@ -334,6 +340,14 @@ class Numbers:
         return (epilogue.fastest(row, *filter(None, (whose,)), named=named).seconds
                 / epilogue.fastest(row, "fused").seconds)
 
+    def dram_mb(self, whose: str, M: int, N: int, K: int, named: str = "") -> float:
+        """Recorded MB that one of a contest's sides reads of DRAM and writes (see `times_fused`).
+        """
+        side = epilogue.fastest(epilogue.contest((M, N, K)), *filter(None, (whose,)), named=named)
+        if side.traffic is None:
+            raise records.NotYet(f"no traffic is recorded of {side.name} at {M}×{N}×{K}")
+        return 1e-6 * (side.traffic.dram_read_bytes + side.traffic.dram_write_bytes)
+
     def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
         """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
         row = epilogue.parts((M, N, K))
@@ -342,6 +356,13 @@ class Numbers:
     def part_us(self, name: str, M: int, N: int, K: int) -> float:
         """Recorded µs of one of 25's instantiations, in turns with the others."""
         return 1e6 * epilogue.part(epilogue.parts((M, N, K)), name).seconds
+
+    def part_cycles(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded cycles of one of 25's instantiations, in turns with the others."""
+        clock = epilogue.part(epilogue.parts((M, N, K)), name).clock
+        if clock is None:
+            raise records.NotYet(f"no cycles are recorded of {name} at {M}×{N}×{K}")
+        return clock.cycles
 
     def tail(self, name: str, over: str) -> float:
         """The least cycles that an epilogue adds to a tile (`lib.topics.compute.epilogue`)."""
@@ -514,7 +535,8 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met",
+             "on_sheet", "predicted",
              "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 
