@@ -120,8 +120,8 @@ def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     page.isolated(Version("15_turing_limit"), "tiles of 128", "chunks XORed, after padding")
     head, _, own, other = shown[0].splitlines()[:4]
     assert head.split(" | ")[:3] == ["| one thing changed", "speed predicted", "TFLOP/s at 2,048"]
-    assert own.startswith("| **tiles of 128×256, with the next ones in registers**: `one_block` → "
-                          "`one_buffer` | +14.0% | ")
+    assert own.startswith("| **tiles of 128×256, warps of 64×64, the next tiles in registers**: "
+                          "`one_block` → `one_buffer` | +14.0% | ")
     assert own.count(" → ") == 6, own
     version = Version("15_turing_limit")
     before, after = (version.metrics(4096, name)["cycles"] for name in ("one_block", "one_buffer"))
