@@ -214,11 +214,17 @@ class Chapter:
         page.draw(self.version, *variants, above=above, rival=rival)
 
     @once_recorded()
-    def roofline(self, size: int = 4096) -> None:
-        """Draw this version and those before it under the roofs measured on the recorded GPU."""
+    def roofline(self, size: int = 4096, against: str = "") -> None:
+        """Draw this version and those before it under the roofs measured on the recorded GPU.
+
+        Parameters
+        ----------
+        against : str, optional
+            Another of the version's variants to draw.
+        """
         from lib.topics.limits.roofline import page
 
-        page.draw(self.version, size)
+        page.draw(self.version, size, against)
 
     @once_recorded()
     def busiest(self, size: int = TIMED, lines: bool = False) -> None:

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 GIB = 1 << 30
+# What a process may take more than after its last round of the collector before there is another.
+# A round looks through all that the tests hold, for seconds: not one at each test, however much
+# stays.
+GROWTH = GIB
 # Linux alone counts what is allocated, and not what is only reserved, as browsers do in terabytes.
 LIMITED = sys.platform == "linux"
 
@@ -42,9 +46,25 @@ def _free() -> None:
     gc.collect()
 
 
+class Growth:
+    """How much this process has taken since garbage was last collected between two tests."""
+
+    def __init__(self) -> None:
+        self._stayed = 0
+
+    def collect(self) -> None:
+        """Collect garbage if there may be much."""
+        if _allocated() > self._stayed + GROWTH:
+            _free()
+            self._stayed = _allocated()
+
+
+_growth = Growth()
+
+
 def _reported(item: pytest.Item) -> Iterator[None]:
-    if LIMITED and _allocated() > limit() / 2:
-        _free()
+    if LIMITED:
+        _growth.collect()
     before = _allocated() if LIMITED else 0
     try:
         return (yield)

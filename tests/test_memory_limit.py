@@ -48,3 +48,19 @@ def test_every_process_of_a_run_has_the_limit():
         import resource
 
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] <= memory_limit.limit()
+
+
+def test_what_stays_after_a_round_brings_no_further_one(monkeypatch):
+    """A round at each test once took an hour: the process held more than it could give back."""
+    rounds, gib = [], memory_limit.GIB
+    taken = iter(n * gib for n in (0.5, 1.5, 1.4, 2.3, 2.5, 2.5, 0.2, 1.3))
+    monkeypatch.setattr(memory_limit, "_allocated", lambda: next(taken))
+    monkeypatch.setattr(memory_limit, "_free", lambda: rounds.append(len(rounds)))
+    growth = memory_limit.Growth()
+    growth.collect()
+    assert not rounds
+    growth.collect()  # 1.5 GiB, of which 1.4 stay
+    growth.collect()
+    assert len(rounds) == 1
+    growth.collect()  # 2.5 GiB
+    assert len(rounds) == 2

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from lib import gpus
 from lib.gpus import Gpu
 from lib.kernels.spec import Variant
@@ -93,6 +95,41 @@ class Launches:
     def at(self, size: int) -> Launches:
         """The same at another size."""
         return replace(self, size=size)
+
+
+@dataclass(frozen=True)
+class Retimed(Launches):
+    """A variant as it was timed once more in the run of another, which is held against it.
+
+    Its counters are those of its own record.
+    """
+
+    of: Launches
+
+    @cached_property
+    def row(self) -> Row:
+        """How fast it was in that run, and cuBLAS."""
+        row = self.of.at(self.size).row
+        if row.pair is None or row.pair.variant != self.variant.name:
+            raise records.NotRecorded(
+                f"{self.variant.name} isn't recorded beside {self.of.variant.name}")
+        again = row.pair
+        return structs.replace(
+            row, seconds=again.seconds, spread=again.spread, tflops=again.tflops,
+            cublas_seconds=again.cublas_seconds, ratio=again.ratio, clock=again.clock, pair=None)
+
+
+def in_one_run(first: Launches, second: Launches) -> tuple[Launches, Launches]:
+    """A pair; of two runs one side is replaced by how it was in the run of the other, if it was.
+    """
+    if not (first.timed and second.timed) or first.row.chunk == second.row.chunk:
+        return first, second
+    mine, theirs = first.row.pair, second.row.pair
+    if mine and mine.variant == second.variant.name:
+        return first, Retimed(second.page, second.variant, second.size, first)
+    if theirs and theirs.variant == first.variant.name:
+        return Retimed(first.page, first.variant, first.size, second), second
+    return first, second
 
 
 def launches(

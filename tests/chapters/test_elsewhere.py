@@ -26,7 +26,8 @@ def dry_run(chapters: Path, content: Path, **env: str) -> dict[str, list[str]]:
     return json.loads(done.stdout)
 
 
-@pytest.fixture(scope="module")
+# Not once a module: a worker gets a kernel's tests of all modules, and comes here for each kernel.
+@pytest.fixture(scope="session")
 def missing(tmp_path_factory) -> dict[str, list[str]]:
     """Of each chapter, what its cells could not find on a played Colab."""
     origin, content = (tmp_path_factory.mktemp(name) for name in ("origin", "content"))

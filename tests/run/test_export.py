@@ -15,7 +15,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import KERNELS, named
 from lib.run import device, export
 from lib.run.runner import prepare
-from tests.kernels.conftest import VARIANTS, legal
+from tests.kernels.conftest import VARIANTS, legal, slow_but
 
 
 def made(name, *shape, alpha=1.0, beta=0.0):
@@ -29,9 +29,14 @@ def code(ptx):
     return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("kernel, variant", [
-    param for param in VARIANTS if param.values[1] in param.values[0].variants[:1]
-    or param.values[1].file])
+# A version's first variant, and each that has a file of its own; all others of that file are slow.
+FLATTENED = [param for param in VARIANTS if param.values[1] in param.values[0].variants[:1]
+             or param.values[1].file]
+FIRST_OF_FILES = {kernel.file(variant): param for param in reversed(FLATTENED)
+                  for kernel, variant in [param.values]}
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(FLATTENED, FIRST_OF_FILES.values()))
 def test_the_flattened_file_is_the_same_program(kernel, variant, tmp_path):
     text = export.flattened(kernel, variant)
     assert '#include "' not in text and "#pragma once" not in text and "MARK" not in text

@@ -30,6 +30,8 @@ from lib.topics.limits.occupancy import figure as occupancy
 from lib.topics.limits.occupancy.model import occupancy as occupancy_of
 from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Roofs, points
+from lib.topics.memory.accumulators import figure as accumulators
+from lib.topics.memory.accumulators.model import InRegisters, InTensorMemory
 from lib.topics.memory.banks import figure as banks
 from lib.topics.memory.coalescing import figure as coalescing
 from lib.topics.memory.coalescing.model import strided
@@ -60,7 +62,7 @@ from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.sweep import figure as sweep
 from lib.topics.time.overlap import figure as overlap
 from lib.topics.time.overlap.model import overlap as order_of
-from lib.topics.time.overlap.page import FORMULAS
+from lib.topics.time.overlap.page import FORMULAS, of_pair
 from lib.topics.time.pipeline import figure as pipeline
 from lib.topics.time.pipeline.model import pipeline as loop
 from lib.topics.time.ring import figure as ring
@@ -69,6 +71,7 @@ from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
 from lib.topics.time.waves import figure as waves
 from lib.topics.time.waves.model import Deal
+from lib.topics.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
@@ -272,6 +275,13 @@ def overlap_orders(narrow=False):
         cycles=3000, narrow=narrow)
 
 
+def overlap_recorded(narrow=False):
+    return overlap.orders(**of_pair(
+        Version("12_wmma_pipeline"), ("stores_first_alone", "products_first_alone"),
+        {"at once": "stores first", "staged": "products first", "roles": "roles, modelled"}, 4096),
+        cycles=4200, narrow=narrow)
+
+
 def nest(rows, columns, changed, narrow=False):
     """A running picture of made-up tiles."""
     whole = [Region(0, 0, rows, columns)]
@@ -428,6 +438,8 @@ FIGURES = {
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, orders, narrow": lambda: overlap_orders(narrow=True),
+    "overlap, recorded": lambda: overlap_recorded(),
+    "overlap, recorded, narrow": lambda: overlap_recorded(narrow=True),
     "overlap, roles": lambda narrow=False: overlap.draw(
         order_of("roles", 600, 120, 240, 4, 12), cycles=4000, narrow=narrow),
     "thread tile, 8 × 8": lambda narrow=False: thread(8, 8, narrow=narrow),
@@ -486,6 +498,18 @@ FIGURES = {
     "fragments, product of k16": lambda: fragments.product(
         [held("mma.m16n8k16", operand) for operand in "ABC"]),
     "operand": lambda: operand.draw(Tile(), 13, 5),
+    "accumulators": lambda: accumulators.where(
+        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
+        title="The sums move", evidence="modelled: x"),
+    "accumulators, narrow": lambda: accumulators.where(
+        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
+        title="The sums move", evidence="modelled: x", narrow=True),
+    "atoms": lambda: accumulators.atoms(
+        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
+        title="An MMA reads atoms", evidence="modelled: x"),
+    "atoms, narrow": lambda: accumulators.atoms(
+        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
+        title="An MMA reads atoms", evidence="modelled: x", narrow=True),
     "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
     "ldmatrix, transposed": lambda narrow=False: matrix_loads.draw(

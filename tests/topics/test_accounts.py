@@ -59,8 +59,11 @@ def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
     head, _, above, own = shown[0].splitlines()[:4]
     assert "FLOP per cycle and SM, at most" not in head and "| 26 two_parts |" in own
     cells = [float(cell.strip(" |%").replace(",", "")) for cell in above.split(" | ")[1:]]
-    peak = 132 * 4096 * cells[2] * 1e3  # FLOP in those cycles
-    assert cells[3] / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
+    speed, of_best, clock, cycles, share = cells[1:6]
+    peak = 132 * 4096 * cycles * 1e3  # FLOP in those cycles
+    assert share / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
+    assert 2 * 4096**3 / speed / 1e12 == pytest.approx(cycles / clock / 1e3, rel=2e-2)
+    assert 50 < of_best < 150
     assert "(20 persistent blocks)" in shown[0]
 
 
@@ -194,6 +197,17 @@ def test_two_things_are_changed_apart_and_together(shown):
     assert none.count(" × ") == ring.count(" × ") == 2
     cycles = Version("16_cp_async").metrics(4096, "half")["cycles"]
     assert "wide, cycles at 4,096" in head and f"| {cycles:,.0f} |" in ring
+
+
+def test_two_things_crossed_by_wavefronts_show_what_was_predicted_of_them(shown):
+    names = ("13_wmma_vectorized/halves_64x64", "13_wmma_vectorized/vectors_64x64")
+    page.crossed(Version("13_wmma_vectorized"), ("halves", "vectors"), {"64×64": names},
+                 what="tile", account="wavefronts")
+    head, _, row = shown[0].splitlines()[:3]
+    assert "halves, w predicted / recorded × stage busy" in head
+    found = Version("13_wmma_vectorized").metrics(4096, "vectors_64x64")
+    served = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float16"))
+    assert row.rstrip(" |").endswith(f" / {served.each:.3f} × {served.busy:.0%}")
 
 
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):

@@ -4,13 +4,13 @@ import pytest
 from matplotlib.text import Text
 from msgspec import structs
 
-from lib.dispatch import cost
-from lib.kernels.catalogue import CATALOGUE, KERNELS
+from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
+from lib.topics.columns import Retimed, launches
 from lib.topics.compute.split_k import figure as split_k_figure
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
@@ -166,6 +166,46 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
     assert [row[0] for row in cells(shown[1])] == ["20’s `wide`", "`wide`"]
 
 
+def test_behind_a_row_of_another_run_stands_what_it_was_timed_beside(shown):
+    version = Version("21_clusters")
+    rasterization_page.traffic(version, "cluster_1x1", "unclustered", against="wide")
+    same, other, again = cells(shown[0])
+    assert [same[0], other[0], again[0]] == [
+        "`cluster_1x1`", "`unclustered`", "`wide`, in that run"]
+    pair = version.recorded(4096, "unclustered").pair
+    assert pair.variant == "wide" and again[-1] == f"{pair.tflops:.4g}"
+    assert again[5] == f"{pair.clock.cycles:,.0f}"
+    assert again[3] == f"{version.metrics(4096, 'wide')['l2_bytes'] / 1e9:.2f}"
+
+
+def test_a_pair_of_two_runs_is_told_of_the_run_that_timed_both(shown):
+    version = Version("21_clusters")
+    accounts_page.isolated(version, "clusters of 2 × 1")
+    row = version.recorded(4096, "unclustered")
+    gain = row.pair.tflops / row.tflops - 1
+    assert f"{row.tflops:.4g} → {row.pair.tflops:.4g}, {gain:+.1%}" in shown[0]
+    assert "†" not in shown[0]
+    assert float(evaluate("retimed('speed','unclustered')", "21_clusters")) == pytest.approx(
+        1 / (1 + gain) - 1)
+
+
+def test_a_variant_that_was_not_timed_beside_another_has_no_such_row():
+    version = Version("21_clusters")
+    first, second = launches(version, (), ("21_clusters/band_8", "21_clusters/wide"), 4096)[:2]
+    again = Retimed(second.page, second.variant, second.size, first)
+    with pytest.raises(store.NotRecorded, match="isn't recorded beside"):
+        assert again.row
+
+
+def test_profiled_launches_stand_without_a_speed(shown):
+    version = Version("21_clusters")
+    rasterization_page.profiled(version, "cluster_1x1", "wide", size=8192)
+    for row, name in zip(cells(shown[0]), ("cluster_1x1", "wide"), strict=True):
+        found = version.metrics(8192, name)
+        assert row[0] == f"`{name}`" and row[5] == f"{found['cycles'] / 1e6:.3f}"
+        assert row[4] == f"{found['dram_read_bytes'] / 1e9:.2f}"
+
+
 def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
     page = recorded("23_stream_k")
     shapes = page.kernel.own_shapes
@@ -190,18 +230,10 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
     assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
-    # Beside them what a rule would launch, and what cuBLAS took in the run of the first.
-    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rule="hopper")
-    first = cells(shown[-2])[0]
-    least = by_shape.microseconds(*_choice("hopper", shapes[0]))
+    # Beside them what cuBLAS took in the run of the first.
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rival=True)
     cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
-    assert first[3].endswith(f": {least:,.1f}") and first[-1] == f"{1e6 * cublas:,.1f}"
-
-
-def _choice(rule, shape):
-    kernel = KERNELS[rule]
-    problem = kernel.variants[0].problem(*shape)
-    return kernel.variant(cost.choose(kernel, kernel.variants[0], problem).name), shape
+    assert cells(shown[-2])[0][-1] == f"{1e6 * cublas:,.1f}"
 
 
 def test_a_change_stands_beside_how_full_the_last_wave_is(shown):

@@ -9,6 +9,7 @@ from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
 from lib.topics.compute.epilogue import figure, model, page
 from lib.topics.results.numbers.model import Numbers
+from lib.topics.version import Version
 
 ROW = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column", "board": "0123456789abcdef",
        "fuses": True, "reason": "the least", "chunk": "20261124T120000-0123"}
@@ -96,17 +97,47 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     assert rows["cublasLt, fused"] == [page.NOT_YET, "500", page.NOT_YET, page.NOT_YET]
     assert rows["fused, times the fastest rival's speed"][1] == "1.100"
     assert rows["fused, times our product's speed"][1] == "0.950"
-    assert rows["DRAM recorded, MB: fused; apart"][1] == f"0; {page.NOT_YET}"
+    assert rows["DRAM recorded, MB: product alone; fused; apart"][1] == (
+        f"{page.NOT_YET}; 0; {page.NOT_YET}")
     assert rows["mJ per product: fused; apart"][1] == f"500.00; {page.NOT_YET}"
     assert "recorded: H100" in shown[0][1]
     page.parts()
     gelu = next(row for row in shown[1][0] if "GELU, tanh" in row[0])
-    assert gelu[-3:] == ["+0.0%", "+3.0%", "+3.0%"]  # it is the fourth, its bias the first
+    assert gelu[1:4] == ["+0.0%", "+3.0%", "+3.0%"]  # it is the fourth, its bias the first
     page.staged()
     assert all(page.NOT_YET not in row for row in shown[2][0])
     numbers = Numbers("25_epilogue")
     assert numbers.times_fused("apart", *model.LARGE) == 1.5
     assert numbers.part("bias_gelu", "bias", *model.LARGE) == pytest.approx(0.03)
+    assert numbers.dram_mb("fused", *model.LARGE) == pytest.approx(5e-6)
+    with pytest.raises(records.NotYet, match="no traffic"):
+        numbers.dram_mb("apart", *model.LARGE)
+    with pytest.raises(records.NotYet, match="no cycles"):
+        numbers.part_cycles("bias", *model.LARGE)
+
+
+def test_a_difference_within_both_spreads_stands_in_brackets(recorded, monkeypatch):
+    shown = []
+    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.append(rows))
+    for row in recorded.parts:
+        row.sides[:] = [structs.replace(one, spread=0.02) for one in row.sides]
+    page.parts()
+    by = {row[0].partition("`")[0].strip("*: "): row[2] for row in shown[0]}
+    assert by["ReLU"] == "(+2.0%)" and by["GELU, erf"] == "+5.0%"
+
+
+def test_cubes_stand_beside_the_layers(recorded, monkeypatch):
+    shown = []
+    row = Version("25_epilogue").record.variants["plain"].bench[0]
+    slow = {"bias": 1.25}
+    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.append(rows))
+    monkeypatch.setattr(model, "cube", lambda name, side: structs.replace(
+        row, seconds=slow.get(name, 1.0), spread=0.0,
+        clock=structs.replace(row.clock, cycles=8000 * slow.get(name, 1.0))))
+    page.parts()
+    assert shown[0][0][4:] == ["+25.0%", "+25.0%"]
+    # 1,024 tiles of 128×128 on 132 SMs are eight, one after the other, on the busiest.
+    assert model.longer_per_tile("bias", "plain", 4096) == 2000 / 8
 
 
 def test_pytorch_s_operations_are_not_its_fused_call(recorded):
@@ -126,8 +157,8 @@ def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):
     assert all(model.COMMAND in evidence for _, evidence in shown)
     rows = {name: cells for name, *cells in shown[0][0]}
     assert rows["**25, fused**, TFLOP/s"] == [page.NOT_YET] * 4
-    assert rows["DRAM at least, MB: fused; apart"][1] == "302; 839"
-    predicted = {row[0].partition("`")[0].strip("*: "): row[4] for row in shown[1][0]}
+    assert rows["DRAM predicted, MB: fused; apart"][1] == "302; 839"
+    predicted = {row[0].partition("`")[0].strip("*: "): row[1] for row in shown[1][0]}
     assert predicted["GELU, tanh"] == "+0.0%"
     assert predicted["bias and GELU, both warpgroups on one tile"] == "+6.2%"
 
@@ -144,11 +175,22 @@ def test_the_rule_s_choices_are_told_with_their_reasons(monkeypatch):
 
 
 def test_the_figure_s_title_is_its_finding():
-    bars = [figure.Bar("a", 100.0, "issue slots"), figure.Bar("b", 3000.0, "issue slots")]
-    assert "K = 1,024" in figure.finding(bars, [(256, 2048.0), (1024, 8192.0)])
-    assert "longest epilogue, b" in figure.finding(bars, [(256, 2048.0)])
-    drawn = figure.draw(bars, [(256, 2048.0)], evidence="modelled")
-    assert drawn.axes  # one picture, whatever is too long for it
+    bars = [figure.Bar("a", 100.0, "issue slots", 250.0),
+            figure.Bar("b", 3000.0, "special functions", 40.0)]
+    assert figure.finding(bars, 4096) == (
+        "At 4,096 a tile takes 40 cycles longer with b, 250 with a")
+    unrecorded = [figure.Bar("a", 100.0, "issue slots"), bars[1]]
+    assert figure.finding(unrecorded, 4096).startswith("By the model b takes 3,000 cycles")
+    for given in (bars, unrecorded):
+        drawn = figure.draw(given, products=32768.0, size=4096, evidence="modelled")
+        assert drawn.axes  # one picture, whatever is too long for it
+
+
+def test_what_an_epilogue_executes_has_a_table_of_its_own(monkeypatch):
+    shown = []
+    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.extend(rows))
+    page.counts()
+    assert next(row for row in shown if "GELU, tanh" in row[0])[1:] == ["2.0", "8.1", "2,048"]
 
 
 def test_parts_are_drawn_over_their_own_product(recorded, monkeypatch):

@@ -242,6 +242,13 @@ def test_a_roof_that_is_passed_is_called_no_limit():
     assert fig.finding == "x passes the measured L2 roof, 125% of it: no limit"
 
 
+def test_a_roof_that_another_passes_is_called_no_limit():
+    points = [Point("x", "L2", 10.0, 1.52e13), Point("x y", "L2", 10.0, 2e13)]
+    roofs = replace(Roofs.from_gpu(GPUS["H100"]), l2=1.6e12)
+    fig = roofline.draw(roofs, points, current="x", evidence="recorded: H100")
+    assert fig.finding == "x reaches 95% of the L2 roof, which x y passes: no limit"
+
+
 def test_bytes_of_the_l1_are_no_more_than_its_data_stage_served():
     counted = {"global_load_sectors": 1000, "global_store_sectors": 0, "shared_wavefronts": 500}
     assert l1_bytes(counted) == 96_000
@@ -497,7 +504,8 @@ def test_overlap(drawn):
 
 def test_vectors(drawn):
     fig = drawn["vectors"]
-    assert fig.finding == "32×64×16, 128 bits a lane: 6 of 16 load instructions have work"
+    assert fig.finding == ("32×64×16, 128 bits a lane: 6 of 16 load instructions have work, and "
+                           "these bring all 3,072 bytes")
     assert "8 load instructions, 2 with work" in shown(fig)
     assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib.plotting import display
 from lib.topics.time.overlap import figure, model, page
 from lib.topics.time.overlap.model import (
     AT_ONCE,
@@ -10,8 +11,12 @@ from lib.topics.time.overlap.model import (
     ONE_BUFFER,
     ROLES,
     STAGED,
+    Step,
     overlap,
+    recorded_step,
+    times_of,
 )
+from lib.topics.version import Version
 
 
 def period(form, latency=600, store=100, multiply=200, blocks=1, steps=12):
@@ -89,3 +94,36 @@ def test_what_can_t_run_is_refused():
         overlap("later", 1, 1, 1)
     with pytest.raises(ValueError, match="positive"):
         overlap(STAGED, 0, 1, 1)
+
+
+def test_a_step_is_a_round_s_share_of_the_cycles_and_a_warp_s_share_of_the_stalls():
+    # Ten blocks on four SMs are three rounds; a warp issues 50 instructions in each of 8 steps.
+    counters = {"cycles": 24_000, "instructions": 10 * 2 * 8 * 50, "stall_long_scoreboard": 4.0}
+    assert recorded_step(counters, blocks=10, sms=4, warps=2, steps=8) == Step(1000, 200)
+
+
+def test_the_times_of_a_pair_give_back_its_steps():
+    times = times_of(Step(1200, 700), Step(1050, 600))
+    assert (times.latency, times.store, times.multiply) == (700, 350, 150)
+    for form, cycles in ((AT_ONCE, 1200), (STAGED, 1050), (ROLES, 1050)):
+        assert overlap(form, times.latency, times.store, times.multiply).step == cycles
+
+
+@pytest.mark.parametrize("staged", [1200, 400])
+def test_a_pair_that_hides_nothing_or_more_than_the_wait_gives_no_times(staged):
+    with pytest.raises(ValueError, match="don't say how long"):
+        times_of(Step(1200, 700), Step(staged, 0))
+
+
+def test_recorded_orders_say_what_is_recorded_of_them_and_what_is_modelled():
+    version = Version("12_wmma_pipeline", fresh=True)
+    pair = ("stores_first_alone", "products_first_alone")
+    with display.collected() as drawn:
+        page.recorded_orders(version, pair, {AT_ONCE: "stores", STAGED: "products"})
+    [fig] = drawn
+    first, second = (model.step_of(version, name, 4096).cycles for name in pair)
+    assert f"L + P + C: a step takes {first:,.0f} cycles" in fig.alt
+    assert f"max(L, C) + P: a step takes {second:,.0f} cycles" in fig.alt
+    recorded, modelled = fig.evidence.split("modelled: ")
+    assert recorded.startswith("recorded: ") and "L = " in recorded
+    assert "P = " in modelled and "C = " in modelled

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -97,6 +98,7 @@ def at_the_edge(text):
     return "\n".join(row.strip() for row in text.splitlines())
 
 
+@cache
 def ptx_of(text, expression, arch):
     """What it compiles to, without what debuggers read: lines, and names that NVRTC numbers."""
     options = ("-std=c++17", f"-I{CUDA / 'include'}")

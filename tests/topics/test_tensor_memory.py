@@ -79,10 +79,18 @@ def test_what_a_tile_asks_is_what_its_sizes_say():
         (STEM, "wide"), ("20_persistent", "wide")))
     assert ours.flops == before.flops == 2 * 128 * 512 * 256
     assert ours.loaded == before.loaded == 2 * 2 * (128 + 256) * 256
+    assert (ours.written, before.written) == (ours.loaded, before.loaded)
     assert ours.read == 2 * 2 * (128 + 256) * 256
     assert before.read == 2 * 2 * 2 * (64 + 256) * 256
     assert (ours.products, before.products) == (2 * 16, 2 * 16 * 2)
-    assert (ours.threads, before.threads, ours.sums, before.sums) == (1, 128, 0, 128)
+    assert (ours.in_tensor_memory, before.in_tensor_memory) == (True, False)
+
+
+def test_what_is_multicast_is_asked_for_once_and_written_in_both_blocks():
+    both, pair = (model.asked(*name, (128, 512, 256)) for name in (
+        ("21_clusters", "wide"), ("28_cta_pairs", "in_turns")))
+    assert both.loaded == pair.loaded == pair.written == 2 * 2 * (256 + 256) * 256
+    assert both.written == 2 * 2 * 2 * (128 + 256) * 256
 
 
 def test_descriptors_say_what_the_emulator_reads_in_them(wide):
@@ -104,9 +112,9 @@ def test_descriptors_say_what_the_emulator_reads_in_them(wide):
 def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
     page.costs(Version(STEM), "one_accumulator", "wide", above=["20_persistent/wide"])
     rows = {row[0]: row[1:] for row in cells(shown[0])}
-    read = rows["bytes of shared memory that the MMAs' operands are, per kFLOP"]
+    read = rows["bytes of shared memory that MMAs have as operands"]
     assert read == ["19.5", "11.7", "11.7", "each once: 11.7"]
-    begun = rows["tiles begun before the one before is loaded, of a walk of 4"]
+    begun = rows["tiles begun while the one before is loaded"]
     assert begun[1:3] == ["0 of 3", "3 of 3"]
 
 
@@ -115,7 +123,7 @@ def test_the_pictures_say_in_words_what_they_show(wide, narrow):
     moment = next(m for m in model.turning_points(wide) if m.kind == "ld")
     one = figure.draw(moment, 256, evidence="emulated: x", narrow=narrow)
     assert "columns 256 to 511 being added up" in one.alt
-    assert one.finding == f"The epilogue warps load tile 0 (step {moment.step:,})"
+    assert one.finding == "The epilogue warps load tile 0"
     rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
     roles = Version(STEM).kernel.variants[0].roles.warps
     drawn = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", narrow=narrow)

@@ -85,6 +85,8 @@ def _level(
         " ", "\u00a0")
     bytes_of = (["and read as one"] if level.joint
                 else [f"{style.number(level.bytes_per_fma, 2)} B by {level.whose}"])
+    if level.also:
+        bytes_of.append(level.also)
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
         if level.recorded < _LESS * level.bytes_per_fma:
@@ -233,6 +235,7 @@ def _alt(levels: Sequence[Level]) -> str:
             f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by {level.whose}{counted}")
         said.append(
             f"{level.name.capitalize()}{' (changed)' if level.changed else ''}: a tile of "
-            f"{level.rows:,}×{level.columns:,}, {level.boundary} {operands}; "
+            f"{level.rows:,}×{level.columns:,}, {level.boundary} {operands}"
+            f"{', ' * bool(level.also)}{level.also}; "
             f"{' '.join(' '.join(line.split()) for line in level.loop)}.")
     return " ".join(said)

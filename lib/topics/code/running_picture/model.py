@@ -59,6 +59,8 @@ class Level:
         What fetches an operand once: the level's tile, or a larger one that shares.
     shared_tile : tuple of (str, int, int) or None
         Name, rows and columns of that larger one, where it is an instruction's.
+    also : str
+        What else crosses at this level, in a few words.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Level:
     finding: str = ""
     whose: str = "the tile"
     shared_tile: tuple[str, int, int] | None = None
+    also: str = ""
 
     @property
     def bytes_per_fma(self) -> float:
@@ -299,7 +302,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
                   "  C: shared, then TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
-        "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
+        "thread": ("    wgmma of 64×{columns}×16", "    act(α·sum+β·C+bias) + res"),
     }, straight=True,
         finding="A sum gets bias and activation in its register, before it is stored"),
     "26_fp8": Nest(("block", "thread"), {
@@ -406,7 +409,9 @@ def levels(
               name in wavefronts and _stores(metrics), name in nest.changed, item_bytes,
               (nest.joint or nest.straight) and name == "thread", sums.get(name), finding,
               whose.get(name, "the tile"),
-              ("WGMMA", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None)
+              ("WGMMA", WARPGROUP_ROWS, warp[1]) if nest.straight and name == "warp" else None,
+              # An MMA takes all rows of the tile, so it reads what has come, each operand once.
+              "as much: shared → MMA" if nest.tensor and name == "block" else "")
         for name in LEVELS
     ]
 

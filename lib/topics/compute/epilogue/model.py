@@ -20,7 +20,7 @@ from lib.kernels.fused import EPILOGUES
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import WARP
 from lib.records import store as records
-from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide
+from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Row
 from lib.topics.version import RECORDED_ON, Version
 
 STEM = "25_epilogue"
@@ -175,6 +175,34 @@ def parts(shape: Shape) -> FusedRow:
         If they were not timed there.
     """
     return _of(recorded().parts, shape)
+
+
+def cube(variant: str, side: int) -> Row:
+    """What 25's own record has of one instantiation on a cube.
+
+    Raises
+    ------
+    records.NotRecorded
+        If nothing is, of today's source.
+    """
+    return Version(STEM, fresh=True).recorded(side, variant)
+
+
+def longer_per_tile(variant: str, over: str, side: int) -> float:
+    """By how many cycles one of the tiles that an SM has in turns takes longer on a cube, recorded.
+
+    Raises
+    ------
+    records.NotRecorded
+        If the cycles of either aren't.
+    """
+    rows, columns = tile_of(variant)
+    waves = math.ceil(side**2 / (rows * columns) / gpus.GPUS[RECORDED_ON].sms)
+    clocks = [cube(name, side).clock for name in (variant, over)]
+    if None in clocks:
+        raise records.NotRecorded(f"no cycles are recorded of {variant} and {over} at {side:,}")
+    after, before = (clock.cycles for clock in clocks if clock)
+    return (after - before) / waves
 
 
 def _of(rows: list[FusedRow], shape: Shape) -> FusedRow:

@@ -10,10 +10,11 @@ from lib.plotting.columns import Column, compared, listed
 from lib.plotting.display import both, once_recorded, table
 from lib.plotting.markdown import NOT_YET
 from lib.records import store as records
-from lib.records.schema import FusedSide
+from lib.records.schema import FusedSide, Row
 from lib.topics.columns import recorded
 from lib.topics.compute.epilogue import figure, model
 from lib.topics.compute.epilogue.model import SHAPES, Shape
+from lib.topics.version import Version
 
 # What tables call a change, the instantiation that has it, and the one without it.
 Change = tuple[str, str, str]
@@ -34,22 +35,26 @@ OTHERS: tuple[Change, ...] = (
     ("tiles of 224 columns, not 256", "bias_gelu_224", "bias_gelu_wide"),
     ("bias and GELU, both warpgroups on one tile", "bias_gelu_wide", "plain_wide"),
 )
-_DEPTHS = (256, 1024)
+# Cubes of the version's own record: K as on the layers, and half of it.
+DEEP, HALF = 4096, 2048
 
 
-def fits() -> None:
-    """Draw the least cycles of each epilogue for a tile beside the products that may hide them."""
-    tile = model.tile_of("plain")
-    bars = []
+def shown() -> None:
+    """Draw the least cycles of each epilogue for a tile beside those that a tile took longer."""
+    tile, bars, dated = model.tile_of("plain"), [], ""
     for name, variant, over in PARTS:
         found = model.cost(variant, over)
         by_special = found.special / model.SPECIAL_PER_CYCLE > (
             found.instructions / model.WARP / model.SCHEDULERS)
+        try:
+            longer = model.longer_per_tile(variant, over, DEEP)
+            dated = "; " + records.label(Version(model.STEM).record)
+        except records.NotRecorded:
+            longer = None
         bars.append(figure.Bar(name, found.cycles(tile),
-                               "special functions" if by_special else "issue slots"))
-    loops = [(K, model.loop_cycles(tile, K)) for K in _DEPTHS]
-    evidence = f"modelled: {tile[0]}×{tile[1]}, sm_90a PTX emulated"
-    both(figure.draw, bars, loops, evidence=evidence)
+                               "special functions" if by_special else "issue slots", longer))
+    both(figure.draw, bars, products=model.loop_cycles(tile, DEEP), size=DEEP,
+         evidence=f"modelled: {style.sides(tile)}, sm_90a PTX emulated{dated}")
 
 
 def contests() -> None:
@@ -65,30 +70,39 @@ def contests() -> None:
             ("PyTorch, its fused call", "PyTorch _addmm_activation"),
             ("`torch.compile`", "torch.compile"))),
         _times("fused, times the fastest rival's speed", "fused", "rival"),
-        _times("fused by the unit's tanh, times the fastest rival's speed", "unit", "rival"),
         _times("fused, times our product's speed", "fused", "product"),
-        Column("DRAM at least, MB: fused; apart", lambda shape: "; ".join(
+        Column("DRAM predicted, MB: fused; apart", lambda shape: "; ".join(
             f"{nbytes / 1e6:,.0f}" for traffic in (model.traffic(shape),)
             for nbytes in (traffic.fused, traffic.apart))),
-        _both("DRAM recorded, MB: fused; apart", _megabytes),
-        _both("mJ per product: fused; apart", _joules),
-        Column("`lib.gemm` takes", lambda shape: "one kernel" if model.choice(shape).variant
-               else "two kernels"),
+        _each("DRAM recorded, MB: product alone; fused; apart", _megabytes,
+              "product", "fused", "apart"),
+        _each("mJ per product: fused; apart", _joules, "fused", "apart"),
+        recorded("25's fastest here",
+                 lambda shape: f"`{model.fastest(model.contest(shape), 'fused').variant}`",
+                 absent=NOT_YET),
     ], [(style.sides(shape), shape) for shape in SHAPES],
-        "at least: each operand read once, C written, modelled; " + _label())
+        "predicted: modelled, each operand read and C written once, and apart the FP32 product "
+        "both, none of it left in the L2; " + _label())
 
 
 def parts() -> None:
     """Display each part of an epilogue alone: predicted beside recorded, a row a part."""
+    listed([
+        _change("one thing more"), Column("time predicted", _predicted, "+.1%"),
+        *_changed("recorded"), *map(_on_cube, (DEEP, HALF)),
+    ], (*PARTS, OTHERS[-1]), "predicted: modelled, K = 4,096; in brackets: less than both timings' "
+       "spreads together; " + _label())
+
+
+def counts() -> None:
+    """Display what each part of an epilogue executes, and how long it takes by that at least."""
     listed([
         _change("one thing more"),
         Column("special functions per element", lambda one: _cost(one).special, ".1f"),
         Column("PTX instructions per element", lambda one: _cost(one).instructions, ".1f"),
         Column("cycles per tile, at least",
                lambda one: _cost(one).cycles(model.tile_of(one[1])), ",.0f"),
-        Column("time predicted", _predicted, "+.1%"),
-        *_changed("recorded"),
-    ], (*PARTS, OTHERS[-1]), "per element and predicted: emulated and modelled; " + _label())
+    ], (*PARTS, OTHERS[-1]), "emulated; cycles: modelled")
 
 
 def staged() -> None:
@@ -163,11 +177,10 @@ def _times(head: str, ours: str, whose: str) -> Column[Shape]:
     return recorded(head, ratio, ".3f", absent=NOT_YET)
 
 
-def _both(head: str, cell: Callable[[FusedSide], str]) -> Column[Shape]:
-    """What is said of the fused kernel, and of the epilogue apart."""
+def _each(head: str, cell: Callable[[FusedSide], str], *whose: str) -> Column[Shape]:
+    """What is said of the fastest of each, such as of the fused kernel and the epilogue apart."""
     return recorded(head, lambda shape: "; ".join(
-        cell(model.fastest(model.contest(shape), whose)) for whose in ("fused", "apart")),
-        absent=NOT_YET)
+        cell(model.fastest(model.contest(shape), one)) for one in whose), absent=NOT_YET)
 
 
 def _megabytes(side: FusedSide) -> str:
@@ -201,14 +214,26 @@ def _change(head: str) -> Column[Change]:
 def _changed(head: str) -> list[Column[Change]]:
     """How much longer the changed one takes, in turns, on each of two layers."""
     def at(shape: Shape) -> Column[Change]:
-        def longer(one: Change) -> float:
+        def longer(one: Change) -> str:
             _, variant, over = one
             row = model.parts(shape)
-            return model.part(row, variant).seconds / model.part(row, over).seconds - 1
+            return _longer(model.part(row, variant), model.part(row, over))
 
-        return recorded(f"{head}, {style.sides(shape)}", longer, "+.1%", absent=NOT_YET)
+        return recorded(f"{head}, {style.sides(shape)}", longer, absent=NOT_YET)
 
     return [at(shape) for shape in (model.LARGE, model.FLAT)]
+
+
+def _on_cube(side: int) -> Column[Change]:
+    """How much longer the changed one takes on a cube."""
+    return recorded(f"{side:,}³", lambda one: _longer(
+        model.cube(one[1], side), model.cube(one[2], side)), absent=NOT_YET)
+
+
+def _longer(after: FusedSide | Row, before: FusedSide | Row) -> str:
+    """How much longer one takes; in brackets if that is less than both spreads."""
+    found = after.seconds / before.seconds - 1
+    return f"({found:+.1%})" if abs(found) < after.spread + before.spread else f"{found:+.1%}"
 
 
 def _label() -> str:

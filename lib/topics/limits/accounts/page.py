@@ -18,7 +18,15 @@ from lib.records import predictions
 from lib.records import store as records
 from lib.records.schema import mhz
 from lib.topics.code.instruction_order import model as order
-from lib.topics.columns import Launches, current_labels, labels, launches, recorded, speeds
+from lib.topics.columns import (
+    Launches,
+    current_labels,
+    in_one_run,
+    labels,
+    launches,
+    recorded,
+    speeds,
+)
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Version, by_kind, short_name
@@ -137,7 +145,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     ----------
     timed : bool
         Whether cycles and the share of the peak are those of the launches that were timed, so that
-        they belong to the speeds beside them; how many cycles are busy isn't known of these.
+        they belong to the speeds beside them, with their clock and the share of cuBLAS; how many
+        cycles are busy isn't known of these.
     """
     rows = launches(version, variants, _above(version, above), size)
     if timed:
@@ -146,10 +155,12 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 
         listed([
             Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+            recorded("of the best of cuBLAS", lambda one: one.row.ratio, ".1%", absent=NOT_YET),
+            recorded("MHz", lambda one: mhz(one.row.clock), ",.0f", absent=NOT_YET),
             recorded(f"k cycles at {size:,}, timed", _cycles, ",.1f", absent=NOT_YET),
-            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET), FLOP_PER_BUSY,
-        ], rows, f"cycles and share of the peak: of the timed launches at {size:,}³; FLOP per "
-                 f"tensor-busy cycle: of one profiled launch; {_dated(rows, name)}")
+            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET),
+        ], rows, f"all but the first speed: of the timed launches at {size:,}³; "
+                 + _dated(rows, name))
         return
     listed([
         VERSION, PEAK, FLOP_PER_BUSY, *BUSY,
@@ -245,9 +256,11 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     chosen = _pairs(version, changes)
     cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
-    rows, found, marked = [], [], []
+    rows: list[tuple[str, ...]] = []
+    found: list[Launches] = []
+    marked: list[bool] = []
     for pair in chosen:
-        both = launches(version, (), (pair.first, pair.second), size)[:2]
+        both = in_one_run(*launches(version, (), (pair.first, pair.second), size)[:2])
         marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
         mark = "†" if marked[-1] else ""
@@ -284,11 +297,11 @@ def _cause(account: str, counter: str) -> Column[Launches]:
 
 
 def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
-            what: str = "", size: int = SIZE) -> None:
+            what: str = "", size: int = SIZE, account: str = "tensor") -> None:
     """Display two things changed apart and together: one down, the other across.
 
     Of each kernel its speed at 2,048, where the clock holds, and at a larger size cycles, which
-    don't depend on it, and both factors of the tensor cores' account.
+    don't depend on it, and both factors of an account.
 
     Parameters
     ----------
@@ -298,6 +311,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         By the state of what changes down: the kernel of each column, as ``stem/variant``.
     what : str
         What changes down, for the table's head.
+    account : {"tensor", "wavefronts"}
     """
     found = {state: launches(version, (), names, size)[:len(names)]
              for state, names in rows.items()}
@@ -307,7 +321,11 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         recorded(f"cycles at {size:,}, profiled", lambda one: one.at(SMALL).row and (
             one.counters["cycles"]), ",.0f", absent=NOT_YET),
         recorded("FLOP per tensor-busy cycle × busy", lambda one: one.at(SMALL).row and (
-            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET),
+            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET)
+        if account == "tensor" else
+        recorded("w predicted / recorded × stage busy", lambda one: one.at(SMALL).row and (
+            f"{_predicted(one):.3f} / {_by_wavefronts(one).each:.3f} × "
+            f"{_by_wavefronts(one).busy:.0%}"), absent=NOT_YET),
     ]
     table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
           [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
@@ -378,11 +396,14 @@ def _share_timed(one: Launches) -> float | None:
 
 
 def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
-    """`labels`; of several records the rows that come from each are named."""
+    """`labels`; of several records the rows that come from each but the most common are named."""
     found: dict[str, list[str]] = {}
     for one in rows:
         if one.timed:
             found.setdefault(one.label, []).append(name(one))
+    common = max(found, key=lambda label: len(found[label]), default="")
+    if len(found) > 1 and len(found[common]) > 1:
+        found[common] = ["the others"]
     return by_kind(found) if found else NOT_YET
 
 

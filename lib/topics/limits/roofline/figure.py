@@ -226,6 +226,10 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
     if first > 1.005:  # a roof is what one loop reached
         return f"{current} passes the measured {name} roof, {style.percent(first)} of it: no limit"
     if first >= AT_A_ROOF:
+        for other in dict.fromkeys(p.name for p in points):
+            if roofs.shares([p for p in points if p.name == other], peak).get(name, 0.0) > 1.005:
+                return (f"{current} reaches {style.percent(first)} of the {name} roof, which "
+                        f"{other} passes: no limit")
         return f"{current} reaches {style.percent(first)} of the {name} roof"
     labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
     return f"{current} is under every roof: {style.percent(first)} of the {name} roof{labelled}"

@@ -14,14 +14,19 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord
 from lib.topics.limits.roofline import figure as roofline_figure
 from lib.topics.limits.roofline import model as roofline
-from lib.topics.version import RECORDED_ON, Version, measured_on, short_name
+from lib.topics.version import RECORDED_ON, Version, called, measured_on, short_name
 
 
-def draw(version: Version, size: int = 4096) -> None:
+def draw(version: Version, size: int = 4096, against: str = "") -> None:
     """Draw this version and those before it under the roofs measured on the recorded GPU.
 
     Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
     over the bytes that the emulator counts between L1 or shared memory and the registers.
+
+    Parameters
+    ----------
+    against : str, optional
+        Another of the version's variants to draw.
     """
     machine = records.load(MachineRecord, RECORDED_ON)
     if machine is None:
@@ -36,6 +41,7 @@ def draw(version: Version, size: int = 4096) -> None:
                 stem == version.kernel.stem or records.load(KernelRecord, RECORDED_ON, stem)):
             points += _points(version.of(stem), size)
         if stem == version.kernel.stem:
+            points += _points(version, size, against) if against else []
             break
     label = f"{records.label(version.record)}, M = N = K = {size:,}"
     if version.measures(version.kernel.variants[0]):
@@ -59,11 +65,12 @@ def _here(version: Version, size: int) -> list[roofline.Point]:
                            {"L1/shared": crossed * flops})
 
 
-def _points(version: Version, size: int) -> list[roofline.Point]:
+def _points(version: Version, size: int, variant: str = "") -> list[roofline.Point]:
     """One point a level of memory: recorded time over recorded traffic."""
-    metrics = version.metrics(size)
-    seconds = version.recorded(size).seconds
-    return roofline.points(short_name(version.kernel), 2.0 * size**3, seconds, {
+    metrics = version.metrics(size, variant or None)
+    seconds = version.recorded(size, variant or None).seconds
+    name = called(version.kernel.stem, variant) if variant else short_name(version.kernel)
+    return roofline.points(name, 2.0 * size**3, seconds, {
         "L1/shared": roofline.l1_bytes(metrics),
         "L2": metrics["l2_bytes"],
         "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],

@@ -99,3 +99,32 @@ def handovers(variant: Variant) -> list[Handover]:
                      f"{readers} threads of both blocks", "the leader's producer"),
         ]
     return found
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What the leader's `filled` of a stage still waits for behind an event of a phase.
+
+    Attributes
+    ----------
+    event : str
+    arrivals, nbytes : int
+        Bytes are negative where some have come that nobody has expected yet.
+    """
+
+    event: str
+    arrivals: int
+    nbytes: int
+
+
+def phase(variant: Variant) -> list[Pending]:
+    """A phase of `filled` in which the second block's bytes come first."""
+    leader, second = (one.stage_bytes for one in shares(variant))
+    both = leader + second
+    return [
+        Pending("the phase before has ended", 1, 0),
+        Pending(f"TMA of the second block: {second:,} bytes", 1, -second),
+        Pending(f"the leader's producer expects {both:,}, arrives", 0, both - second),
+        Pending(f"TMA of the leader: {leader:,} bytes", 0, 0),
+        Pending("both are 0: the phase ends", 1, 0),
+    ]

@@ -89,7 +89,7 @@ def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
 def _finding(moment: Moment) -> str:
     columns = int((moment.states[:, 0] != model.FREE).sum())
     said = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
-    return f"{said[0].upper()}{said[1:]} (step {moment.step:,})"
+    return f"{said[0].upper()}{said[1:]}"
 
 
 def _alt(moment: Moment) -> str:

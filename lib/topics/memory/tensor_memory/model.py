@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lib.gpus import Gpu
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
+from lib.kernels.spec import Variant
+from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 _BEGINS = {
     "mbarrier.try_wait": "wait", "cp.async.bulk.tensor.2d.shared": "load",
     "cp.async.bulk.tensor.2d.cta_group": "load", "tcgen05.mma": "compute", "tcgen05.ld": "store",
-    "bar.sync": "barrier", "barrier.cluster": "barrier",
+    "mbarrier.arrive": "wait", "bar.sync": "barrier", "barrier.cluster": "barrier",
 }
 WALK = 4  # tiles of C that a block is followed through
 QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
@@ -265,27 +268,26 @@ class Asked:
     ----------
     flops : float
         Of the problem, FLOP.
-    boxes, loaded : int
-        Boxes that TMA loads, and their bytes, B.
+    loaded, written : int
+        Bytes that TMA asks for, and those that it writes to shared memory: one that is multicast is
+        written in each block, B.
     read : int
         Bytes of shared memory that the tensor cores read: each operand of each instruction once, B.
-    products, threads : int
-        Instructions that multiply, one of a warpgroup counted once, and the threads that issue
-        one.
+    products : int
+        Instructions that multiply, one of a warpgroup counted once.
     instructions : int
         Warp instructions of all kinds.
-    sums : int
-        Registers of a thread that hold sums while they are added up.
+    in_tensor_memory : bool
+        Whether the sums lie there.
     """
 
     flops: float
-    boxes: int
     loaded: int
+    written: int
     read: int
     products: int
-    threads: int
     instructions: int
-    sums: int
+    in_tensor_memory: bool
 
 
 @lru_cache(maxsize=8)
@@ -300,18 +302,29 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     trace = done.trace
     loads = [site for site in trace.sites if site.kind == "bulk load"]
     read = sum(site.wavefronts for site in trace.sites if site.kind in ("tcgen05", "wgmma"))
-    (opcode, (products, lanes)), = (
+    (opcode, (products, _)), = (
         given for given in trace.instructions.items() if given[0].startswith(_MULTIPLIES))
     of_one = opcode.startswith("tcgen05")
-    consumers = dict(variant.roles.warps).get("consumers", 0)
     rows, columns = variant.tile
-    # The trace counts warps' instructions, and the four warps of a warpgroup issue one together.
-    together = 1 if of_one else WARPGROUP
-    return Asked(problem.flops, sum(site.requests for site in loads),
-                 SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read,
-                 products // together, together * lanes // products,
-                 sum(count for count, _ in trace.instructions.values()),
-                 0 if of_one else rows * columns // (WARP * consumers))
+    held = columns // 2 if "cta_group::2" in opcode else columns  # of B in a block's stage
+    return Asked(problem.flops, SECTOR * sum(site.sectors for site in loads),
+                 problem.M // rows * (N // columns) * (rows + held) * K * ITEM_BYTES[variant.dtype],
+                 # The trace counts warps, and the four of a warpgroup issue one together.
+                 WAVEFRONT * read, products // (1 if of_one else WARPGROUP),
+                 sum(count for count, _ in trace.instructions.values()), of_one)
+
+
+def tile_cycles(variant: Variant, K: int, gpu: Gpu) -> tuple[float, float]:
+    """Cycles of an SM for a tile's MMAs, and for storing it, both by the data sheet.
+
+    A tile's MMAs run at the tensor cores' peak, and its C leaves at the SM's share of DRAM's
+    bandwidth, at the clock at which the sheet's peak holds.
+    """
+    rows, columns = variant.tile
+    clock = gpu.tensor_fp16_flops / (gpu.sms * gpu.tensor_fp16_per_cycle)
+    share = gpu.dram_bytes_per_s / gpu.sms / clock  # bytes per cycle
+    return (2 * rows * columns * K / gpu.tensor_fp16_per_cycle,
+            rows * columns * ITEM_BYTES[variant.out] / share)
 
 
 # -- descriptors, field by field

@@ -14,7 +14,7 @@ MEGA = 1e6
 
 
 def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what variants ask of the machine per FLOP: bytes, requests, instructions, who issues.
+    """Display what variants ask of the machine per FLOP: bytes and instructions.
 
     Parameters
     ----------
@@ -28,37 +28,30 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     last = rows[-1].variant
     BM, BN = last.tile[0] * last.grid.cluster, last.tile[1]
     early = [model.begun_early(model.followed(row.page.kernel.stem, row.variant.name))
-             if one.sums == 0 else None for row, one in zip(rows, found, strict=True)]
+             if one.in_tensor_memory else None for row, one in zip(rows, found, strict=True)]
     # Per multiply-add of a step of one k: BM + BN elements of two bytes for BM · BN of them.
     per_flop = 2 * (BM + BN) / (2 * BM * BN)
     blocks = last.grid.cluster
-    boxes = blocks + (BN // last.step if last.b_layout == "row" else blocks)
     lines: list[tuple[object, ...]] = [
         ("bytes that TMA loads, per kFLOP", *(f"{1e3 * a.loaded / a.flops:.1f}" for a in found),
          f"2 · ({BM} + {BN}) / (2 · {BM} · {BN}) = {1e3 * per_flop:.1f}"),
-        ("boxes that TMA is asked for, per MFLOP",
-         *(f"{MEGA * a.boxes / a.flops:.2f}" for a in found),
-         f"{boxes} per 2 · {BM} · {BN} · {last.step}: "
-         f"{MEGA * boxes / (2 * BM * BN * last.step):.2f}"),
-        ("bytes of shared memory that the MMAs' operands are, per kFLOP",
+        ("bytes that TMA writes to shared memory",
+         *(f"{1e3 * a.written / a.flops:.1f}" for a in found), f"the same: {1e3 * per_flop:.1f}"),
+        ("bytes of shared memory that MMAs have as operands",
          *(f"{1e3 * a.read / a.flops:.1f}" for a in found),
          f"each once: {1e3 * per_flop:.1f}"),
-        ("instructions that multiply, per MFLOP",
+        ("MMA instructions, per MFLOP",
          *(f"{MEGA * a.products / a.flops:.2f}" for a in found),
          f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
-        ("threads that issue one", *(a.threads for a in found), "1"),
-        ("registers per thread that accumulate", *(a.sums for a in found), "0"),
-        (f"tiles begun before the one before is loaded, of a walk of {model.WALK}",
-         *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early),
+        ("tiles begun while the one before is loaded",
+         *("–" if e is None else f"{e[0]} of {e[1]}" for e in early),
          f"{model.WALK - 1} of {model.WALK - 1}"),
     ]
     table(("", *(f"{short_name(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
-          f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
-          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}, the walk "
-          f"{model.WALK} tiles of 3 steps of K; bytes "
-          "of shared memory: the instructions counted, times their operands as the instruction "
-          "set has them, each read once")
+          f"emulated: one block{' or pair' if blocks > 1 else ''}, "
+          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}, "
+          f"last row: {model.WALK} tiles of 3 steps of K; operands: MMAs counted times their sizes")
 
 
 def descriptors(version: Version, variant: str | None = None) -> None:
@@ -124,7 +117,9 @@ def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4
     stem, _, name = before.partition("/")
     ours, theirs = (model.asked(page, variant, model.SHAPE) for page, variant in (
         (version.kernel.stem, version.kernel.variants[0].name), (stem, name)))
-    shared = gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz
+    # Both axes at one clock, that at which the tensor cores' peak is the sheet's.
+    clock = gpu.tensor_fp16_flops / (gpu.sms * gpu.tensor_fp16_per_cycle)
+    shared = gpus.data_bytes_per_clock(gpu) * gpu.sms * clock
     per_cycle = [gpu.tensor_fp16_per_cycle * one.read / one.flops for one in (theirs, ours)]
     out = ITEM_BYTES[version.kernel.variants[0].out]
     dram = 2.0 * size**3 / ((2 * ITEM_BYTES["float16"] + out) * size**2)
@@ -136,4 +131,5 @@ def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4
              f"of {gpus.data_bytes_per_clock(gpu)}")
     both(figure.roofs, [("shared memory", shared), ("DRAM", gpu.dram_bytes_per_s)],
          gpu.tensor_fp16_flops, at, title=title,
-         evidence=f"modelled: data sheet of {gpu.name}; intensity emulated; no speed")
+         evidence=f"modelled: data sheet of {gpu.name}, at the {clock / 1e9:.2f} GHz of its peak; "
+                  "intensity emulated; no speed")

@@ -97,7 +97,7 @@ def _finding(step: Step) -> str:
         return f"{where}: every lane of every load has work"
     if all(load.vectors % WARP == 0 for load in (a, b)):  # whole warps, or none of it
         return (f"{where}: {a.requests + b.requests} of {a.instructions + b.instructions} load "
-                "instructions have work")
+                f"instructions have work, and these bring all {step.nbytes:,} bytes")
     return f"{where}: {style.number(lanes)} of 32 lanes have work in a load"
 
 

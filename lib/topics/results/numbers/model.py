@@ -44,6 +44,7 @@ from lib.topics.memory.tensor_memory import model as tensor_memory
 from lib.topics.memory.vectors import model as vectors
 from lib.topics.results.sweep import model as sweep
 from lib.topics.time.clusters import model as at_once
+from lib.topics.time.overlap import model as overlap
 from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
@@ -113,6 +114,13 @@ class Numbers:
         if sustained is None:
             raise records.NotRecorded(f"no power is recorded of {name or self._stem} at {n:,}")
         return sustained.own.watts
+
+    def lasting_tflops(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed while the kernel runs alone for seconds (`watts`), TFLOP/s."""
+        sustained = self._row(name, n).sustained
+        if sustained is None:
+            raise records.NotRecorded(f"no long run is recorded of {name or self._stem} at {n:,}")
+        return sustained.own.tflops
 
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
@@ -298,6 +306,12 @@ class Numbers:
         found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
         return getattr(found, what) / found.flops
 
+    def on_sheet(self, part: str, K: int = SIZE, key: str = "B200") -> float:
+        """Cycles by the data sheet for a tile's MMAs, or for storing it: ``"mma"``, ``"store"``."""
+        version, variant = self._of("")
+        found = tensor_memory.tile_cycles(version.kernel.variant(variant), K, gpus.GPUS[key])
+        return found[("mma", "store").index(part)]
+
     def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
         """Error of one of 26's variants by its inputs' signs (`lib.topics.compute.promotion`)."""
         version, variant = self._of(name)
@@ -326,6 +340,14 @@ class Numbers:
         return (epilogue.fastest(row, *filter(None, (whose,)), named=named).seconds
                 / epilogue.fastest(row, "fused").seconds)
 
+    def dram_mb(self, whose: str, M: int, N: int, K: int, named: str = "") -> float:
+        """Recorded MB that one of a contest's sides reads of DRAM and writes (see `times_fused`).
+        """
+        side = epilogue.fastest(epilogue.contest((M, N, K)), *filter(None, (whose,)), named=named)
+        if side.traffic is None:
+            raise records.NotYet(f"no traffic is recorded of {side.name} at {M}×{N}×{K}")
+        return 1e-6 * (side.traffic.dram_read_bytes + side.traffic.dram_write_bytes)
+
     def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
         """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
         row = epilogue.parts((M, N, K))
@@ -334,6 +356,13 @@ class Numbers:
     def part_us(self, name: str, M: int, N: int, K: int) -> float:
         """Recorded µs of one of 25's instantiations, in turns with the others."""
         return 1e6 * epilogue.part(epilogue.parts((M, N, K)), name).seconds
+
+    def part_cycles(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded cycles of one of 25's instantiations, in turns with the others."""
+        clock = epilogue.part(epilogue.parts((M, N, K)), name).clock
+        if clock is None:
+            raise records.NotYet(f"no cycles are recorded of {name} at {M}×{N}×{K}")
+        return clock.cycles
 
     def tail(self, name: str, over: str) -> float:
         """The least cycles that an epilogue adds to a tile (`lib.topics.compute.epilogue`)."""
@@ -419,6 +448,26 @@ class Numbers:
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
 
+    def retimed(self, what: str, name: str, n: int = SIZE) -> float:
+        """A variant over the one that was timed once more in its run, less 1.
+
+        `what`: ``"speed"``, ``"cycles"`` or ``"clock"``.
+        """
+        row = self._row(name, n)
+        if row.pair is None or row.clock is None or row.pair.clock is None:
+            raise records.NotYet(f"no pair with its clock is recorded of {name} at {n:,}")
+        mine, theirs = row.clock, row.pair.clock
+        return {"speed": row.tflops / row.pair.tflops, "cycles": mine.cycles / theirs.cycles,
+                "clock": mine.mhz / theirs.mhz}[what] - 1
+
+    def alone(self, what: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded ``"cycles"`` of a step, or its ``"wait"``, of a block alone on its SM.
+
+        See `lib.topics.time.overlap.model.step_of`.
+        """
+        version, variant = self._of(name)
+        return getattr(overlap.step_of(version, variant, n), what)
+
     def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
         """Gains of a form of loading over another (see `lib.topics.results.sweep.model.gains`)."""
         return sweep.gains(form, over, tile)
@@ -486,7 +535,8 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met",
+             "on_sheet", "predicted",
              "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 

@@ -147,7 +147,7 @@ def _summary(ratios: Sequence[float]) -> str:
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = (), rule: str = "", rival: bool = False) -> None:
+                 cubes: Sequence[int] = (), rival: bool = False) -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -160,11 +160,8 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
         What predicts: the rule's costs, or the steps of K of the longest cluster.
     cubes : sequence of int
         Sides of cubes to show above them.
-    rule : str, optional
-        Whose choice for each shape stands behind, with the time that its costs expect; and the
-        best of cuBLAS in the run of the first variant.
     rival : bool
-        Show the best of cuBLAS without a rule, too.
+        Show the best of cuBLAS in the run of the first variant.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
@@ -179,9 +176,6 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             Column("last wave full", lambda pair: model.last_wave(one, pair.shape), ".0%"))
     columns.append(Column(f"`{second}` over `{first}`, predicted",
                           lambda pair: predict(one, other, pair.shape), ".3f"))
-    if rule:
-        columns.append(Column("`lib.gemm`'s tile, µs expected",
-                              lambda pair: _expected(rule, pair.shape)))
     if timed:
         columns += [
             _of_both(f"`{first}`, µs", lambda before, _: f"{1e6 * before.seconds:,.1f}"),
@@ -189,7 +183,7 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             _of_both("speed over speed",
                      lambda before, after: f"**{before.seconds / after.seconds:.3f}**"),
         ]
-        if rival or rule:
+        if rival:
             columns.append(_of_both("best of cuBLAS, µs",
                                     lambda before, _: f"{1e6 * before.cublas_seconds:,.1f}"))
     label = [records.label(version.record)] if timed else []
@@ -214,14 +208,6 @@ class Pair:
 
 def _of_both(head: str, cell: Callable[[Row, Row], str]) -> Column[Pair]:
     return Column(head, lambda pair: cell(*pair.timed) if pair.timed else None, absent="")
-
-
-def _expected(rule: str, shape: tuple[int, int, int]) -> str:
-    """The tile that a rule chooses for a shape, in its first variant's types, and its time."""
-    kernel = KERNELS[rule]
-    tuned = kernel.variants[0]
-    one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
-    return f"{style.sides(one.tile)}: {model.microseconds(one, shape):,.1f}"
 
 
 def last_waves(version: Version, *pairs: tuple[str, str]) -> None:

@@ -8,7 +8,8 @@ from lib.plotting.frames import Control, Explorer, thousands
 from lib.topics.time.overlap import figure as overlap_figure
 from lib.topics.time.overlap.model import FORMS, overlap
 
-# Cycles of the SM to store a tile and to multiply it: a few hundred, as 12's are.
+# Cycles of the SM to store a tile and to multiply it: assumed. 12's recorded pair has fewer for
+# the products (`model.times_of`).
 STORE, MULTIPLY = 120.0, 240.0
 BLOCKS, LATENCIES = (1, 2, 4), (200, 600, 1200)
 CYCLES = 5000.0  # that are drawn

@@ -14,7 +14,11 @@ a fetch on its way needs nobody. The orders, and what a step takes a block that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from lib.ptx.core.machine import WARP
+from lib.topics.version import Version
 
 ONE_BUFFER, AT_ONCE, STAGED, ROLES = "one buffer", "at once", "staged", "roles"
 FORMS = (ONE_BUFFER, AT_ONCE, STAGED, ROLES)
@@ -88,6 +92,79 @@ class Overlap:
         if len(products) == 1:
             return (products[0][1] - products[0][0]) / self.end
         return sum(b - a for a, b in products[:-1]) / (products[-1][0] - products[0][0])
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the main loop of blocks that are each alone on their SM, as counters have it.
+
+    Attributes
+    ----------
+    cycles : float
+        Of a step; what a block does before and after its loop is shared out among its steps.
+    wait : float
+        Of these, what a warp waits for global memory.
+    """
+
+    cycles: float
+    wait: float
+
+
+def recorded_step(
+    counters: Mapping[str, float], blocks: int, sms: int, warps: int, steps: int
+) -> Step:
+    """A step by the counters of one launch, one block to an SM at a time.
+
+    Parameters
+    ----------
+    counters : mapping of str to float
+        ``cycles``, ``instructions`` and ``stall_long_scoreboard`` (`lib.measure.counters`).
+    blocks, sms : int
+        Of the launch, and of the GPU.
+    warps : int
+        Of a block.
+    steps : int
+        Of a block.
+    """
+    rounds = -(-blocks // sms)
+    # A stall ratio counts warp cycles per instruction that is issued.
+    issued = counters["instructions"] / (blocks * warps * steps)
+    return Step(counters["cycles"] / (rounds * steps), counters["stall_long_scoreboard"] * issued)
+
+
+def step_of(version: Version, variant: str | None, size: int) -> Step:
+    """`recorded_step` of a variant with M = N = K = `size`."""
+    chosen = version.kernel.variant(variant)
+    down, across = (-(-size // side) for side in chosen.tile)
+    return recorded_step(
+        version.metrics(size, chosen.name), down * across, version.record.gpu.sms,
+        chosen.threads // WARP, -(-size // chosen.step))
+
+
+@dataclass(frozen=True)
+class Times:
+    """What the model is given: cycles of a fetch, of storing a tile and of multiplying one."""
+
+    latency: float
+    store: float
+    multiply: float
+
+
+def times_of(at_once: Step, staged: Step) -> Times:
+    """L, P and C of two recorded orders that differ in nothing else.
+
+    L is what warps wait in the first, C what the second hides, which is min(L, C), and P the rest.
+
+    Raises
+    ------
+    ValueError
+        If the second hides nothing, or more than the first waits.
+    """
+    hidden = at_once.cycles - staged.cycles
+    if not 0 < hidden < at_once.wait:
+        raise ValueError(f"{hidden:,.0f} cycles of a wait of {at_once.wait:,.0f} are hidden: "
+                         "these don't say how long a product takes")
+    return Times(at_once.wait, at_once.cycles - at_once.wait - hidden, hidden)
 
 
 _Task = tuple[str, float, tuple[str, int] | None, tuple[str, int] | None]

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from lib.plotting.display import both
+from lib.plotting.display import both, once_recorded
+from lib.records import store as records
 from lib.topics.time.overlap import figure
-from lib.topics.time.overlap.model import AT_ONCE, ONE_BUFFER, ROLES, STAGED, overlap
+from lib.topics.time.overlap.model import (
+    AT_ONCE,
+    ONE_BUFFER,
+    ROLES,
+    STAGED,
+    overlap,
+    step_of,
+    times_of,
+)
+from lib.topics.version import Version
 
 # What a step takes, with L the latency of a fetch, P the time to store and C that to multiply.
 FORMULAS = {
@@ -33,3 +44,43 @@ def orders(names: Mapping[str, str], title: str | None = None, cycles: float = 3
     both(figure.orders, shown, cycles=cycles, title=title,
          evidence=f"modelled: L = {LATENCY:.0f}, P = {STORE:.0f}, C = {MULTIPLY:.0f} cycles "
                   "assumed; one tile is stored, one multiplied at a time")
+
+
+def recorded_orders(
+    version: Version, pair: tuple[str, str], names: Mapping[str, str], size: int = 4096,
+    cycles: float = 4200.0,
+) -> None:
+    """Draw one block's main loop with the times that a recorded pair gives.
+
+    Parameters
+    ----------
+    version : Version
+    pair : (str, str)
+        Variants, of one block on an SM each, that store at once and that multiply first.
+    names : mapping of str to str
+        As in `orders`; what isn't of the pair is modelled.
+    size : int
+        M = N = K.
+    cycles : float
+        How much is drawn.
+    """
+    with once_recorded():
+        both(figure.orders, **of_pair(version, pair, names, size), cycles=cycles)
+
+
+def of_pair(
+    version: Version, pair: tuple[str, str], names: Mapping[str, str], size: int
+) -> dict[str, Any]:
+    """What `figure.orders` is given of a recorded pair: the runs, the finding, the evidence."""
+    first, second = (step_of(version, name, size) for name in pair)
+    times = times_of(first, second)
+    return {
+        "shown": [(name, FORMULAS[form], overlap(
+            form, times.latency, times.store, times.multiply, steps=STEPS))
+            for form, name in names.items()],
+        "title": f"One block alone: a step of {first.cycles:,.0f} cycles, of which products "
+                 f"first hide {times.multiply:,.0f}",
+        "evidence": f"{records.label(version.record)}, {size:,}³: both steps and L = "
+                    f"{times.latency:,.0f}; modelled: P = {times.store:,.0f}, C = "
+                    f"{times.multiply:,.0f}",
+    }

@@ -69,9 +69,10 @@ def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> Non
                 shapes.label(ax, box, text, style.on(colour))
             at += part.steps
         if at < shares.longest:
-            shapes.rectangles(
-                ax, [(_LEFT + at * scale + 0.6, y, (shares.longest - at) * scale - 1.2, high)],
-                facecolor=style.WARNING, alpha=style.PALE)
+            box = (_LEFT + at * scale + 0.6, y, (shares.longest - at) * scale - 1.2, high)
+            shapes.rectangles(ax, [box], facecolor=style.WARNING, alpha=style.PALE)
+            # Pale on a dark page the box alone is hardly seen.
+            shapes.rectangles(ax, [box], facecolor="none", edgecolor=style.WARNING, linewidth=0.6)
     bottom = top - _HEAD - shares.clusters * _ROW - 2
     timebars.ends(ax, _LEFT, bottom, shares.longest * scale, f"{shares.longest} steps")
 
@@ -124,9 +125,15 @@ def gains(points: Sequence[Gain], *, deep: int, evidence: str, narrow: bool = Fa
     shapes.strokes(ax, [(place(a.full, a.speed), place(b.full, b.speed))
                         for some in joined.values() for a, b in zip(some, some[1:], strict=False)],
                    linewidth=0.8, alpha=0.6)
+    drawn: list[tuple[float, float]] = []
     for one in points:
         colour = style.GOOD if one.won else style.WARNING if one.lost else style.OTHER
-        _dot(ax, *place(one.full, one.speed), _mark(one.shape, deep), colour)
+        x, y = place(one.full, one.speed)
+        # Of two dots in one place the second stands beside the first.
+        while any(abs(x - left) < _DOT and abs(y - base) < _DOT for left, base in drawn):
+            x += 2 * _DOT
+        drawn.append((x, y))
+        _dot(ax, x, y, _mark(one.shape, deep), colour)
     _names(ax, points, place)
     _kinds(ax, _AXIS + _PLOT + 28 + key, deep, narrow)
     return style.finish(fig, alt=_alt_of_gains(points), evidence=evidence,
@@ -161,8 +168,7 @@ def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low:
     x, _ = place(0.5, low)
     ax.text(x, 12, "share of the last wave that is full", size=style.NORMAL, ha="center", va="top")
     right, y = place(1, 1 + _STEP)
-    ax.text(right + 12, y - 4, "faster with the cut", weight="bold", ha="right",
-            va="top")
+    ax.text(right, y + 4, "faster with the cut", weight="bold", ha="right", va="bottom")
     left, y = place(0, 1 - _STEP)
     ax.text(left + 4, y - 4, "slower with the cut", weight="bold", va="top")
     ax.text(0, place(0, high)[1] + 8, "speed with the last wave cut, against whole tiles",
