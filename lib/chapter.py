@@ -219,6 +219,8 @@ class Chapter:
 
         Parameters
         ----------
+        size : int
+            M = N = K of the recorded launches.
         against : str, optional
             Another of the version's variants to draw.
         """

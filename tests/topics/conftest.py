@@ -500,16 +500,16 @@ FIGURES = {
     "operand": lambda: operand.draw(Tile(), 13, 5),
     "accumulators": lambda: accumulators.where(
         ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
-        title="The sums move", evidence="modelled: x"),
+        title="The sums move out of the registers", evidence="modelled: x"),
     "accumulators, narrow": lambda: accumulators.where(
         ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
-        title="The sums move", evidence="modelled: x", narrow=True),
+        title="The sums move out of the registers", evidence="modelled: x", narrow=True),
     "atoms": lambda: accumulators.atoms(
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
-        title="An MMA reads atoms", evidence="modelled: x"),
+        title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
     "atoms, narrow": lambda: accumulators.atoms(
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
-        title="An MMA reads atoms", evidence="modelled: x", narrow=True),
+        title="The first MMA reads two atoms of each slab", evidence="modelled: x", narrow=True),
     "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
     "ldmatrix, transposed": lambda narrow=False: matrix_loads.draw(
