@@ -85,7 +85,7 @@ def handovers(variant: Variant) -> list[Handover]:
                  "a commit to both blocks", "each block's producer"),
         Handover("ready", "a tile of sums is complete", "each block", 1,
                  "a commit to both blocks", "each block's epilogue"),
-        Handover("drained", "both halves of the tile are in registers", "leader",
+        Handover("drained", "both halves of the tile are read", "leader",
                  pair * storing, f"{storing} threads of each epilogue",
                  "the thread that multiplies"),
     ]

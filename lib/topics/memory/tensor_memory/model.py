@@ -124,7 +124,9 @@ class Steps(Recorder):
         phase = next((p for b, p in _BEGINS.items() if opcode.startswith(b)), None)
         for warp in np.flatnonzero(f.active_warps[row]).tolist():
             mine = self.marks[warp]
-            if phase and (not mine or mine[-1][0] != phase):
+            # Lane 0 plays a warp's role; the 31 others may stand at the block's barrier meanwhile.
+            waits = phase != "barrier" or f.active_lanes[row, warp * WARP]
+            if phase and waits and (not mine or mine[-1][0] != phase):
                 mine.append((phase, self.last))
             if opcode.startswith("tcgen05"):
                 self._change(f, row, warp, instruction)
