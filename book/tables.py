@@ -2,9 +2,9 @@
 
 A table that is wider than the screen would scroll inside of the page. On a phone one of numbers is
 shown column by column, each a list of the rows' values, which can be compared there; one of words
-row by row, each a card. Here each cell learns the names of its column and of its row, and each
-table whether it is too wide for a phone or for the column of a wide screen; the style sheet does
-the rest (`book/static/book.css`).
+row by row, each a card. Here each cell learns the name of its column, in a list that of its row,
+and each table whether it is too wide for a phone or for the column of a wide screen; the style
+sheet does the rest (`book/static/book.css`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PHONE, COLUMN = 290, 560
 LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
 ROWS = 3  # from which on there is something to compare down a column
 NAME = 36  # characters of a row's name that leave room for its value on a phone's line
+MAX_COLUMNS = 12  # the style sheet puts so many one below the other
 _VALUE = re.compile(r"[–-]$|[-−+~≈≤≥<>]?\s?\d|not recorded|none$")
 _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -49,9 +50,10 @@ def _arranged(found: re.Match[str]) -> str:
     narrow = COLUMNS if _of_values([[_text(cell) for _, _, cell in row] for row in rows]) else CARDS
     classes = "table" + f" {narrow}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]
+    listed = COLUMNS in classes
     head, body = text.split("</thead>", 1)
     head = _CODE.sub(_breakable, head)
-    body = _ROW.sub(lambda row: _named(row[0], names), body)
+    body = _ROW.sub(lambda row: _named(row[0], names, listed), body)
     return f'<table class="{classes}">{head}</thead>{body}</table>'
 
 
@@ -61,18 +63,20 @@ def _of_values(rows: list[list[str]]) -> bool:
     cells = [cell for row in rows[1:] for cell in row[1:]]
     if len(names) < ROWS or max(map(len, names)) > NAME or len(set(names)) < len(names):
         return False
+    if len(rows[0]) > MAX_COLUMNS:
+        return False
     values = sum(bool(_VALUE.match(cell)) or not cell for cell in cells)
     return 2 * values >= len(cells) and max(map(len, cells), default=0) <= NAME
 
 
-def _named(row: str, names: list[str]) -> str:
+def _named(row: str, names: list[str], listed: bool) -> str:
     column = iter(names)
     first = _CELL.search(row)
-    of = html.escape(_text(first[3])) if first else ""
+    of = f' data-row="{html.escape(_text(first[3]))}"' if listed and first else ""
 
     def cell(found: re.Match[str]) -> str:
         name = html.escape(next(column, ""))
-        label = f' data-label="{name}" data-row="{of}"' if name and _text(found[3]) else ""
+        label = f' data-label="{name}"{of}' if name and _text(found[3]) else ""
         return f"<{found[1]}{found[2]}{label}>{_CODE.sub(_breakable, found[3])}</{found[1]}>"
 
     return _CELL.sub(cell, row)
