@@ -82,7 +82,9 @@ class Costs:
         stand taller than wide, and less where they lie wider: the exponent of their height over
         their width. Of persistent kernels it isn't known.
     dram : float
-        Bytes that DRAM moves per cycle.
+        Bytes that DRAM moves per cycle, where all SMs ask for them.
+    flight : float
+        From asking DRAM for bytes to their arrival: no more come in this time than rings hold.
     spill : float
         What DRAM reads more under ping-pong, as a share, for each time that A and B together fill
         the L2.
@@ -133,6 +135,7 @@ class Costs:
     l2_misfit: float
     aspect: float
     dram: float
+    flight: float
     spill: float
     narrow: float
     cut: float
@@ -158,7 +161,7 @@ H100 = Costs(
     shared_bytes=227 * 1024, threads=2048, registers=65536,
     products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
     read=13.04, read_flight=2352.0,
-    l2=5402.0, l2_misfit=3253.0, aspect=0.16, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
+    l2=5402.0, l2_misfit=3253.0, aspect=0.16, dram=3596.0, flight=1345.0, spill=0.13, narrow=1.61, cut=1.6,
     start=2427.0, persist=1668.0, cluster=794.9, wave=2273.0, read_wave=1862.0,
     store=0.0854, odd=13.66, odd_swapped=4.793,
     share=236.8, sums=0.2763, packing_bytes=1778.0,
@@ -255,6 +258,10 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         dram *= costs.narrow
     if grid.split > 1:
         dram *= costs.cut
+    if not variant.warps_read:
+        if at_once == busy > sms / 2:  # SMs in pairs: those where both have a block take longest
+            dram *= sms / busy
+        dram = max(dram, read / _under_way(variant, problem, at_once) * costs.flight)
     dram_time = start + dram
     energy_time = FMA * M * N * K * count * costs.energy * (1 + costs.l2_energy * rows / area)
     power = costs.sharpness
@@ -279,6 +286,16 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     rows = min(down * variant.tile[0] * grid.cluster, M)
     columns = min(across * variant.tile[1] * grid.cluster_n, N)
     return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
+
+
+def _under_way(variant: Variant, problem: Problem, blocks: int) -> float:
+    """Bytes of A and B, each counted once, that the rings of so many blocks hold."""
+    (height, width), grid = variant.tile, variant.grid
+    down, across = _at_once(variant, problem, blocks)
+    rows = min(down * height * grid.cluster, problem.M)
+    columns = min(across * width * grid.cluster_n, problem.N)
+    ring: int = variant.schedule.stages * variant.step * ITEM_BYTES[variant.dtype]
+    return ring * grid.split * (rows + columns)
 
 
 def _at_once(variant: Variant, problem: Problem, blocks: int) -> tuple[int, float]:
