@@ -18,8 +18,8 @@ time between waves, brought nothing.
 Two costs are younger than the others. Few rows ask DRAM for little more than B, and fewer bytes
 than the rings of the blocks hold can't be under way: `flight`. And where more than half of the SMs
 have a block, but not all, DRAM's time is that of a full GPU: tiles of 8 × 64 move 2.87 TB/s with 64
-blocks and 2.13 with 72, those in clusters of four fall by as much from 60 SMs on. Why isn't known;
-it isn't that two SMs of a pair (TPC) share their way, since a grid of 24 blocks already fills pairs.
+blocks and 2.13 with 72, those in clusters of four fall by as much from 60 SMs on. Why isn't
+known; it isn't that two SMs of a pair (TPC) share their way: a grid of 24 blocks fills pairs, too.
 
 `ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
 no fit has seen is in ``results/h100/searches/held_out.jsonl``.

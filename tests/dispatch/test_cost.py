@@ -17,7 +17,7 @@ CLOCK = 1.755e9
 # How far the logarithm of a predicted time lies from that of the recorded one, in the root mean
 # square; which share of two instantiations of one problem, more than 5 % apart, it puts in order;
 # and how much longer than the fastest recorded one its choice among them takes, on average.
-ERROR, ORDERED, LONGER = 0.219, 0.875, 1.04
+ERROR, ORDERED, LONGER = 0.23, 0.85, 1.032
 # Costs of which the times can tell that they are there, and what they are where they are not.
 WITHOUT = {
     "gathered": H100.sms, "products": math.inf, "swapped": 1.0,
@@ -68,13 +68,14 @@ def longer(costs):
 
 
 def test_the_model_explains_orders_and_chooses_what_was_recorded():
-    assert len(timed()) > 200
+    assert len(timed()) > 5000
     assert error(H100) < ERROR and ordered(H100) > ORDERED and longer(H100) < LONGER
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_without_one_of_its_costs_it_explains_less(name):
-    assert error(replace(H100, **{name: WITHOUT[name]})) > error(H100) * 1.002
+def test_without_one_of_its_costs_it_explains_or_orders_less(name):
+    without = replace(H100, **{name: WITHOUT[name]})
+    assert error(without) > error(H100) * 1.002 or ordered(without) < ordered(H100) - 1e-4
 
 
 def test_a_rule_that_takes_the_largest_tile_orders_and_chooses_worse(monkeypatch):
