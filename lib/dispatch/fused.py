@@ -30,6 +30,8 @@ from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
 
+COSTS = cost.EARLIER
+
 
 @dataclass(frozen=True)
 class FusedChoice:
@@ -67,9 +69,9 @@ def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoi
     check(best, problem, alignments)
     rule_of = RULES["hopper"]
     alone = laid(rule_of.variant(
-        cost.choose(rule_of, rule_of.variant("any_layout"), product).name), product)
-    behind = cost.cycles(alone, product) + apart_cycles(problem)
-    if behind < cost.cycles(best, product):
+        cost.choose(rule_of, rule_of.variant("any_layout"), product, COSTS).name), product)
+    behind = cost.cycles(alone, product, COSTS) + apart_cycles(problem)
+    if behind < cost.cycles(best, product, COSTS):
         return FusedChoice(None, f"the epilogue apart: {alone.name} and a launch behind it are "
                                  "predicted to take less time than any that fuses")
     return FusedChoice(best, f"{best.name}: the least predicted time of {len(found)} that fuse")
@@ -78,10 +80,10 @@ def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoi
 def ranked(problem: FusedProblem) -> list[Variant]:
     """The instantiations of 25 that take a problem's types, the least predicted time first."""
     found = candidates(problem.epilogue, problem.dtype, problem.out, problem.b_layout)
-    return sorted(found, key=lambda one: cost.cycles(one, problem.product))
+    return sorted(found, key=lambda one: cost.cycles(one, problem.product, COSTS))
 
 
-def apart_cycles(problem: FusedProblem, costs: cost.Costs = cost.H100) -> float:
+def apart_cycles(problem: FusedProblem, costs: cost.Costs = COSTS) -> float:
     """Predict how long an epilogue takes apart from its product, cycles."""
     epilogue, product = problem.epilogue, problem.M * problem.N
     passes = 1 + epilogue.residual + (problem.beta != 0)

@@ -25,7 +25,7 @@ from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Variant
 
 # What 8-bit operands cost, in place of 16-bit ones.
-H100 = replace(cost.H100, products=2 * cost.H100.products, energy=cost.H100.energy / 2,
+H100 = replace(cost.EARLIER, products=2 * cost.EARLIER.products, energy=cost.EARLIER.energy / 2,
                step=450.0, cut=1.3)
 
 

@@ -1,7 +1,7 @@
 """The rule of Hopper's kernels on searches of an H100: layers of models, and random shapes.
 
-Two were made by `python -m lib search`, without and with --held-out; `aspect` was fitted to the
-first. Of the rule's own record two candidates of each shape were timed.
+Three were made by `python -m lib search`: as it is, with --recorded, and after the fit of the costs
+with --held-out, of which they know nothing.
 """
 
 from dataclasses import replace
@@ -23,15 +23,16 @@ H100 = cost.H100
 ADDED = {f"{stem}/{one.name}" for stem, added in (
     ("21_clusters", searched_of_21), ("22_few_tiles", searched_of_22)) for one in every_type(added)}
 # The choice's share of the fastest candidate's speed, in the geometric mean, at least.
-SHARE = {"fitted": 0.955, "held_out": 0.968, "recorded_shapes": 0.98}
+SHARE = {"fitted": 0.970, "held_out": 0.969, "recorded_shapes": 0.967}
 # And its speed over cublasLt's best, in the geometric mean, at least.
 REACHED = {
-    "fitted": {"1 token": 1.11, "8 tokens": 1.11, "64 tokens": 1.04, "512 tokens": 0.985,
-               "4,096 tokens": 0.995, "random": 1.27, "odd rows": 1.32},
-    "held_out": {"1 token": 1.01, "8 tokens": 1.015, "24 tokens": 1.04, "64 tokens": 0.983,
-                 "512 tokens": 0.998, "1,024 tokens": 0.995, "4,096 tokens": 0.98, "random": 1.28,
-                 "odd rows": 1.33},
-    "recorded_shapes": {"cubes": 1.0, "odd rows": 2.2},
+    "fitted": {"1 token": 1.07, "8 tokens": 1.067, "24 tokens": 1.07, "64 tokens": 1.025,
+               "512 tokens": 0.995, "1,024 tokens": 0.997, "4,096 tokens": 0.985, "random": 1.3,
+               "odd rows": 1.3},
+    "held_out": {"1 token": 1.06, "8 tokens": 1.06, "40 tokens": 1.06, "64 tokens": 1.035,
+                 "512 tokens": 0.984, "2,048 tokens": 1.0, "4,096 tokens": 0.967, "random": 1.31,
+                 "odd rows": 1.32},
+    "recorded_shapes": {"cubes": 1.03, "odd rows": 2.3},
 }
 
 
