@@ -9,11 +9,11 @@ the others.
 The costs of `H100` were fitted by random descent to times of an H100 SXM (driver 580, CUDA 13): a
 search of candidates on layers of eight models and on random shapes, another on cubes and odd shapes
 (``results/h100/searches``: ``fitted``, ``recorded_shapes``; `lib.records.rule_searches`), and
-searches of the same layers of three days before. What counted was how much longer than the fastest
+searches of the same layers on earlier days. What counted was how much longer than the fastest
 candidate the first one takes, a little how far off times are, and that cubes keep what they had
-where that was the fastest. The bytes that an SM takes in by TMA
-changed no choice any more, and a cost for what ping-pong reads more from DRAM went. Costs for the empty part of a wave, or for DRAM's idle
-time between waves, brought nothing.
+where that was the fastest. The bytes that an SM takes in by TMA changed no choice any more; costs
+for the empty part of a wave, for DRAM's idle time between waves, and for what ping-pong reads more
+from DRAM, brought nothing.
 
 Two costs are younger than the others. Few rows ask DRAM for little more than B, and fewer bytes
 than the rings of the blocks hold can't be under way: `flight`. And where more than half of the SMs

