@@ -3,13 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
+from lib.ptx.core.errors import Error
+from lib.ptx.core.hazards import Access, Hazard, Hazards
 from lib.ptx.mutants import SETTINGS, Mutant, mutants, verdict
 
 BUILD = Path(__file__).resolve().parent.parent / "_build"
+
+
+class FirstHazard(Error):
+    """What ends a launch `until_a_hazard`."""
+
+    def __init__(self, hazard: Hazard) -> None:
+        super().__init__(str(hazard))
+        self.hazard = hazard
+
+
+@contextmanager
+def until_a_hazard() -> Iterator[None]:
+    """End launches at their first hazard: that is enough to find a mistake out.
+
+    Raises
+    ------
+    FirstHazard
+        From within, where there is one.
+    """
+    def add(
+        self: Hazards, kind: str, message: str, first: Access, second: Access | None = None
+    ) -> None:
+        raise FirstHazard(Hazard(kind, message, first, second))
+
+    with mock.patch.object(Hazards, "add", add):
+        yield
+
+
+def _first_found(run: Callable[..., tuple], settings: Any) -> str:
+    """The `verdict` on a run that ends at its first hazard."""
+    def until(**options: Any) -> tuple:
+        try:
+            with until_a_hazard():
+                return run(**options)
+        except FirstHazard as found:
+            return SimpleNamespace(hazards=[found.hazard]), True
+
+    return verdict(until, settings)
 
 
 @dataclass(frozen=True)
@@ -95,10 +139,10 @@ class Table:
             if not rest:
                 continue
             # With copies that land late; other tests run the kernel as it is in every order.
-            unharmed = verdict(runs(text), settings[1:2])
+            unharmed = _first_found(runs(text), settings[1:2])
             assert not unharmed, f"{kernel} itself, before anything is changed: {unharmed}"
             for mutant in rest:
-                mine[mutant.key] = kernel, mutant, verdict(runs(mutant.text), settings)
+                mine[mutant.key] = kernel, mutant, _first_found(runs(mutant.text), settings)
         survivors = []
         for _, mutant, found in mine.values():
             listed = None if found else self._listed(kernel, mutant)

@@ -15,7 +15,7 @@ from lib.kernels.scaled import BLOCK, DTYPE, Operands, ScaledProblem, decoded, e
 from lib.kernels.source import edited
 from lib.ptx.isa import wgmma_fp8
 from lib.run import runner
-from tools.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table, until_a_hazard
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
@@ -370,11 +370,10 @@ def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)
     small, sms = fewer_stages(variant), variant.grid.size
     for options in ({"races": False}, *SCHEDULES):
         try:
-            done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
+            with until_a_hazard():
+                done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
         except Exception as error:  # noqa: BLE001 - of whichever kind: it was found out
             return str(error)
-        if done.launch.hazards:
-            return str(done.launch.hazards[0])
         if not done.verdict.ok:
             return str(done.verdict)
     return ""
