@@ -358,13 +358,13 @@ CONTESTED = (EPILOGUE.variant("all_float"),
 def found_out(source: str) -> str:
     """What shows that a changed source is wrong: an error, a hazard or the result."""
     for variant in map(small, CONTESTED):
-        problem = problem_of(variant, 66, 272, 136, beta=-2.0 if variant.name == "all_float" else 0)
+        problem = problem_of(variant, 66, 144, 72, beta=-2.0 if variant.name == "all_float" else 0)
         given = problem.inputs()
         if variant.name == "bias_amax":
             # All that is in C is smaller than the bias of one column is by itself.
             given.bias[20], given.A[...] = 16, 0.1
             given.B[:, 20] = -1
-        for options in ({"races": False}, *SCHEDULES):
+        for options in ({"races": False}, SCHEDULES[0]):  # the others find nothing more
             try:
                 with until_a_hazard():
                     done = running.run(problem, variant=variant, backend="emulator", given=given,
