@@ -83,11 +83,16 @@ def test_right_on_every_shape(kernel, variant, shape):
     check(kernel, variant, shape, scalars(SHAPES.index(shape), shape))
 
 
+# Each α with two β, and each β with two α, both 0 among them: they meet in one sum.
+EACH_TWICE = [(alpha, BETAS[(i + more) % len(BETAS)])
+              for i, alpha in enumerate(ALPHAS) for more in (0, 1)]
+
+
 @pytest.mark.parametrize("kernel, variant", [
     param for place, _, param in by_kernel(REPRESENTATIVES) if place == 0
 ])
 def test_right_with_every_scalar(kernel, variant):
-    check(kernel, variant, SHORT, SCALARS)
+    check(kernel, variant, SHORT, EACH_TWICE)
 
 
 @pytest.mark.slow
