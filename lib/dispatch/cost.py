@@ -1,35 +1,28 @@
 """Which instantiation of Hopper's kernels a problem gets: the one with the least predicted time.
 
 The prediction is a roofline with a few costs added. A step of a tile takes as long as its slowest
-part: the tensor cores' products, the bytes that the SM takes in, the bytes that the L2 gives out.
-Steps add up to waves, waves have a start and an end. Beside that stand the time that DRAM needs and
-the energy that the chip may spend; the longest of the three counts, and a little of the others.
+part: the tensor cores' products, the bytes that the L2 gives out, those that warps take in where
+they read. Steps add up to waves, waves have a start and an end. Beside that stand the time that
+DRAM needs and the energy that the chip may spend; the longest of the three counts, and a little of
+the others.
 
-The costs of `H100` were fitted by random descent, in the end all of them at once, to medians of
-times on H100s SXM (driver 580, CUDA 13): 369 sets of candidates in turns on 294 problems. Of these
-sets 217 hold 3 to 45 candidates; the others the choice of an earlier fit and the fastest of the
-eight that it ranked first. The problems are random shapes (sides log-uniform, in multiples of 1, 8
-and 64), cubes, layers of Llama 3 and skinny ones, in FP16 and BF16. The kernels were those of one
-version of an earlier release, of which 20 to 24 are the parts; 253 of their times are in
-`tests/dispatch/timed.json`, and what was recorded then had to be chosen again. Five costs that the
-fit brought down to nothing were taken out: none changed a choice. No size stands in the costs. That
-ping-pong reads more from DRAM the longer K is, is a guess: at 16,384 its kernels took up to 1.35
-times as long in some turns as in others, while a cooperative one's turns differed by less than 1 %.
+The costs of `H100` were fitted by random descent to times of an H100 SXM (driver 580, CUDA 13): a
+search of candidates on layers of eight models and on random shapes, another on cubes and odd shapes
+(``results/h100/searches``: ``fitted``, ``recorded_shapes``; `lib.records.rule_searches`), and
+searches of the same layers of three days before. What counted was how much longer than the fastest
+candidate the first one takes, a little how far off times are, and that cubes keep what they had
+where that was the fastest. What no choice changed with was left out: the bytes that an SM takes in
+by TMA, and more of DRAM under ping-pong. Costs for the empty part of a wave, or for DRAM's idle
+time between waves, brought nothing.
 
-`aspect` was fitted last and alone, with the others as they were, to the first of two searches of
-candidates on layers of public models and on random shapes (``results/h100/searches``,
-`lib.records.rule_searches`): its value by that one alone, while its form was settled with both in
-sight. A fit of all costs to that search did little for the other one, and changed the choice of
-cubes unless they were held. Costs for the empty part of a wave, or for the
-flight of a ring's tiles, brought nothing on either.
+Two costs are younger than the others. Few rows ask DRAM for little more than B, and fewer bytes
+than the rings of the blocks hold can't be under way: `flight`. And where more than half of the SMs
+have a block, but not all, DRAM's time is that of a full GPU: tiles of 8 × 64 move 2.87 TB/s with 64
+blocks and 2.13 with 72, those in clusters of four fall by as much from 60 SMs on. Why isn't
+known; it isn't that two SMs of a pair (TPC) share their way: a grid of 24 blocks fills pairs, too.
 
-On 30 random shapes that no fit had seen the choice reached 1.22 of cublasLt's best in the geometric
-mean, and the fastest of the first eight 1.29. Three choices lay below 0.9, the least at 0.80: their
-K was 15 to 370 times as long as M or N.
-
-`ranked` gives all candidates in the rule's order, for trials. On 16 random shapes, with up to 40
-candidates each, the fastest of an earlier fit's first eight took 0.4 % longer than the fastest of
-all on average and 6 % at most; that fit's first took 8 % and 28 %.
+`ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
+no fit has seen is in ``results/h100/searches/held_out.jsonl``.
 """
 
 from __future__ import annotations
@@ -39,12 +32,11 @@ from dataclasses import dataclass
 
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import laid, misfits, refusal
-from lib.gpus import GPUS, LINE_BYTES
+from lib.gpus import LINE_BYTES
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
 
-L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
 WARPS_OF_WARPGROUP = 4
@@ -70,11 +62,9 @@ class Costs:
     alone, swapped : float
         How much longer products take where one warpgroup at a time has an SM's tensor cores, and
         where their operands are swapped in a kernel that isn't persistent.
-    ingest : float
-        Bytes that an SM takes in per cycle.
     read, read_flight : float
-        The same where warps read the tiles; and from asking for a step's bytes to their arrival,
-        which warpgroups that read in turn divide. For TMA's rings the fit found no such cost.
+        Bytes that an SM takes in per cycle where warps read the tiles; and from asking for a step's
+        bytes to their arrival, which warpgroups that read in turn divide.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     aspect : float
@@ -82,10 +72,9 @@ class Costs:
         stand taller than wide, and less where they lie wider: the exponent of their height over
         their width. Of persistent kernels it isn't known.
     dram : float
-        Bytes that DRAM moves per cycle.
-    spill : float
-        What DRAM reads more under ping-pong, as a share, for each time that A and B together fill
-        the L2.
+        Bytes that DRAM moves per cycle, where all SMs ask for them.
+    flight : float
+        From asking DRAM for bytes to their arrival: no more come in this time than rings hold.
     narrow : float
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float
@@ -126,14 +115,13 @@ class Costs:
     products: float
     alone: float
     swapped: float
-    ingest: float
     read: float
     read_flight: float
     l2: float
     l2_misfit: float
     aspect: float
     dram: float
-    spill: float
+    flight: float
     narrow: float
     cut: float
     start: float
@@ -156,13 +144,14 @@ class Costs:
 H100 = Costs(
     sms=PERSISTENT_SMS, gathered=GATHERED_SMS,
     shared_bytes=227 * 1024, threads=2048, registers=65536,
-    products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
-    read=13.04, read_flight=2352.0,
-    l2=5402.0, l2_misfit=3253.0, aspect=0.16, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,
-    start=2427.0, persist=1668.0, cluster=794.9, wave=2273.0, read_wave=1862.0,
-    store=0.0854, odd=13.66, odd_swapped=4.793,
-    share=236.8, sums=0.2763, packing_bytes=1778.0,
-    energy=5.948e-07, l2_energy=25.36, sharpness=2.669,
+    products=1883.0, alone=1.409, swapped=1.157,
+    read=13.84, read_flight=2215.0,
+    l2=6017.0, l2_misfit=2283.0, aspect=0.1045,
+    dram=2875.0, flight=2213.0, narrow=1.144, cut=1.57,
+    start=1319.0, persist=1379.0, cluster=982.4, wave=3162.0, read_wave=1754.0,
+    store=0.143, odd=13.66, odd_swapped=4.793,
+    share=157.8, sums=0.3062, packing_bytes=1888.0,
+    energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
 
@@ -220,8 +209,8 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     weighed = rows if grid.blocks_per_sm else _weighed(variant, problem, at_once, costs.aspect)
     from_l2 = weighed * LINE_BYTES * busy / min(l2, costs.l2)
-    taken = costs.read if variant.warps_read else costs.ingest
-    of_block = max(products, sum(tile) * LINE_BYTES / taken, from_l2)
+    taken = sum(tile) * LINE_BYTES / costs.read if variant.warps_read else 0.0
+    of_block = max(products, taken, from_l2)
     loop = steps * max(of_block * sharing, costs.step)
     stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
@@ -248,13 +237,15 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
 
     M, N, K, count = problem.M, problem.N, problem.K, problem.batch
     read = _panels(variant, problem, at_once) * K * item * count
-    if variant.schedule.ping_pong:
-        read *= 1 + costs.spill * (M + N) * K * item / L2_BYTES
     dram = (read + M * N * ITEM_BYTES[variant.out] * count) / costs.dram
     if tile[1] < LINE_BYTES and N > 4 * M:
         dram *= costs.narrow
     if grid.split > 1:
         dram *= costs.cut
+    if not variant.warps_read:
+        if at_once == busy > sms / 2:  # as if all had one
+            dram *= sms / busy
+        dram = max(dram, read / _under_way(variant, problem, at_once) * costs.flight)
     dram_time = start + dram
     energy_time = FMA * M * N * K * count * costs.energy * (1 + costs.l2_energy * rows / area)
     power = costs.sharpness
@@ -279,6 +270,16 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     rows = min(down * variant.tile[0] * grid.cluster, M)
     columns = min(across * variant.tile[1] * grid.cluster_n, N)
     return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
+
+
+def _under_way(variant: Variant, problem: Problem, blocks: int) -> float:
+    """Bytes of A and B, each counted once, that the rings of so many blocks hold."""
+    (height, width), grid = variant.tile, variant.grid
+    down, across = _at_once(variant, problem, blocks)
+    rows = min(down * height * grid.cluster, problem.M)
+    columns = min(across * width * grid.cluster_n, problem.N)
+    ring: int = variant.schedule.stages * variant.step * ITEM_BYTES[variant.dtype]
+    return ring * grid.split * (rows + columns)
 
 
 def _at_once(variant: Variant, problem: Problem, blocks: int) -> tuple[int, float]:

@@ -25,24 +25,31 @@ def _decoder(width: int, attention: int, keys: int, inner: int) -> Layers:
 
 # What rules are fitted to, by the models' published configurations. DeepSeek-V3's are its
 # projections to and from the latent vectors, the output, an expert.
-FITTED: dict[str, Layers] = {
+FIRST: dict[str, Layers] = {
     "Llama 3 8B": _decoder(4096, 4096, 1024, 14336),
     "Qwen 2.5 7B": _decoder(3584, 3584, 512, 18944),
     "DeepSeek-V3": ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048)),
     "GPT-2 medium": ((3072, 1024), (1024, 1024), (4096, 1024), (1024, 4096)),
 }
-HELD_OUT: dict[str, Layers] = {
+FITTED: dict[str, Layers] = {
+    **FIRST,
     "Llama 3 70B": _decoder(8192, 8192, 1024, 28672),
     "Qwen 2.5 32B": _decoder(5120, 5120, 1024, 27648),
     "Gemma 2 9B": _decoder(3584, 4096, 2048, 14336),
     "Mistral Small 24B": _decoder(5120, 4096, 1024, 32768),
 }
+HELD_OUT: dict[str, Layers] = {
+    "Gemma 3 27B": _decoder(5376, 4096, 2048, 21504),
+    "Yi 34B": _decoder(7168, 7168, 1024, 20480),
+    "Qwen 3 4B": _decoder(2560, 4096, 1024, 9728),
+    "GPT-2 XL": ((4800, 1600), (1600, 1600), (6400, 1600), (1600, 6400)),
+}
 TOKENS = (1, 8, 64, 512, 4096)
-# Numbers of tokens that no fit has seen, of the models that it has.
-OTHER_TOKENS = (24, 1024)
-# Random shapes: how many, and the seeds that they are drawn from.
+# Other numbers of tokens of the first models: those that a rule is fitted to, and those held out.
+FITTED_TOKENS, HELD_OUT_TOKENS = (24, 1024), (40, 2048)
+# Random shapes: how many of each seed, and the seeds that they are drawn from.
 RANDOM = 24
-FIT_SEED, HELD_OUT_SEED = 35, 53
+FITTED_SEEDS, HELD_OUT_SEEDS = (35, 53), (71,)
 
 
 class Asked(NamedTuple):
@@ -55,11 +62,13 @@ class Asked(NamedTuple):
 def products(held_out: bool) -> list[Asked]:
     """The products that a rule is fitted to, or those that are held out, each once."""
     if held_out:
-        found = [*_layers(HELD_OUT, TOKENS), *_layers(FITTED, OTHER_TOKENS)]
+        found = [*_layers(HELD_OUT, TOKENS), *_layers(FIRST, HELD_OUT_TOKENS)]
         known = {one.problem for one in products(held_out=False)}
     else:
-        found, known = list(_layers(FITTED, TOKENS)), set()
-    found += randomly(HELD_OUT_SEED if held_out else FIT_SEED)
+        found = [*_layers(FITTED, TOKENS), *_layers(FIRST, FITTED_TOKENS)]
+        known = set()
+    for seed in HELD_OUT_SEEDS if held_out else FITTED_SEEDS:
+        found += randomly(seed)
     every: dict[Problem, Asked] = {}
     for one in found:
         if one.problem not in known:

@@ -25,9 +25,9 @@ from lib.problem import Problem
 FOLDER = RESULTS / "h100" / "searches"
 # Each by its file's name, and what it is.
 SEARCHES = {
-    "fitted": "layers and random shapes that candidates and `aspect` were chosen on",
-    "held_out": "other models, numbers of tokens and random shapes",
-    "recorded_shapes": "shapes of the rule's record, two candidates each",
+    "fitted": "layers and random shapes that the costs were fitted to",
+    "held_out": "other models, numbers of tokens and random shapes, timed after the fit",
+    "recorded_shapes": "shapes of the rule's record, which the fit has seen, too",
 }
 
 

@@ -1,16 +1,15 @@
 """The model of Hopper's costs against times of an H100: a worse one explains them worse."""
 
-import json
 import math
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from lib.dispatch import cost
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.spec import parted
+from lib.dispatch.fit import laid, refusal
+from lib.dispatch.rule import RULE
+from lib.records import rule_searches
 
 H100 = cost.H100
 # What the model's cycles are read in, Hz: about the clock of an H100 whose tensor cores are busy.
@@ -18,11 +17,11 @@ CLOCK = 1.755e9
 # How far the logarithm of a predicted time lies from that of the recorded one, in the root mean
 # square; which share of two instantiations of one problem, more than 5 % apart, it puts in order;
 # and how much longer than the fastest recorded one its choice among them takes, on average.
-ERROR, ORDERED, LONGER = 0.219, 0.875, 1.04
+ERROR, ORDERED, LONGER = 0.23, 0.85, 1.032
 # Costs of which the times can tell that they are there, and what they are where they are not.
 WITHOUT = {
-    "gathered": H100.sms, "products": math.inf, "swapped": 1.0, "ingest": math.inf,
-    "l2": 1e12, "l2_misfit": H100.l2, "aspect": 0.0, "dram": math.inf, "spill": 0.0,
+    "gathered": H100.sms, "products": math.inf, "swapped": 1.0,
+    "l2": 1e12, "l2_misfit": H100.l2, "aspect": 0.0, "dram": math.inf, "flight": 0.0,
     "narrow": 1.0, "cut": 1.0, "start": 0.0, "persist": 0.0, "cluster": 0.0, "wave": 0.0,
     "store": 0.0, "odd": 1.0, "odd_swapped": 1.0, "share": 0.0, "sums": 0.0,
     "packing_bytes": math.inf, "energy": 0.0, "l2_energy": 0.0, "sharpness": 1.0,
@@ -31,15 +30,14 @@ WITHOUT = {
 
 @cache
 def timed():
-    """What was timed on the book's first GPU: (variant, problem, seconds), of kernels before these.
-    """
-    held = json.loads((Path(__file__).parent / "timed.json").read_text(encoding="utf-8"))
-    found = []
-    for name, M, N, K, seconds in held["rows"]:
-        stem, variant = parted(name)
-        launched = CATALOGUE[stem].variant(variant)
-        found.append((launched, launched.problem(M, N, K), seconds))
-    return found
+    """What searches have timed on one H100: (variant, problem, seconds)."""
+    rule = {one.name: one for one in RULE.menu}
+    return [
+        (laid(rule[name], one.problem), one.problem, seconds)
+        for which in ("fitted", "recorded_shapes") for one in rule_searches.recorded(which)[1]
+        for name, seconds in one.seconds.items()
+        if name in rule and not refusal(rule[name], one.problem)
+    ]
 
 
 def error(costs):
@@ -70,13 +68,14 @@ def longer(costs):
 
 
 def test_the_model_explains_orders_and_chooses_what_was_recorded():
-    assert len(timed()) > 200
+    assert len(timed()) > 5000
     assert error(H100) < ERROR and ordered(H100) > ORDERED and longer(H100) < LONGER
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_without_one_of_its_costs_it_explains_less(name):
-    assert error(replace(H100, **{name: WITHOUT[name]})) > error(H100) * 1.002
+def test_without_one_of_its_costs_it_explains_or_orders_less(name):
+    without = replace(H100, **{name: WITHOUT[name]})
+    assert error(without) > error(H100) * 1.002 or ordered(without) < ordered(H100) - 1e-4
 
 
 def test_a_rule_that_takes_the_largest_tile_orders_and_chooses_worse(monkeypatch):

@@ -95,8 +95,8 @@ def test_each_cost_is_told_with_its_value(monkeypatch):
     for field in fields(cost.Costs):
         assert f"{field.name} = {getattr(cost.H100, field.name):,}" in text
     assert all(words.endswith(".") for words in explained.values())
-    monkeypatch.setattr(cost.Costs, "__doc__", cost.Costs.__doc__.replace("    spill : float", ""))
-    with pytest.raises(ValueError, match="nothing is said of spill"):
+    monkeypatch.setattr(cost.Costs, "__doc__", cost.Costs.__doc__.replace("    aspect : float", ""))
+    with pytest.raises(ValueError, match="nothing is said of aspect"):
         model.explained_costs()
 
 
