@@ -3,13 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
+from lib.ptx.core.errors import Error
+from lib.ptx.core.hazards import Access, Hazard, Hazards
 from lib.ptx.mutants import SETTINGS, Mutant, mutants, verdict
 
 BUILD = Path(__file__).resolve().parent.parent / "_build"
+
+
+class FirstHazard(Error):
+    """What ends a launch `until_a_hazard`."""
+
+    def __init__(self, hazard: Hazard) -> None:
+        super().__init__(str(hazard))
+        self.hazard = hazard
+
+
+@contextmanager
+def until_a_hazard() -> Iterator[None]:
+    """End launches at their first hazard: that is enough to find a mistake out.
+
+    Raises
+    ------
+    FirstHazard
+        From within, where there is one.
+    """
+    def add(
+        self: Hazards, kind: str, message: str, first: Access, second: Access | None = None
+    ) -> None:
+        raise FirstHazard(Hazard(kind, message, first, second))
+
+    with mock.patch.object(Hazards, "add", add):
+        yield
+
+
+def _first_found(run: Callable[..., tuple], settings: Any) -> str:
+    """The `verdict` on a run that ends at its first hazard."""
+    def until(**options: Any) -> tuple:
+        try:
+            with until_a_hazard():
+                return run(**options)
+        except FirstHazard as found:
+            return SimpleNamespace(hazards=[found.hazard]), True
+
+    return verdict(until, settings)
 
 
 @dataclass(frozen=True)
@@ -64,7 +109,8 @@ class Table:
         variants : iterable of (str, str, callable)
             Of each instantiation the PTX, the entry in it, and what takes PTX and returns a
             function of launch options that runs it: see `verdict`. A statement of the source is
-            tried in one after another until a mutant of it is found out.
+            tried in one after another until a mutant of it is found out, under the first of the
+            settings in all of them, then under the others.
         settings : sequence of dict
             Under which options.
         larger : iterable of (str, str, callable)
@@ -78,14 +124,21 @@ class Table:
         def survives(mutant: Mutant, found: str) -> bool:
             return not found and not self._listed(kernel, mutant)
 
-        def all_of_them():
-            yield from variants
-            for one in larger:
+        def all_of_them() -> Iterator[tuple[tuple[str, str, Callable], Any]]:
+            """The instantiations, and under which settings: the first finds out most mutants, of
+            what is left most in another instantiation."""
+            seen = []
+            for one in variants:
+                seen.append(one)
+                yield one, settings[:1]
+            for one, some in chain(((one, settings[1:]) for one in seen),
+                                   ((one, settings) for one in larger)):
                 if not any(survives(mutant, found) for _, mutant, found in mine.values()):
                     return
-                yield one
+                yield one, some
 
-        for text, name, runs in all_of_them():
+        unharmed = set()
+        for (text, name, runs), some in all_of_them():
             rest = [
                 m for m in mutants(text, name)
                 if m.key not in mine or survives(m, mine[m.key][2])
@@ -94,11 +147,14 @@ class Table:
                 rest = self._first_of_each(kernel, name, rest, mine)
             if not rest:
                 continue
-            # With copies that land late; other tests run the kernel as it is in every order.
-            unharmed = verdict(runs(text), settings[1:2])
-            assert not unharmed, f"{kernel} itself, before anything is changed: {unharmed}"
+            if text not in unharmed:
+                # With copies that land late; other tests run the kernel as it is in every order.
+                found = _first_found(runs(text), settings[1:2])
+                assert not found, f"{kernel} itself, before anything is changed: {found}"
+                unharmed.add(text)
             for mutant in rest:
-                mine[mutant.key] = kernel, mutant, verdict(runs(mutant.text), settings)
+                under = settings if self._listed(kernel, mutant) else some
+                mine[mutant.key] = kernel, mutant, _first_found(runs(mutant.text), under)
         survivors = []
         for _, mutant, found in mine.values():
             listed = None if found else self._listed(kernel, mutant)

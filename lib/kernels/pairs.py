@@ -55,12 +55,21 @@ def ptx_difference(pair: Pair) -> list[str]:
     Registers and labels count as equal whatever their numbers: the compiler deals them anew after
     any change.
     """
-    target = arch(pair)
-    one, other = (
-        _plain(compile_kernel(*named(name), target, ptx_only=True).ptx)
-        for name in (pair.first, pair.second))
-    found = difflib.unified_diff(one, other, n=0, lineterm="")
+    found = difflib.unified_diff(*_sides(pair), n=0, lineterm="")
     return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+
+
+def same_code(pair: Pair) -> bool:
+    """Whether both sides of a pair have the same PTX: `ptx_difference` finds nothing in it."""
+    one, other = _sides(pair)
+    return one == other
+
+
+def _sides(pair: Pair) -> tuple[list[str], list[str]]:
+    """The PTX of both sides, without what says nothing of what is done."""
+    one, other = (_plain(compile_kernel(*named(name), arch(pair), ptx_only=True).ptx)
+                  for name in (pair.first, pair.second))
+    return one, other
 
 
 def _plain(ptx: str) -> list[str]:

@@ -10,10 +10,10 @@ from lib.compiler.arithmetic import ffma_of_others
 from lib.compiler.compiled import compile_source
 from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
-from lib.gpus import ARCHITECTURES
+from tests.kernels.conftest import OLDEST_AND_NEWEST
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 @pytest.mark.parametrize("expression, each", [
     ("a / b", 5), ("1.0f / a", 2), ("sqrtf(a)", 2), ("a + b", 0), ("__fdividef(a, b)", 0),
     ("a / b + 1.0f / sqrtf(b)", 5 + 2 + 2), ("fmaf(a, b, a / b)", 6),

@@ -22,13 +22,14 @@ from tests.kernels.conftest import (
     REPRESENTATIVES,
     SPILLS,
     VARIANTS,
-    one_in,
     slow_but,
 )
 
 TILE = CATALOGUE["02_shared_tile"]
-# Every other one of those that differ in statements, and the rest slow.
-MARKED = slow_but(VARIANTS, [p for p in one_in(4, REPRESENTATIVES) if not p.marks])
+# The smallest of each file, and the rest slow.
+MARKED = slow_but(VARIANTS, {
+    kernel.file(variant): param for param in reversed(REPRESENTATIVES)
+    for kernel, variant in [param.values]}.values())
 
 
 @pytest.mark.parametrize("kernel, variant, arch", ON_ARCHITECTURES)

@@ -279,7 +279,7 @@ def test_progress_is_told_to_who_asks_and_never_on_stdout(path, tmp_path):
             "waiting.SILENT_SECONDS = waiting.LINE_SECONDS = 0.3; "
             "sys.exit(command.main(sys.argv[1:]))")
     done = subprocess.run([sys.executable, "-c", code, *words, "--json", "--progress", "--turns",
-                           "8000"], capture_output=True, text=True, timeout=120, cwd=ROOT)
+                           "2000"], capture_output=True, text=True, timeout=120, cwd=ROOT)
     assert json.loads(done.stdout)["launches"][0]["ended"] == "stopped"
     assert "long.cu: " in done.stderr and "\r" not in done.stderr
     assert re.search(r" of at least \d+ \w+; the loop of line 3 has done 0\.0% in ", done.stderr)

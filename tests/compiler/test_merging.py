@@ -12,11 +12,11 @@ from lib.compiler.compiled import compile_source
 from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
 from lib.compiler.unused import unused
-from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
 from tests.kernels.conftest import (
+    OLDEST_AND_NEWEST,
     ON_ARCHITECTURES,
     architectures,
     legal,
@@ -112,7 +112,7 @@ __global__ void f(const float* A, float* C)
 """
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_global_stores_that_ptxas_merges_count_once(arch):
     """Two stores of 64 bits behind a load that proves their address a multiple of 16 bytes."""
     text = kernel_text("""
@@ -133,7 +133,7 @@ def test_global_stores_that_ptxas_merges_count_once(arch):
     assert C[1] == A[32] + 1
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_shared_stores_that_ptxas_merges_count_once(arch):
     text = kernel_text("""
     __shared__ __align__(16) float s[128];
@@ -310,7 +310,7 @@ __global__ void f(const float* A, float* C, int n)
 """
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_loads_that_ptxas_merges_across_the_turns_of_a_loop_count_once(arch):
     """The PTX has four turns of two k each, the machine code none: it reads four k at once."""
     compiled = compile_source(TILES, "f<0>", arch)

@@ -10,6 +10,7 @@ import pytest
 
 from lib.compiler import arch as targets
 from lib.compiler.compiled import disassemble_together
+from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.problem import ITEM_BYTES
@@ -21,6 +22,12 @@ SHAPES = (
 )
 ALPHAS = BETAS = (0.0, 1.0, 0.5, -2.0)
 SCALARS = tuple((alpha, beta) for alpha in ALPHAS for beta in BETAS)
+
+# Of the architectures with rules of their own the ends: what is between them is slow.
+OLDEST_AND_NEWEST = tuple(
+    pytest.param(arch, marks=() if place in (0, len(ARCHITECTURES) - 1) else pytest.mark.slow)
+    for place, arch in enumerate(ARCHITECTURES)
+)
 
 # What steps spill at most, B per thread, that ask for more than the registers hold: for a number of
 # blocks per SM, or for fragments of twice the depth.

@@ -10,7 +10,6 @@ import pytest
 from lib import ptx
 from lib.compiler.compiled import Compiled
 from lib.dispatch.plan import plan
-from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.source import edited
@@ -23,6 +22,7 @@ from tests.kernels.conftest import (
     ALIKE,
     ALPHAS,
     BETAS,
+    OLDEST_AND_NEWEST,
     ON_ARCHITECTURES,
     REPRESENTATIVES,
     SCALARS,
@@ -83,11 +83,16 @@ def test_right_on_every_shape(kernel, variant, shape):
     check(kernel, variant, shape, scalars(SHAPES.index(shape), shape))
 
 
+# Each α with two β, and each β with two α, both 0 among them: they meet in one sum.
+EACH_TWICE = [(alpha, BETAS[(i + more) % len(BETAS)])
+              for i, alpha in enumerate(ALPHAS) for more in (0, 1)]
+
+
 @pytest.mark.parametrize("kernel, variant", [
     param for place, _, param in by_kernel(REPRESENTATIVES) if place == 0
 ])
 def test_right_with_every_scalar(kernel, variant):
-    check(kernel, variant, SHORT, SCALARS)
+    check(kernel, variant, SHORT, EACH_TWICE)
 
 
 @pytest.mark.slow
@@ -218,9 +223,12 @@ def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     assert done.verdict.ok and done.plan.variant.schedule.vec == 1
 
 
-@pytest.mark.parametrize("kernel, variant", slow_but([
-    p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors.along
-], REPRESENTATIVES))
+ALONG_K = [p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors.along]
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(ALONG_K, [
+    p for p in one_in(3, [p for p in ALONG_K if p in REPRESENTATIVES]) if not p.marks
+]))
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
     narrower = replace(variant.scheduled(**variant.vectors.narrow), vectors=Vectors())
     wide, narrow = (
@@ -311,7 +319,7 @@ def test_counters_of_the_swapped_mapping():
     assert counters["global_store_sectors"] == 32 * 64 * 64 // 32
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
     """A K tile costs a warp 32 LDS and 8 LDS.128; a wide broadcast takes two wavefronts."""
     counters = run(TILE, Problem(64, 64, 64), backend="emulator", arch=arch).launch.trace.counters()
@@ -334,7 +342,7 @@ STRIPS = {"columns_first": (1 + 8 / 4, 1 + 8 * 2 / 4, 1 + 8 * 2 / 4),
 SQUARES = {"spread": (8 + 8 / 2, 8 + 8 / 2, 8 + 8 / 2), "together": (2 + 8 / 2, 2 * 8 + 8, 8 + 8)}
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 @pytest.mark.parametrize(
     "stem, name, n, sums, expected",
     [*(("03_strip", name, 64, 8, found) for name, found in STRIPS.items()),
@@ -355,7 +363,7 @@ def test_counters_of_thread_tiles_are_those_of_their_sass(stem, name, n, sums, e
     assert counters["global_load_sectors"] == 4 * stores
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 @pytest.mark.parametrize("stem", ["03_strip", "04_register_tile", "05_bank_conflicts"])
 def test_thread_tiles_do_not_spill(stem, arch):
     kernel = CATALOGUE[stem]

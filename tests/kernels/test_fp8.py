@@ -15,7 +15,7 @@ from lib.kernels.scaled import BLOCK, DTYPE, Operands, ScaledProblem, decoded, e
 from lib.kernels.source import edited
 from lib.ptx.isa import wgmma_fp8
 from lib.run import runner
-from tools.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table, until_a_hazard
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
@@ -338,7 +338,7 @@ def test_a_mistake_that_was_held_out_is_found_out(mistake):
 @pytest.mark.parametrize("mistake", TALL_MISTAKES)
 def test_a_mistake_in_tall_tiles_is_found_out(mistake):
     text = changed(FP8.source.read_text(), *TALL_MISTAKES[mistake])
-    assert found_out(FP8.variant("staggered"), text, (300, 264, 400)), mistake
+    assert found_out(FP8.variant("staggered"), text, (258, 136, 400)), mistake
 
 
 @pytest.mark.parametrize("mistake", FEW_MISTAKES)
@@ -347,7 +347,7 @@ def test_a_mistake_with_few_tiles_is_found_out(mistake):
     variant = FP8.variant(name)
     rows, columns = variant.tile
     text = edited(FP8.file(variant).read_text(), old, new)
-    assert found_out(variant, text, (rows + 2, 2 * columns + 8, 912)), mistake
+    assert found_out(variant, text, (rows + 2, columns + 8, 912)), mistake
 
 
 def changed(text: str, *edit: str | None) -> str:
@@ -368,13 +368,12 @@ def fewer_stages(variant):
 def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)) -> str:
     """What shows that a changed source is wrong: an error, a hazard or the result."""
     small, sms = fewer_stages(variant), variant.grid.size
-    for options in ({"races": False}, *SCHEDULES):
+    for options in ({"races": False}, SCHEDULES[0]):  # the others find nothing that these don't
         try:
-            done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
+            with until_a_hazard():
+                done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
         except Exception as error:  # noqa: BLE001 - of whichever kind: it was found out
             return str(error)
-        if done.launch.hazards:
-            return str(done.launch.hazards[0])
         if not done.verdict.ok:
             return str(done.verdict)
     return ""
@@ -384,8 +383,8 @@ def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)
                                   "few_128_split"])
 def test_what_is_not_changed_is_not_found_out(name):
     variant = FP8.variant(name)
-    shape = {"two_parts": (66, 136, 400), "staggered": (300, 264, 400)}.get(
-        name, (variant.tile[0] + 2, 2 * variant.tile[1] + 8, 912))
+    shape = {"two_parts": (66, 136, 400), "staggered": (258, 136, 400)}.get(
+        name, (variant.tile[0] + 2, variant.tile[1] + 8, 912))
     assert not found_out(variant, FP8.file(variant).read_text(), shape)
 
 

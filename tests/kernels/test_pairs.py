@@ -23,11 +23,11 @@ def test_a_pair_names_two_that_are_measured_one_of_them_its_version_s(stem, pair
 def test_a_pair_s_code_differs_and_where_it_says(stem, pair):
     if pair.launched:
         (one, first), (other, second) = (named(n) for n in (pair.first, pair.second))
-        assert one.hash(first) == other.hash(second) and pairs.ptx_difference(pair) == []
+        assert one.hash(first) == other.hash(second) and pairs.same_code(pair)
         assert (first.shared_bytes, first.grid, first.programmatic_launch) != (
             second.shared_bytes, second.grid, second.programmatic_launch)
         return
-    assert pairs.ptx_difference(pair)
+    assert not pairs.same_code(pair)
     if pair.constant:
         assert pairs.changed_arguments(pair) == (pair.constant,)
 
@@ -42,7 +42,9 @@ def test_a_difference_is_counted_past_the_numbers_of_registers():
     assert pairs.changed_arguments(COALESCED) == ("COALESCED",)
     # Only which index is the row: the arithmetic in front of the loop.
     assert 0 < len(found) < 20 and not any("fma" in line for line in found)
-    assert pairs.ptx_difference(Pair("nothing", "01_naive/swapped", "01_naive/swapped")) == []
+    nothing = Pair("nothing", "01_naive/swapped", "01_naive/swapped")
+    assert pairs.ptx_difference(nothing) == [] and pairs.same_code(nothing)
+    assert not pairs.same_code(COALESCED)
 
 
 def test_what_no_pair_can_be_is_refused():

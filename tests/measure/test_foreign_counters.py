@@ -51,10 +51,24 @@ class Ncu:
         return rows
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    """What compiles a kernel once for all tests: their clones are alike."""
+    compile_one, known = foreign._compiled, {}
+
+    def of(kernel, folder, arch):
+        if (kernel.key, arch) not in known:
+            known[kernel.key, arch] = compile_one(kernel, folder, arch)
+        return known[kernel.key, arch]
+
+    return of
+
+
 @pytest.fixture
-def profiler(clones, monkeypatch):  # noqa: F811
+def profiler(clones, compiled, monkeypatch):  # noqa: F811
     """A played H100, this ncu, and a recorded emulation of each kernel."""
     made = Ncu()
+    monkeypatch.setattr(foreign, "_compiled", compiled)
     played.play(played.H100, monkeypatch.setattr)
     monkeypatch.setattr(ncu, "available", lambda: {name.partition(".")[0]
                                                    for name in EMULATED.values()})

@@ -17,6 +17,11 @@ H100 = gpus.GPUS["H100"]
 SMALL = sweeps.TILES[0]
 
 
+# Of the tiles, which differ in sizes, every third: the others are slow.
+TILES = [pytest.param(tile, id=tile.name, marks=() if place % 3 == 0 else pytest.mark.slow)
+         for place, tile in enumerate(sweeps.TILES)]
+
+
 @pytest.mark.parametrize("form", sweeps.FORMS)
 def test_each_form_is_right_and_without_races(form):
     kernel = kernels.find(sweeps.STEM)
@@ -29,7 +34,7 @@ def test_each_form_is_right_and_without_races(form):
     assert not done.launch.hazards
 
 
-@pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
+@pytest.mark.parametrize("tile", TILES)
 def test_only_the_late_form_has_no_arithmetic_between_loads_and_stores(tile):
     (forms, *_) = measured.settings(tile, "sm_90a", H100)
     work = {form: measured.work_between(one) for form, one in forms.items()}
@@ -37,7 +42,7 @@ def test_only_the_late_form_has_no_arithmetic_between_loads_and_stores(tile):
     assert min(work[sweeps.STAGED], work[sweeps.DOUBLE]) > 0
 
 
-@pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
+@pytest.mark.parametrize("tile", TILES)
 def test_as_many_blocks_fit_as_a_setting_says(tile):
     chosen = measured.settings(tile, "sm_90a", H100)
     assert [forms[sweeps.LATE].blocks for forms in chosen] == [1, 2, 4, 8, 16][: len(chosen)]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.compiler.cache import cached
 from lib.compiler.nvrtc import compile_nvrtc
-from lib.compiler.toolkit import toolkit_includes
+from lib.compiler.toolkit import toolkit_identity, toolkit_includes
 
 HERE = Path(__file__).parent
 
@@ -28,10 +29,13 @@ def compile_text(
     source: str, arch: str = "compute_75", filename: str = "source.cu", lineinfo: bool = True,
     options: tuple[str, ...] = (),
 ) -> str:
-    """Compile CUDA text to PTX."""
+    """Compile CUDA text to PTX; kept on disk until it, its headers or NVRTC change."""
     lines = ["-lineinfo"] if lineinfo else []
     target = [f"-arch={arch}", *lines, "--std=c++17", *toolkit_includes(), *options]
-    return compile_nvrtc(source, [], target, filename).ptx.decode()
+    headers = [path.read_bytes() for folder in options if folder.startswith("-I")
+               for path in sorted(Path(folder[2:]).rglob("*.*h"))]
+    parts = ["a test's PTX", source, filename, *target, *headers, toolkit_identity()]
+    return cached(parts, lambda: compile_nvrtc(source, [], target, filename).ptx).decode()
 
 
 @pytest.fixture(scope="session")

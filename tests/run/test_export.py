@@ -36,14 +36,24 @@ FIRST_OF_FILES = {kernel.file(variant): param for param in reversed(FLATTENED)
                   for kernel, variant in [param.values]}
 
 
-@pytest.mark.parametrize("kernel, variant", slow_but(FLATTENED, FIRST_OF_FILES.values()))
-def test_the_flattened_file_is_the_same_program(kernel, variant, tmp_path):
+# Of files that include the same, one is compiled.
+FIRST_OF_INCLUDES = {
+    tuple(re.findall(r'#include "[^"]*"', file.read_text(encoding="utf-8"))): param
+    for file, param in reversed(FIRST_OF_FILES.items())}
+
+
+@pytest.mark.parametrize("kernel, variant", FIRST_OF_FILES.values())
+def test_the_flattened_file_is_whole(kernel, variant):
     text = export.flattened(kernel, variant)
     assert '#include "' not in text and "#pragma once" not in text and "MARK" not in text
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(FLATTENED, FIRST_OF_INCLUDES.values()))
+def test_the_flattened_file_is_the_same_program(kernel, variant):
     arch = kernel.oldest(variant)
-    alone = compile_source(text, kernel.expression(variant), arch, (), "alone.cu", None,
-                           variant.shared_bytes, tmp_path, True)
-    assert code(alone.ptx) == code(compile_kernel(kernel, variant, arch).ptx)
+    alone = compile_source(export.flattened(kernel, variant), kernel.expression(variant), arch,
+                           filename="alone.cu", dynamic_bytes=variant.shared_bytes, ptx_only=True)
+    assert code(alone.ptx) == code(compile_kernel(kernel, variant, arch, ptx_only=True).ptx)
 
 
 @pytest.mark.parametrize("name, shape", [

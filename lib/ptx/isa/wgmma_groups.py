@@ -428,22 +428,25 @@ def watch(steps: list[Step]) -> None:
             used |= _slots(step.instruction.operands[1])
     if not used:
         return
+    all_slots = [_slots_of(step) for step in steps]
+    copies = [slots for step, slots in zip(steps, all_slots, strict=True)
+              if _is_move(step) and len(slots) == 2]
     moves = True
     while moves:  # registers that are copies of those
         moves = False
-        for step in steps:
-            if _is_move(step) and len(_slots_of(step)) == 2 and len(_slots_of(step) & used) == 1:
-                used |= _slots_of(step)
+        for slots in copies:
+            if len(slots & used) == 1:
+                used |= slots
                 moves = True
-    for step in steps:
-        if step.instruction.parts[0] == "wgmma" or not _slots_of(step) & used:
+    for step, slots in zip(steps, all_slots, strict=True):
+        if step.instruction.parts[0] == "wgmma" or slots.isdisjoint(used):
             continue
         to, *given = step.instruction.operands
         if _is_move(step) and isinstance(to, Register):
             source = given[0].slot if isinstance(given[0], Register) else None
             step.run = _moving(step.run, step.instruction, to.slot, source)
         else:
-            step.run = _watched(step, _slots_of(step) & used)
+            step.run = _watched(step, slots & used)
 
 
 def _slots_of(step: Step) -> set[int]:

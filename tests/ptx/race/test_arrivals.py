@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -47,16 +49,22 @@ extern "C" __global__ void ring(const int* x, int* y)
 FILL, TAKE = "arrive(&full[i % 2])", "if (t % 32 == 0) arrive(&empty[i % 2])"
 
 
+@cache
+def module(code: str) -> RawModule:
+    """Code that is launched in every order, compiled once."""
+    return RawModule(code=code, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
+
+
 def launched(schedule, landing, code=None, kernel="ring", blocks=1, threads=192, full=128, empty=2,
              fill=FILL, take=TAKE):
     """Launch a kernel, by default the ring."""
     if code is None:
         code = RING.replace("ARRIVE_FULL", fill).replace("ARRIVE_EMPTY", take)
         code = code.replace("FULL", str(full)).replace("EMPTY", str(empty))
-    module = RawModule(code=code, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
     x, y = np.arange(512, dtype=np.int32), np.zeros(512, np.int32)
-    return module.get_function(kernel)(blocks, threads, (x, y), races=True, trace=False, seed=5,
-                                       schedule=schedule, landing=landing)
+    return module(code).get_function(kernel)(
+        blocks, threads, (x, y), races=True, trace=False, seed=5, schedule=schedule,
+        landing=landing)
 
 
 def said(*order, **options) -> set[str]:
