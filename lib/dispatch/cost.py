@@ -17,8 +17,9 @@ from DRAM, brought nothing.
 
 Two costs are younger than the others. Few rows ask DRAM for little more than B, and fewer bytes
 than the rings of the blocks hold can't be under way: `flight`. And where more than half of the SMs
-have a block, but not all, DRAM's time is that of a full GPU: tiles of 8 × 64 move 2.87 TB/s with 64
-blocks and 2.13 with 72, those in clusters of four fall by as much from 60 SMs on. Why isn't
+have a block, but not all, DRAM's time is that of a full GPU. For one row, tiles of 8 × 64 move 2.52
+TB/s of B with 64 blocks (4096×4096), 2.13 with 72 (4608×3584) and 2.53 with 112 (7168×2048); tiles
+of 32 × 128 in clusters of four 2.80 with 56 (7168×5120) and 2.29 with 64 (8192×8192). Why isn't
 known; it isn't that two SMs of a pair (TPC) share their way: a grid of 24 blocks fills pairs, too.
 
 `ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
