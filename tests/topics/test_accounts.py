@@ -64,7 +64,7 @@ def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
     assert share / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
     assert 2 * 4096**3 / speed / 1e12 == pytest.approx(cycles / clock / 1e3, rel=2e-2)
     assert 50 < of_best < 150
-    assert "(20 persistent blocks)" in shown[0]
+    assert "| 20 persistent blocks |" in above
 
 
 def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch):

@@ -8,7 +8,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.plotting import display
 from lib.records import predictions, store
-from lib.records.schema import Packing
+from lib.records.schema import Packing, Pair
 from lib.topics.code.running_picture import page as picture_page
 from lib.topics.columns import Retimed, launches
 from lib.topics.compute.split_k import figure as split_k_figure
@@ -166,6 +166,25 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
     assert [row[0] for row in cells(shown[1])] == ["20’s `wide`", "`wide`"]
 
 
+@pytest.fixture
+def of_another_run(monkeypatch):
+    """A record of 21 whose `unclustered` was added later, and timed beside `wide` then."""
+    variants = Version("21_clusters").record.variants
+    wide = {(row.M, row.N, row.K): row for row in variants["wide"].bench}
+
+    def again(row):
+        one = wide[row.M, row.N, row.K]
+        return Pair(variant="wide", seconds=1.01 * one.seconds, spread=one.spread,
+                    tflops=one.tflops / 1.01, cublas_seconds=one.cublas_seconds,
+                    ratio=one.ratio / 1.01, clock=one.clock)
+
+    added = variants["unclustered"]
+    monkeypatch.setitem(variants, "unclustered", structs.replace(added, bench=[
+        structs.replace(row, chunk="20261128T000000-0001", pair=again(row))
+        for row in added.bench]))
+
+
+@pytest.mark.usefixtures("of_another_run")
 def test_behind_a_row_of_another_run_stands_what_it_was_timed_beside(shown):
     version = Version("21_clusters")
     rasterization_page.traffic(version, "cluster_1x1", "unclustered", against="wide")
@@ -178,6 +197,7 @@ def test_behind_a_row_of_another_run_stands_what_it_was_timed_beside(shown):
     assert again[3] == f"{version.metrics(4096, 'wide')['l2_bytes'] / 1e9:.2f}"
 
 
+@pytest.mark.usefixtures("of_another_run")
 def test_a_pair_of_two_runs_is_told_of_the_run_that_timed_both(shown):
     version = Version("21_clusters")
     accounts_page.isolated(version, "clusters of 2 × 1")
