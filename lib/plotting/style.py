@@ -135,7 +135,11 @@ def figure(title: str, height: float, width: float = WIDTH) -> Drawing:
     width : float
         Inches: `WIDTH`, or `NARROW` for a phone.
     """
-    rows = textwrap.wrap(title, round(_TITLE_COLUMNS * width / WIDTH) - 2 * (width < WIDTH))
+    columns = round(_TITLE_COLUMNS * width / WIDTH) - 2 * (width < WIDTH)
+    rows = textwrap.wrap(title, columns)
+    while max(text_width(row, TITLE, "bold") for row in rows) > (width - 2 * _MARGIN) * 72:
+        columns -= 1
+        rows = textwrap.wrap(title, columns)
     head = _TITLE_LINE * len(rows) + 0.12
     foot = _FOOT if width >= WIDTH else _FOOT_LINE * _FOOT_LINES + 0.12
     fig = Drawing(figsize=(width, height + head + foot))

@@ -257,7 +257,8 @@ class Version:
                 label = records.label(row.page.record) + (
                     " (stale: the source has changed since)" if stale else "")
                 if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
-                    label += f" at {older}"
+                    commit, dash, dirty = older.partition("-")
+                    label += f" at {commit[:7]}{dash}{dirty}"
             labels.setdefault(label, []).append(row.name)
         return by_kind(labels)
 
