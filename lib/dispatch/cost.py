@@ -20,7 +20,7 @@ than the rings of the blocks hold can't be under way: `flight`. And where more t
 have a block, but not all, DRAM's time is that of a full GPU. For one row, tiles of 8 × 64 move 2.52
 TB/s of B with 64 blocks (4096×4096), 2.13 with 72 (4608×3584) and 2.53 with 112 (7168×2048); tiles
 of 32 × 128 in clusters of four 2.80 with 56 (7168×5120) and 2.29 with 64 (8192×8192). Why isn't
-known; it isn't that two SMs of a pair (TPC) share their way: a grid of 24 blocks fills pairs, too.
+known; it isn't that two SMs of a pair (TPC) share their way: by %smid, 24 blocks fill pairs, too.
 
 `ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
 no fit has seen is in ``results/h100/searches/held_out.jsonl``.
@@ -159,8 +159,8 @@ H100 = Costs(
     energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
-# The fit before, of 369 sets of candidates on kernels of an earlier release. What 25 and 26 choose
-# was measured with it, and no search has timed their instantiations since.
+# The fit before, less a cost of ping-pong: to 369 sets of candidates, on kernels of an earlier
+# release. What 25 and 26 choose was measured with it; no search has timed their kernels since.
 EARLIER = replace(
     H100, products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
     read=13.04, read_flight=2352.0,
@@ -281,21 +281,23 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     The tiles that so many blocks work on at once make a rectangle of C, and its rows and columns
     are read once for each such rectangle, but all of them once at least.
     """
-    M, N, grid = problem.M, problem.N, variant.grid
-    down, across = _at_once(variant, problem, blocks)
-    rows = min(down * variant.tile[0] * grid.cluster, M)
-    columns = min(across * variant.tile[1] * grid.cluster_n, N)
+    M, N = problem.M, problem.N
+    rows, columns = _rectangle(variant, problem, blocks)
     return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
 
 
 def _under_way(variant: Variant, problem: Problem, blocks: int) -> float:
     """Bytes of A and B, each counted once, that the rings of so many blocks hold."""
-    (height, width), grid = variant.tile, variant.grid
-    down, across = _at_once(variant, problem, blocks)
-    rows = min(down * height * grid.cluster, problem.M)
-    columns = min(across * width * grid.cluster_n, problem.N)
+    rows, columns = _rectangle(variant, problem, blocks)
     ring: int = variant.schedule.stages * variant.step * ITEM_BYTES[variant.dtype]
-    return ring * grid.split * (rows + columns)
+    return ring * variant.grid.split * (rows + columns)
+
+
+def _rectangle(variant: Variant, problem: Problem, blocks: int) -> tuple[int, float]:
+    """Rows and columns of C that so many blocks work on at once."""
+    down, across = _at_once(variant, problem, blocks)
+    return (min(down * variant.tile[0] * variant.grid.cluster, problem.M),
+            min(across * variant.tile[1] * variant.grid.cluster_n, problem.N))
 
 
 def _at_once(variant: Variant, problem: Problem, blocks: int) -> tuple[int, float]:
