@@ -12,7 +12,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter release release-check paper clean
+.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter size release release-check paper clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -53,6 +53,9 @@ test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a b
 	$(PY) -m mypy
 	$(PY) -m book.build
 	BOOK_BUILT=1 $(PY) -m pytest $(SPREAD) tests
+
+size: $(VENV)/.made  ## files, lines and tokens of each package against its budget (BUDGET=1 renews it)
+	@$(PY) tools/size.py $(if $(BUDGET),--budget)
 
 coverage: $(VENV)/.dev  ## which lines of lib and book make test's tests run: shown, no gate
 	mkdir -p _build/coverage

@@ -18,7 +18,8 @@ import pytest
 from .scheduling import kernel_of
 
 ROOT = Path(__file__).resolve().parent.parent
-BUDGET = json.loads(Path(__file__).with_name("budget.json").read_text(encoding="utf-8"))
+BUDGET = json.loads(
+    Path(__file__).with_name("budget.json").read_text(encoding="utf-8"))["cpu_shares"]
 # Of each file, and of each kernel's tests in all files, when they were last run.
 STORED = ROOT / "_build" / "test-seconds.json"
 WHOLE = 300  # CPU seconds from which a run is held against the shares: it is of all folders
