@@ -118,8 +118,9 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
         words = access["words"].replace("::cta", "").split(".")
         space = next((w for w in ("shared", "global", "shared::cluster") if w in words), "")
         machine = MACHINE.get((access["kind"], space))
-        if machine is None or (machine == "LDGSTS" and words[0] not in ("ca", "cg")):
-            continue  # such as cp.async.bulk, which is no access of a warp
+        of_others = machine == "LDGSTS" and words[0] not in ("ca", "cg") or words[0] == "bulk"
+        if machine is None or of_others:
+            continue  # such as cp.async.bulk and st.bulk, which are no accesses of a warp
         offset = int(address["offset"] or 0)
         root, at = address["base"], offset
         while root in sums:

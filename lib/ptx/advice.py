@@ -77,6 +77,11 @@ def for_hazard(hazard: Hazard) -> str:
     if hazard.kind == MISSING_LANE and "the mask leaves out" in hazard.message:
         return ("name every lane that is read in the mask and let it run the shuffle, or use the "
                 "result only in lanes that read one which the mask names")
+    if hazard.kind == "missing proxy fence" and "tensor map" in hazard.message:
+        return ("release the changed map, by tensormap.cp_fenceproxy or by "
+                "fence.proxy.tensormap::generic.release.gpu behind the writes; then "
+                "fence.proxy.tensormap::generic.acquire.gpu [map], 128 in the thread that issues "
+                "the copy, before it")
     if hazard.kind != "race" or hazard.first is None or hazard.second is None:
         return _OF_HAZARDS.get(hazard.kind, "")
     first, second = hazard.first, hazard.second

@@ -9,7 +9,7 @@ import numpy as np
 
 from .access_pattern import AccessPattern
 from .decode import Decoding
-from .errors import Error, OutOfBounds
+from .errors import Error, Misaligned, OutOfBounds
 from .hazards import access
 from .masks import Mask
 from .origins import check_within
@@ -262,3 +262,32 @@ def check_alive(f: Batch, home: int, instruction: Instruction, row: int) -> None
             f"{f.geometry.block_name(row)} still uses its shared memory: {f.exit_of(home, 0)}",
             f.exit_of(home, 0), access(instruction, row, lane, f),
         )
+
+
+def lane_bytes(
+    f: Batch, space: str, row: int, thread: int, first: int, nbytes: int, align: int,
+    instruction: Instruction, writes: bool,
+) -> tuple[Segment, int]:
+    """Return the segment that holds a lane's run of bytes, and where in its storage they begin.
+
+    Raises
+    ------
+    Misaligned, OutOfBounds
+        If the lane may not access them.
+    """
+    segment = f.memory.locate(space, first, first + nbytes)
+    who = f.geometry.thread_name(row, thread)
+    if first % align:
+        raise Misaligned(
+            f"{f.place(instruction)}: address {first:#x} is no multiple of {align} bytes: {who}"
+        )
+    if segment is None:
+        raise OutOfBounds(
+            f"{f.place(instruction)}: {nbytes} bytes at {first:#x} lie outside of every {space} "
+            f"allocation{f.memory.near(space, first)}: {who}"
+        )
+    if writes:
+        check_writeable(f, segment, instruction)
+    rows = segment.rows
+    own = 0 if rows is None else int(rows[row, thread if rows.shape[1] > 1 else 0])
+    return segment, own + first - segment.base

@@ -60,12 +60,19 @@ class Races(Protocol):
     own: np.ndarray
     proxy: Any  # the asynchronous proxy, None if nothing in the kernel is of it
 
+    maps: Any  # of `race.tensormap_proxy`
+
     @property
     def agents(self) -> Any: ...  # the asynchronous proxy, of which something is
 
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         values: list[np.ndarray] | None = None,
+    ) -> None: ...
+
+    def access_of_lane(
+        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
+        kind: str,
     ) -> None: ...
 
     def landed(

@@ -78,6 +78,7 @@ class DeviceMemory:
         self.allocations: list[Allocation] = []
         # Tensor maps, each with its segment and where in it the array begins.
         self.maps: dict[int, tuple] = {}
+        self.changed: dict[bytes, tuple] = {}  # the same of maps that the device changed
         self.heap: list[Segment] = []  # what malloc gave
         self.given: dict[int, Segment] = {}  # each pointer of malloc, until free
         self._next = GLOBAL_BASE

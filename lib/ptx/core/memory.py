@@ -177,7 +177,7 @@ class Memory:
                 where = _first(addresses, outside)
                 raise OutOfBounds(
                     f"{f.place(access.instruction)}: {width} bytes at {where:#x} lie outside of "
-                    f"every {space} allocation{self._near(space, where)}: {f.lane_names(outside)}"
+                    f"every {space} allocation{self.near(space, where)}: {f.lane_names(outside)}"
                 )
 
     def check_valid(
@@ -209,7 +209,7 @@ class Memory:
         if segment.valid.all():
             segment.complete = True
 
-    def _near(self, space: str, address: int) -> str:
+    def near(self, space: str, address: int) -> str:
         """Name the allocation that an address just misses."""
         best = min(
             (s for s in self.segments[space] if s.nbytes),

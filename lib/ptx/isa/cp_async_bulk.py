@@ -52,7 +52,7 @@ def global_bytes(
     if address % 16:
         raise Misaligned(f"{f.place(instruction)}: address {address:#x} is no multiple of 16 bytes")
     if segment is None:
-        near = f.memory._near("global", address)
+        near = f.memory.near("global", address)
         raise OutOfBounds(
             f"{f.place(instruction)}: {nbytes} bytes at {address:#x} lie outside of every global "
             f"allocation{near}"

@@ -9,12 +9,15 @@ import numpy as np
 
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding
-from ..core.errors import Error, Misaligned, UninitialisedRead
+from ..core.errors import Error, Misaligned, OutOfBounds, UninitialisedRead
 from ..core.im2col import Im2colMap
 from ..core.lane_groups import each_lane
 from ..core.segment import Segment
 from ..core.syntax import Address, Register, Vector
 from ..core.tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
+from ..core.tensormap_fields import ChangedMap
+from ..core.tensormap_fields import bound as bound_map
+from .atom_red import in_bf16
 from .bulk_copy import (
     BULK_HINTS,
     REDUCTIONS,
@@ -76,13 +79,13 @@ def _tensor(
     im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
     base = given.base
     slot = base.slot if isinstance(base, Register) else d.slot(base, "u64")
-    offset, instruction = given.offset, d.instruction
+    offset, instruction, index = given.offset, d.instruction, d.index
 
     def tensor(f: Batch, row: int, thread: int) -> tuple[BoundTensorMap, list[int]]:
         def of(array: np.ndarray) -> int:
             return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
 
-        bound = find_map(f, of(f.r[slot]) + offset, instruction)
+        bound = find_map(f, of(f.r[slot]) + offset, row, thread, index, instruction)
         tensor_map = bound.map
         if tensor_map.array.ndim != rank:
             raise Error(
@@ -98,6 +101,15 @@ def _tensor(
         if isinstance(tensor_map, Im2colMap):
             _check_pixels(f, tensor_map, coordinates, into, instruction)
         _check_box(f, tensor_map, coordinates, instruction)
+        if isinstance(tensor_map, ChangedMap):
+            room = bound.segment.end - bound.segment.base - bound.start
+            last = tensor_map.beyond(coordinates, room)
+            if last is not None:
+                raise OutOfBounds(
+                    f"{f.place(instruction)}: by the tensor map that was changed on the device the "
+                    f"box ends {last} bytes behind its address, of which {room} lie in "
+                    f"{bound.segment.name}: {f.geometry.thread_name(row, thread)}"
+                )
         return bound, coordinates
 
     return tensor
@@ -165,15 +177,29 @@ def _touch(
     return f.races.agents.global_access(bound.segment, cells, by.row, by.thread, by.index, way)
 
 
-def find_map(f: Batch, address: int, instruction: Instruction) -> BoundTensorMap:
-    """Return the tensor map at an address."""
+def find_map(
+    f: Batch, address: int, row: int, thread: int, index: int, instruction: Instruction
+) -> BoundTensorMap:
+    """Return the tensor map at an address, for a copy that a lane issues."""
     for space in ("generic", "param"):
         segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
         if segment is not None and segment.rows is None:
             at = address - segment.base
-            found = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
-            if found is not None and address % 64 == 0:
-                return BoundTensorMap(*f.memory.device.bind(found))
+            data = segment.storage[at : at + TENSOR_MAP_BYTES].tobytes()
+            found = decoded(data)
+            if address % 64:
+                continue
+            try:
+                changed = bound_map(data, f.memory.device)
+            except ValueError as error:
+                raise Error(f"{f.place(instruction)}: the tensor map that was changed on the "
+                            f"device: {error}") from None
+            if changed is None and found is not None:
+                changed = f.memory.device.bind(found)
+            if changed is not None:
+                if f.races is not None:
+                    f.races.maps.use(segment, at, row, thread, index)
+                return BoundTensorMap(*changed)
     raise Error(
         f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
         "__grid_constant__ parameter, or put bytes(tensor_map), aligned to 64, where the kernel "
@@ -281,7 +307,10 @@ def _store(d: Decoding, rank: int) -> Run:
             def write(
                 data: np.ndarray, map: TensorMap = tensor_map, at: Sequence[int] = coordinates
             ) -> None:
-                map.store(at, data, combine)
+                if combine is not None and isinstance(map, ChangedMap) and map.bf16:
+                    map.store(at, data, in_bf16(combine))
+                else:
+                    map.store(at, data, combine)
 
             groups.add(row, thread, BulkCopy(instruction, read, write, known))
 

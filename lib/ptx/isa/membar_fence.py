@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.addressing import lane_bytes
 from ..core.decode import Decoding, opcode
+from ..core.lane_groups import each_lane
 from ..core.memory_order import WEAK, fence_scope
+from ..core.tensormap import TENSOR_MAP_BYTES
+from .tensormap import ALIGNMENT, map_address
 
 if TYPE_CHECKING:
     from ..core.batch import Batch
@@ -29,6 +33,8 @@ def fence(d: Decoding) -> Run:
                 f.races.fence(f, scope)
 
         return publish
+    if d.has("tensormap::generic"):
+        return _of_maps(d)
     if not d.has("async", "async::generic", "mbarrier_init"):
         return lambda f: None
 
@@ -41,3 +47,32 @@ def fence(d: Decoding) -> Run:
             f.races.proxy_fence(f)
 
     return step
+
+
+def _of_maps(d: Decoding) -> Run:
+    """fence.proxy.tensormap::generic.release.scope, or .acquire.scope [map], 128"""
+    if d.has("release"):
+        d.count(0)
+
+        def release(f: Batch) -> None:
+            if f.races is not None:
+                f.races.maps.release(f)
+
+        return release
+    if not d.has("acquire"):
+        d.unsupported("fence.proxy.tensormap::generic.{release,acquire}")
+    d.count(2)
+    if d.constant(1, "the size") != TENSOR_MAP_BYTES:
+        d.wrong(f"the size is {TENSOR_MAP_BYTES}")
+    address, instruction, index = map_address(d, 0, "generic"), d.instruction, d.index
+
+    def acquire(f: Batch) -> None:
+        if f.races is None:
+            return
+        for row, thread, (at,) in each_lane(f, address(f)):
+            segment, start = lane_bytes(
+                f, "generic", row, thread, at, TENSOR_MAP_BYTES, ALIGNMENT, instruction, False)
+            if segment.space == "global":
+                f.races.maps.acquire(segment, start, row, thread, index)
+
+    return acquire

@@ -307,10 +307,7 @@ class AsyncProxy:
         races, shadow = self.races, self.races.global_shadow(segment)
 
         def group() -> Group:
-            warp, time = thread // WARP, int(races.clock[row, thread // WARP])
-            many = len(cells)
-            return (np.full(many, row, np.intp), np.full(many, self._number(row, thread), np.int64),
-                    np.full(many, warp, np.intp), np.full(many, time, np.int64))
+            return races.lane_group(row, thread, len(cells))
 
         if kind == "load":
             shadow.load(cells, group(), index)

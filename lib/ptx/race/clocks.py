@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..core.code import Code
     from ..core.hazards import Hazards
     from ..core.segment import Segment
-    from .stamps import Side, Stamped
+    from .stamps import Group, Side, Stamped
 
 
 class Detector(Protocol):
@@ -36,11 +36,19 @@ class Detector(Protocol):
     remembered: int  # bytes
     proxy: Any  # of `async_proxy`, or None
     release_acquire: Any  # of `release_acquire`, or None
+    global_shadows: dict[int, Any]
     shared_shadow: Any  # of `shared_memory`
 
     def linear(self, rows: np.ndarray) -> np.ndarray: ...
 
     def report(self, kind: str, what: str, earlier: Side, later: Side) -> None: ...
+
+    def access_of_lane(
+        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
+        kind: str,
+    ) -> None: ...
+
+    def lane_group(self, row: int, thread: int, many: int) -> Group: ...
 
     def global_shadow(self, segment: Segment) -> Any: ...
 

@@ -35,6 +35,7 @@ from .release_acquire import ReleaseAcquire
 from .scoped_order import ScopedOrder
 from .shared_memory import SharedShadow
 from .stamps import INDEX, TIME, pending_stamp
+from .tensormap_proxy import TensormapProxy
 
 if TYPE_CHECKING:
     from ..core.access_pattern import AccessPattern
@@ -135,6 +136,7 @@ class RaceDetector:
         self.remembered = 0  # bytes that the arrays' words take: see `pages`
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
+        self.maps = TensormapProxy(self)
 
     @property
     def agents(self) -> AsyncProxy:
@@ -314,6 +316,30 @@ class RaceDetector:
             and self.strength[index] == GPU
         ):
             self.release_acquire.strong(segment, cells, group, access.instruction)
+
+    def access_of_lane(
+        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
+        kind: str,
+    ) -> None:
+        """Compare one lane's access to a run of a segment's storage, and remember it."""
+        if segment.space not in ("shared", "global"):
+            return
+        cells = np.arange(start // self.granule, -(-(start + nbytes) // self.granule))
+        group = self.lane_group(row, thread, len(cells))
+        shadow: SharedShadow | GlobalShadow = self.shared_shadow
+        if segment.space == "global":
+            shadow = self.global_shadow(segment)
+        if kind in _LOADS:
+            shadow.load(cells, group, index)
+        else:
+            shadow.store(cells, group, index, None, True)
+
+    def lane_group(self, row: int, thread: int, many: int) -> Group:
+        """Return block, thread, warp and time of one lane, as often as it accesses words."""
+        warp = thread // WARP
+        number = thread + row % self.peers * WARP * self.f.warps
+        return (np.full(many, row, np.intp), np.full(many, number, np.int64),
+                np.full(many, warp, np.intp), np.full(many, self.clock[row, warp], np.int64))
 
     def _cells(self, f: Batch, segment: Segment, pattern: AccessPattern) -> np.ndarray:
         """Return the word of each active lane's address, from that of the lowest one on."""

@@ -128,6 +128,11 @@ class GlobalShadow:
         )
         self.writer.set(cells[still], who[still], when[still])
 
+    def writers(self, cells: np.ndarray, index: int) -> np.ndarray:
+        """Who wrote words last (-1: nobody), and when, with the instruction: two rows."""
+        cells = self._places(cells, index)
+        return np.stack([self.writer.who.take(cells), self.writer.when.take(cells)])
+
     def _compare(
         self, record: _Record, cells: np.ndarray, group: Group, index: int, what: str,
         old: Change | None,
