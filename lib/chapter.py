@@ -28,6 +28,12 @@ ROUNDS = 5
 class Here:
     """What measures on the GPU that is here."""
 
+    def lacks(self, variant: Variant) -> str:
+        """What must be installed for a variant to be timed; empty if nothing."""
+        from lib.measure import scaled_rival
+
+        return scaled_rival.lacking() if variant.scaling else ""
+
     def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Benchmark:
         """Time a variant against cuBLAS (see `lib.measure.bench.bench`)."""
         from lib.measure.bench import bench

@@ -7,13 +7,14 @@ import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
 from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.measure import scaled_rival
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from tests import played
 from tests.pages import cells
 
-MEASURED = "measured: Tesla T4"
+MEASURED, MEASURED_H100 = "measured: Tesla T4", "measured: H100"
 NOT_RECORDED = "Not recorded yet"
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
 
@@ -59,6 +60,24 @@ def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown,
         return
     here = page.kernel.min_arch == "sm_75"
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
+
+
+def test_without_an_optional_package_the_record_is_shown_and_what_to_install(shown, monkeypatch):
+    lacking = scaled_rival.lacking
+    played.play(played.H100, monkeypatch.setattr)
+    monkeypatch.setattr(scaled_rival, "lacking", lacking)
+    for package in ("nvmath", "pynvml", "torch"):
+        monkeypatch.setitem(sys.modules, package, None)
+    page = Chapter("26_fp8")
+    for verb in (page.speed, page.timeline):
+        verb()
+        assert "recorded: H100" in shown[-1] and MEASURED_H100 not in shown[-1]
+        assert "not measured here: " in shown[-1] and "pip install -U nvmath-python" in shown[-1]
+    for verb in (page.step, page.roofline, page.busiest):
+        verb()
+        assert "recorded: H100" in shown[-1] and MEASURED_H100 not in shown[-1]
+    page.check("two_parts")
+    assert MEASURED_H100 in shown[-1]  # which needs none of them
 
 
 def test_variants_that_do_not_fit_are_recorded_and_the_others_measured(shown, monkeypatch):

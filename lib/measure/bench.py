@@ -191,10 +191,8 @@ class Contest:
                                    if isinstance(problem, ScaledProblem)
                                    else cublaslt.candidates(problem)) if self._right(one.gemm)]
         if with_scales and not offered:
-            why = ("cublasLt has no right candidate for scales by "
-                   f"{problem.scaling} at {problem.shape}") if cublaslt.binding() else (
-                       cublaslt.MISSING)
-            raise ValueError(f"nothing to time 8-bit floats against: {why}")
+            raise ValueError(scaled_rival.lacking() or "cublasLt has no right candidate for scales "
+                             f"by {problem.scaling} at {problem.shape}")
 
         def default(*given: Any) -> None:
             if with_scales:  # cublasGemmEx takes no scales: what cublasLt's heuristic puts first

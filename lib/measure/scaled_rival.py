@@ -30,6 +30,14 @@ MODES = {
 }
 
 
+def lacking() -> str:
+    """What must be installed for 8-bit floats to be timed; empty if nothing."""
+    lt = cublaslt.binding()
+    if lt is None or not hasattr(lt, "MatmulMatrixScale"):
+        return "8-bit floats have no rival without cublasLt's scales: pip install -U nvmath-python"
+    return ""
+
+
 def laid(problem: ScaledProblem, given: Operands, xp: Any = np) -> Operands:
     """The same operands, their scales as cublasLt's modes have them.
 
@@ -73,7 +81,7 @@ def candidates(problem: ScaledProblem, first: Operands) -> list[Candidate]:
     """
     fast_sums = not problem.promoted
     lt = cublaslt.binding()
-    if lt is None or problem.K == 0 or not hasattr(lt, "MatmulMatrixScale"):
+    if lt is None or lacking() or problem.K == 0:
         return []
     if fast_sums and problem.scaling == "blocks":
         return []

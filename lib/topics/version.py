@@ -100,6 +100,10 @@ class Row(NamedTuple):
 class Live(Protocol):
     """What measures on the GPU that is here (`lib.measure`)."""
 
+    def lacks(self, variant: Variant) -> str:
+        """What must be installed for a variant to be timed; empty if nothing."""
+        ...
+
     def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Benchmark:
         """Time a variant against cuBLAS."""
         ...
@@ -216,8 +220,8 @@ class Version:
         return self.reader.counters(size, variant, ptx_arch)
 
     def measuring(self, variant: Variant) -> Live | None:
-        """What measures a variant on the GPU here; None without one, or if it is too old for it."""
-        if self.live is None or not device.runs(self.kernel, variant):
+        """What measures a variant here; None without a GPU that runs it, or what it takes."""
+        if self.live is None or not device.runs(self.kernel, variant) or self.live.lacks(variant):
             return None
         return self.live
 
@@ -256,6 +260,9 @@ class Version:
                 stale = row.page.reader.stale(row.variant.name)
                 label = records.label(row.page.record) + (
                     " (stale: the source has changed since)" if stale else "")
+                live = row.page.live
+                if live and device.runs(row.page.kernel, row.variant):
+                    label += f" (not measured here: {live.lacks(row.variant)})"
                 if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
                     commit, dash, dirty = older.partition("-")
                     label += f" at {commit[:7]}{dash}{dirty}"
