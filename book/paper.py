@@ -23,6 +23,7 @@ from book import course
 
 if TYPE_CHECKING:
     from lib.plotting.style import Drawing
+    from lib.records.reach import Reach
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
@@ -41,15 +42,37 @@ def _exercises() -> int:
     return sum(len(course.exercises(stem)) for stem in course.load().chapters)
 
 
-def _share(group: str) -> str:
-    """The best version of a group, in percent of the best of cuBLAS."""
-    from lib.records.store import NotRecorded
-    from lib.topics.results.numbers.model import Numbers
+def _reach(group: str, part: Callable[[Reach], str]) -> Callable[[], str]:
+    """A number of how far a group comes (`lib.records.reach`)."""
+    def number() -> str:
+        from lib.records import reach
+        from lib.records.store import NotRecorded
 
-    try:
-        return f"{100 * Numbers('01_naive').top(group):.1f}"
-    except NotRecorded:
-        return _LACKING
+        try:
+            return part(reach.reach(group))
+        except NotRecorded:
+            return _LACKING
+
+    return number
+
+
+def _off(share: float, noise: float) -> str:
+    """How far a share may be off, in points."""
+    from lib.records import reach
+
+    return reach.percent(share * noise)
+
+
+def _boards() -> int:
+    from lib.records import scoreboard
+
+    return len({one.board for one in scoreboard.met_on_ladder()})
+
+
+def _drift() -> str:
+    from lib.records import scoreboard
+
+    return f"{100 * scoreboard.drift(scoreboard.met_on_ladder()):.1f}"
 
 
 def _first() -> str:
@@ -143,7 +166,14 @@ NUMBERS: Mapping[str, Callable[[], object]] = {
     "asked": lambda: sum(len(one.exercises) for one in course.load().meetings),
     "aims": lambda: sum(len(aims) for _, aims in course.load().chapters.values()),
     "objectives": lambda: len(course.load().objectives),
-    "fp32_share": lambda: _share("FP32"), "fp16_share": lambda: _share("FP16"),
+    "fp32_share": _reach("FP32", lambda one: f"{100 * one.share:.1f}"),
+    "fp32_noise": _reach("FP32", lambda one: _off(one.share, one.noise)),
+    "fp32_sustained": _reach("FP32", lambda one: f"{100 * one.sustained[0]:.1f}"),
+    "fp32_sustained_noise": _reach("FP32", lambda one: _off(*one.sustained)),
+    "fp16_tflops": _reach("FP16", lambda one: f"{one.row.tflops:.1f}"),
+    "fp16_rival": _reach("FP16", lambda one: f"{one.rival:.1f}"),
+    "fp16_noise": _reach("FP16", lambda one: _off(one.share, one.noise)),
+    "boards": _boards, "drift": _drift,
     "first_tflops": _first, "size": _size, "gpu": _gpu, "claims": _claims,
     "mistakes": _mistakes, "foreign": _foreign, "repositories": _repositories,
     "mnemonics": _mnemonics, "counters": _counters, "patterns": _patterns,

@@ -22,8 +22,8 @@ from sphinx.config import Config
 from book import checks, release
 
 DESCRIPTION = (
-    "C = α·A·B + β·C in CUDA, from a naive kernel to one that beats cuBLAS: one kernel version a "
-    "chapter, with every number measured, emulated or derived on the page."
+    "C = α·A·B + β·C in CUDA, from a naive kernel past the best of cuBLAS in FP32 and level with "
+    "it in FP16, at 4,096 on an H100: one kernel version a chapter, every number with its source."
 )
 CARD = "_static/page.png"  # the first page's: `make picture` photographs it anew
 CHANGED = "What changed"  # a row of the box that a chapter begins with

@@ -520,7 +520,7 @@ def of_version(kernel: Kernel, variant: Variant, name: str = "") -> Variant:
 
 
 def rule(versions: Mapping[str, Kernel]) -> Kernel:
-    """What `lib.gemm` launches on Hopper: whichever instantiation of 20 to 24 suits the problem.
+    """What `lib.gemm` launches on Hopper: whichever instantiation suits the problem.
 
     It has no file of its own. Its candidates are named ``"NN_name/variant"``, in an order that
     decides where the costs can't: of two that they can't tell apart the first is taken.
@@ -549,6 +549,7 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
                  for stem, launched in (("21_clusters", untimed_of_21(prefix, **types)),
                                         ("22_few_tiles", untimed_of_22(prefix, **types)))
                  for one in launched]
+    *taken, last = sorted({name[:2] for one in variants for name in one.candidates})
     listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
               ("24_any_row", launched_of_24())]
     menu += [of_version(versions["23_stream_k"], packed(one), f"23_stream_k/{one.name}")
@@ -560,8 +561,9 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
     )
     return Kernel(
         stem="hopper", function="", title="Hopper's rule", level="grid", group="FP16",
-        change="whichever of 20 to 24 suits the problem", min_arch="sm_90a", large=True,
-        layers=True, variants=tuple(variants), laid=(laid,), menu=tuple(menu),
+        change=f"whichever of {', '.join(taken)} and {last} suits the problem",
+        min_arch="sm_90a", large=True, layers=True, variants=tuple(variants),
+        laid=(laid,), menu=tuple(menu),
     )
 
 

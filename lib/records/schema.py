@@ -359,6 +359,15 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     cublas_clock: Clock | None = None
 
     @property
+    def noise(self) -> float:
+        """How far `ratio` may be off: the larger of both spreads and of what cuBLAS moved.
+
+        It moved from its own turns, in which its fastest was found, to those with the kernel.
+        """
+        drift = abs(self.cublas_tflops / self.rival.fastest.tflops - 1)
+        return max(self.spread, self.cublas_spread, drift)
+
+    @property
     def joules(self) -> tuple[float, float] | None:
         """Of one product, ours and cuBLAS's, each alone for seconds; None if not measured."""
         if self.sustained:

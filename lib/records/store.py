@@ -52,6 +52,9 @@ from lib.records.schema import Row as BenchRow
 R = TypeVar("R", bound=Record)
 V = TypeVar("V", bound=Variant | QuickVariant)
 
+# Digits of a board's hash that tell it from others, as a chunk's name has them.
+BOARD = 4
+
 # Samples of a series that is long enough for clock, power and temperature to follow.
 HOT_ROUNDS = 60
 
@@ -76,7 +79,8 @@ class Row:
 
     `arch` is what the machine code is for, `ptx_arch` what its PTX is legal on; `rival` is
     ``"best"`` where cuBLAS is the fastest that it has, ``"default"`` where it is what its own
-    heuristic takes.
+    heuristic takes. `noise` is how far `ratio` may be off, and `date` and `board` are those of the
+    row's own chunk.
     """
 
     kernel: str
@@ -95,8 +99,10 @@ class Row:
     tflops: float
     cublas_tflops: float
     ratio: float
+    noise: float
     rival: str
     date: str
+    board: str
     stale: bool
 
 
@@ -431,8 +437,8 @@ def all_rows(root: Path | None = None) -> list[Row]:
         Row(
             kernel.stem, name, record.gpu.key, code.arch, ptx_arch, bench.dtype,
             bench.out, bench.b_layout, bench.M, bench.N, bench.K, bench.seconds,
-            bench.spread, bench.tflops, bench.cublas_tflops, bench.ratio, rival(bench),
-            record.date, row_changed(today, bench),
+            bench.spread, bench.tflops, bench.cublas_tflops, bench.ratio, bench.noise, rival(bench),
+            day(record, bench.chunk), bench.board[:BOARD], row_changed(today, bench),
         )
         for record in stored
         for kernel, variants in _versions(record)
@@ -476,6 +482,40 @@ def span(dates: Iterable[str]) -> str:
     return f"{first} to {last[same:]}"
 
 
-def label(record: Record) -> str:
-    """The evidence label of a figure drawn from a record."""
-    return f"recorded: {record.gpu.name.removeprefix('NVIDIA ')}, {record.date}"
+def day(record: AnyRecord, chunk: str) -> str:
+    """The day on which a chunk of a record began."""
+    chunks = getattr(record, "chunks", {})
+    return chunks[chunk].started[:len("2026-11-22")] if chunk in chunks else record.date
+
+
+def label(record: Record, row: BenchRow | None = None) -> str:
+    """The evidence label of what is drawn from a record, or from one of its rows (see `labels`)."""
+    return labels([(record, row)])
+
+
+def labels(parts: Iterable[tuple[Record, BenchRow | None]]) -> str:
+    """The evidence label of rows of some records: for each GPU the days, and its board or how many.
+
+    Parameters
+    ----------
+    parts : iterable of (Record, Row or None)
+        None for all that a record has.
+    """
+    days: dict[str, set[str]] = {}
+    boards: dict[str, set[str]] = {}
+    for record, row in parts:
+        chunks = getattr(record, "chunks", {})
+        found = [chunks[row.chunk]] if row and row.chunk in chunks else list(chunks.values())
+        name = record.gpu.name.removeprefix("NVIDIA ")
+        days.setdefault(name, set()).update(
+            [one.started[:len(record.date)] for one in found] or [record.date])
+        boards.setdefault(name, set()).update(one.board[:BOARD] for one in found)
+    return "; ".join(
+        ", ".join(filter(None, (f"recorded: {name}", span(days[name]), of_boards(those))))
+        for name, those in boards.items())
+
+
+def of_boards(boards: Iterable[str]) -> str:
+    """The one board that is named, or how many there are; nothing where none is known."""
+    names = set(boards)
+    return f"{len(names)} boards" if len(names) > 1 else "".join(f"board {one}" for one in names)

@@ -16,10 +16,12 @@ from lib.plotting.columns import Column
 from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
 from lib.records import store as records
-from lib.records.schema import Benchmark, Row, mhz
+from lib.records.schema import Benchmark, KernelRecord, Row, mhz
 from lib.topics.version import RECORDED_ON, Version, called
 
 T = TypeVar("T")
+
+STALE = " (stale: the source has changed since)"
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,19 @@ class Launches:
         return self.sheet.flops_per_cycle(self.variant.dtype)
 
     @property
+    def part(self) -> tuple[KernelRecord, Row | None]:
+        """Its record, and its row where there is one: what an evidence label tells."""
+        return self.page.record, self.row if self.timed else None
+
+    @property
+    def stale(self) -> str:
+        """What an evidence label says where the source has changed since; else nothing."""
+        return STALE if self.page.reader.stale(self.variant.name) else ""
+
+    @property
     def label(self) -> str:
-        """The evidence label of its record, and whether the source has changed since."""
-        stale = self.page.reader.stale(self.variant.name)
-        return records.label(self.page.record) + (
-            " (stale: the source has changed since)" if stale else "")
+        """The evidence label of its row, and whether the source has changed since."""
+        return records.labels([self.part]) + self.stale
 
     def at(self, size: int) -> Launches:
         """The same at another size."""
@@ -140,13 +150,17 @@ def launches(
 
 
 def labels(rows: Iterable[Launches]) -> str:
-    """The records that the rows of a table come from, each once."""
-    return "; ".join(dict.fromkeys(one.label for one in rows if one.counted)) or NOT_YET
+    """The evidence label of the rows of a table: days and boards, of all that are counted."""
+    parts: dict[str, list[tuple[KernelRecord, Row | None]]] = {}
+    for one in rows:
+        if one.counted:
+            parts.setdefault(one.stale, []).append(one.part)
+    return "; ".join(records.labels(found) + stale for stale, found in parts.items()) or NOT_YET
 
 
 def current_labels(rows: Iterable[Launches]) -> str:
     """`labels` of rows that are recorded of today's source."""
-    return "; ".join(dict.fromkeys(records.label(one.page.record) for one in rows)) or NOT_YET
+    return records.labels(one.part for one in rows) or NOT_YET
 
 
 def of_cublas(rows: Iterable[Benchmark]) -> str:

@@ -17,6 +17,7 @@ from lib.kernels.grid import tiles
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import Problem
 from lib.ptx.core.machine import WARP
+from lib.records import reach
 from lib.records import store as records
 from lib.records.reader import Recorded
 from lib.records.schema import Benchmark, KernelRecord, MachineRecord, Timeline
@@ -24,8 +25,7 @@ from lib.records.schema import Row as RecordedRow
 from lib.run import device, runner
 from lib.topics.limits.bottleneck import model as busiest
 
-# Whose records the pages show where no GPU is: the machine that all of them were made on.
-RECORDED_ON = "H100"
+RECORDED_ON = reach.GPU
 # The problem that is traced for the counters and the access figures: several blocks, quick to run.
 TRACED = Problem(128, 128, 128)
 # The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.

@@ -379,18 +379,19 @@ def test_readme_s_table_is_made_from_the_records(tmp_path):
     built.write(record, tmp_path)
     text = f"above\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nbelow\n"
     new = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "straight from global memory | 1.4 | 50.0% | – |" in new and "90" not in new
+    assert "straight from global memory | 1.4 | 50.0 ± 0.5% | – |" in new and "90" not in new
     assert "| H100: TFLOP/s at 4,096 | of cuBLAS's default |" in new
     assert "old" not in new and new.startswith("above") and new.endswith("below\n")
     other = {**record["gpu"], "key": "H200", "name": "NVIDIA H200"}
     built.write({**record, "gpu": other}, tmp_path)
     both = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "global memory | 1.4 | 50.0% | – | 1.4 | 50.0% | – |" in both  # one line a version
+    cells = "1.4 | 50.0 ± 0.5% | –"
+    assert f"global memory | {cells} | {cells} |" in both  # one line a version
     assert both.index("H100: TFLOP/s") < both.index("H200: TFLOP/s")
     assert "of cuBLAS's default |" in both and "its default heuristic" in both
     built.write(made(rows=[row(4096, 0.1, 0.06, 0.05)]), tmp_path)
     mixed = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "– | 1.4 | 50.0%, of its default | – |" in mixed and "of cuBLAS |" in mixed
+    assert "– | 1.4 | 50.0 ± 0.5%, of its default | – |" in mixed and "of cuBLAS |" in mixed
     with pytest.raises(ValueError, match="put the markers back"):
         scoreboard.readme_text("nothing here", [])
 
@@ -411,7 +412,8 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     built.write(record, tmp_path / "results")
     built.write(calibrated("0" * 16), tmp_path / "results")
     readme = tmp_path / "README.md"
-    readme.write_text(f"{scoreboard.BEGIN}{scoreboard.END}")
+    readme.write_text(f"{scoreboard.ANSWER_BEGIN}{scoreboard.ANSWER_END}"
+                      f"{scoreboard.BEGIN}{scoreboard.END}")
     monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
     found = "\n".join(scoreboard.faults(readme))
     assert "01_naive/swapped on H100 is stale" in found

@@ -7,6 +7,7 @@ from lib.kernels.catalogue import KERNELS
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_READ, reading, without_unread
+from lib.records import reach
 from lib.records import store as records
 from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
@@ -25,23 +26,25 @@ def clock(size: int = 4096) -> None:
     sustained stand apart: turns of 5 ms, which have a clock, and two seconds alone, which have
     energy too.
     """
-    shares, energies = [], []
+    shares, energies, parts = [], [], []
     for stem in _thorough(size):
         version = Version(stem)
         row = version.recorded(size)
         name = short_name(version.kernel)
         lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
-            name, f"{row.ratio:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
+            name, reach.give_or_take(row.ratio, row.noise),
+            *(_ratio(lengths.get(length)) for length in _LENGTHS),
             _alone(row), *_cycles(stem, size),
         ))
         energies += _energies(name, row)
-    label = records.label(Version(_thorough(size)[-1]).record)
+        parts.append((version.record, row))
+    label = records.labels(parts)
     table(
         (f"at {size:,}, of the best of cuBLAS", "in turns", *(f"{n:g} ms" for n in _LENGTHS),
          "alone", "by cycles", "by cuBLAS's fewest cycles"),
-        shares, f"{label}; shares of speed, so that over 100% is faster; cycles by ncu, of one "
-        "launch")
+        shares, f"{label}; shares of speed, so that over 100% is faster, each of its own run; "
+        "cycles by ncu, of one launch")
     head = (f"at {size:,}", "run", *(f"{name}{whose}" for name in (
         "TFLOP/s", "SM clock, MHz", "W", "joules per product") for whose in ("", ", cuBLAS")))
     table(*without_unread(head, energies),
@@ -60,10 +63,11 @@ def inputs(stem: str, size: int = 4096) -> None:
         Column(f"inputs, {size:,}", lambda one: one.inputs),
         Column(short_name(version.kernel), lambda one: flops / one.seconds, ".1f"),
         Column("cuBLAS", lambda one: flops / one.cublas_seconds, ".1f"),
-        Column("of its best", lambda one: one.cublas_seconds / one.seconds, ".1%"),
+        Column("of its best", lambda one: reach.give_or_take(
+            one.cublas_seconds / one.seconds, one.spread)),
         Column("SM clock, MHz", lambda one: mhz(one.clock), ",.0f"),
         Column("cuBLAS's", lambda one: mhz(one.cublas_clock), ",.0f"),
-    ], rows, f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
+    ], rows, f"{records.label(version.record, row)}; TFLOP/s, in turns with the best of cuBLAS")
 
 
 def steadiness(least: int = 2048, bound: float = 0.015) -> None:
@@ -86,13 +90,15 @@ def _share(part: int, whole: int) -> str:
 
 
 def _ratio(turn: Turn | None) -> str:
-    return f"{turn.cublas_seconds / turn.seconds:.1%}" if turn else "not recorded"
+    return (reach.give_or_take(turn.cublas_seconds / turn.seconds, turn.spread) if turn
+            else "not recorded")
 
 
 def _alone(row: Row) -> str:
     if row.alone is None or row.cublas_alone is None:
         return "not recorded"
-    return f"{row.cublas_alone.seconds / row.alone.seconds:.1%}"
+    return reach.give_or_take(row.cublas_alone.seconds / row.alone.seconds,
+                              max(row.alone.spread, row.cublas_alone.spread))
 
 
 def _energies(name: str, row: Row) -> list[tuple[str, ...]]:

@@ -66,7 +66,8 @@ class Bar:
 @style.styled
 def draw(
     bars: Sequence[Bar], *, evidence: str, rival: str = "cuBLAS",
-    defaults: Mapping[str, float] | None = None, narrow: bool = False,
+    defaults: Mapping[str, float] | None = None, title: str = "", boards: str = "",
+    narrow: bool = False,
 ) -> Figure:
     """Draw the ladder: groups side by side, or below each other on a phone, the largest first.
 
@@ -80,6 +81,10 @@ def draw(
         What the ratios are of.
     defaults : mapping of str to float, optional
         By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
+    title : str
+        What the bars show; the tallest ones if not given.
+    boards : str
+        That bars are of several boards, where they are.
     """
     known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
     groups = {name: [bar for bar in bars if bar.group == name]
@@ -88,7 +93,7 @@ def draw(
     rows = _stacked(groups) if narrow else [list(groups)]
     row = _HEAD + _ABOVE + unit + _FOOT
     height = row * len(rows)
-    fig, ax = style.canvas(_finding(groups, rival), height, narrow)
+    fig, ax = style.canvas(title or _finding(groups, rival), height, narrow)
     column = min((style.room(narrow) - _BETWEEN * (len(names) - 1))
                  / sum(len(groups[name]) for name in names) for names in rows)
     for place, names in enumerate(rows, 1):
@@ -100,6 +105,8 @@ def draw(
     notes = ["dotted: its default"] if defaults else []
     if any(bar.peer for bar in bars):
         notes.append("hollow: public kernels")
+    if boards:
+        notes.append(boards)
     if any(bar.stale for bar in bars):
         notes.append("*: stale")
     return style.finish(fig, alt=_alt(bars, rival, defaults or {}), evidence=evidence,

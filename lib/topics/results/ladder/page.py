@@ -7,9 +7,10 @@ from lib.kernels.catalogue import in_book
 from lib.kernels.epilogues import FusedProblem
 from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Kernel
-from lib.plotting.display import both
-from lib.records import scoreboard
+from lib.plotting.display import both, note
+from lib.records import reach, scoreboard
 from lib.records import store as records
+from lib.records.schema import RivalsRecord
 from lib.topics.results.ladder import figure as ladder_figure
 from lib.topics.results.scoreboard import model
 from lib.topics.version import RECORDED_ON, short_name
@@ -34,10 +35,29 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
                                       bool(row and row.stale)))
         bars += peers.get(stem, ())
     best = kinds == {model.BEST}
+    if record := records.load(RivalsRecord, RECORDED_ON) if peers else None:
+        dates.add(record.date)
     when = records.span(dates) if dates else "not yet"
+    boards = {one.board for one in scoreboard.met_on_ladder(RECORDED_ON)}
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
     both(ladder_figure.draw, bars, evidence=evidence,
-         rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None)
+         rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None,
+         title=_title(), boards=f"bars of {len(boards)} boards" if len(boards) > 1 else "")
+
+
+def _title() -> str:
+    """The book's one answer to "how far" (`lib.records.reach`); nothing if it isn't recorded."""
+    try:
+        found = [reach.reach(group, RECORDED_ON) for group in ("FP32", "FP16")]
+    except records.NotYet:
+        return ""
+    return "Of the best of cuBLAS: " + ", ".join(
+        f"{reach.short(one)} in {one.group}" for one in found)
+
+
+def boards() -> None:
+    """Display of how many boards the bars are, and how much cuBLAS moved between them."""
+    note(scoreboard.several_boards(scoreboard.met_on_ladder(RECORDED_ON), "bars"))
 
 
 def _versions() -> dict[str, Kernel]:

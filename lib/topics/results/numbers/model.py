@@ -20,15 +20,15 @@ from typing import Any
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import KERNELS, in_book
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import WARP
-from lib.records import predictions
+from lib.records import predictions, reach
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.records.schema import Row
+from lib.records.schema import CalibrationRecord, Row
 from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
@@ -122,6 +122,14 @@ class Numbers:
             raise records.NotRecorded(f"no long run is recorded of {name or self._stem} at {n:,}")
         return sustained.own.tflops
 
+    def sustained_mhz(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded SM clock while the kernel runs alone for seconds (`watts`), MHz."""
+        sustained = self._row(name, n).sustained
+        clock = clock_in_mhz(sustained.own.clock) if sustained else None
+        if clock is None:
+            raise records.NotRecorded(f"no long run is recorded of {name or self._stem} at {n:,}")
+        return clock
+
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n).ratio
@@ -139,21 +147,20 @@ class Numbers:
             raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
         return tried
 
-    def top(self, group: str, n: int = SIZE) -> float:
-        """The greatest `of_best` of the versions of a group, ``"FP32"`` or ``"FP16"``.
+    def how_far(self, group: str) -> str:
+        """The fastest of ``"FP32"`` or ``"FP16"``, of the best of cuBLAS (`lib.records.reach`)."""
+        return reach.short(reach.reach(group))
 
-        Of each version its first variant: the ladder's headline.
-        """
-        found = []
-        for stem, kernel in in_book().items():
-            if kernel.group == group:
-                try:
-                    found.append(self._row(stem, n).ratio)
-                except records.NotRecorded:
-                    continue
-        if not found:
-            raise records.NotYet(f"no version in {group} is recorded: python -m lib record")
-        return max(found)
+    def sustained(self, group: str) -> str:
+        """The same while each runs alone for seconds."""
+        return reach.give_or_take(*reach.reach(group).sustained)
+
+    def patterns(self) -> int:
+        """Accesses of a warp that the emulator counts as Nsight Compute did, on a GPU."""
+        record = records.load(CalibrationRecord, RECORDED_ON)
+        if record is None:
+            raise records.NotYet("no accesses are recorded: python -m lib record calibration")
+        return len(record.patterns)
 
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""

@@ -199,6 +199,8 @@ class Side:
     design : Design
     share : float
         Of the best of cuBLAS, in the same run.
+    noise : float
+        How far that may be off; 0 of the best itself.
     counters : mapping of str to float
         `lib.measure.counters`' names; empty where nothing was counted.
     registers : int or None
@@ -211,6 +213,7 @@ class Side:
     counters: Mapping[str, float]
     registers: int | None = None
     joules: float | None = None
+    noise: float = 0.0
 
     def tiles_per_sm(self, gpu: str, size: int) -> float:
         """Tiles of C, each cut as often as K is, for an SM of the GPU."""
@@ -269,7 +272,7 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     arch = stored.variant(name).arch
     mine = Side(called(stem, variant.name), ours(variant, arch), share,
                 _counters(stored, size, name), stored.variant(name).registers,
-                row.joules[0] if row.joules else None)
+                row.joules[0] if row.joules else None, row.noise)
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
     best = rivals[-1].design
     fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best,
@@ -348,9 +351,9 @@ def _rivals(gpu: str, types: Types, size: int, met: Sequence[str], joules: float
                 one = Side(
                     "cuBLAS's default", design(default.kernels or ()), default.tflops / fastest,
                     counted(variant.counters, size) or {},
-                    joules=joules if met == default.kernels else None)
+                    joules=joules if met == default.kernels else None, noise=default.spread)
                 if best.kernels == default.kernels or best.tflops <= default.tflops:
-                    return [replace(one, name="cuBLAS, default and best", share=1.0)]
+                    return [replace(one, name="cuBLAS, default and best", share=1.0, noise=0.0)]
                 return [one, Side(
                     "cuBLAS's best", design(best.kernels or ()), 1.0,
                     counted(variant.best_counters, size) or {},

@@ -9,7 +9,7 @@ from lib.plotting import dots, style
 from lib.plotting.columns import Column, across, down
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import markdown
-from lib.records import schema
+from lib.records import reach, schema
 from lib.records import store as records
 from lib.records.schema import (
     CublasRecord,
@@ -31,6 +31,12 @@ from lib.topics.version import RECORDED_ON, called
 SIZES = (2048, 4096, 8192)
 
 _BY_KEY = {types.key: types for types in TYPES}
+
+
+@once_recorded()
+def answer() -> None:
+    """Display how far the book comes: at which turns, ±, and where it doesn't hold."""
+    note(reach.answer(RECORDED_ON))
 
 
 def choices() -> None:
@@ -239,7 +245,8 @@ def _properties(found: Autopsy) -> list[Column[Side]]:
         side.design.family == "nvjet" for side in found.sides)
     pipe = "fma_pipe_percent" if fma else "tensor_pipe_percent"
     return [
-        Column("speed, of the best", lambda side: side.share, ".1%"),
+        Column("speed, of the best", lambda side: (
+            reach.give_or_take(side.share, side.noise) if side.noise else f"{side.share:.1%}")),
         Column("built for", lambda side: side.design.arch + (
             "" if side.design.family == "ours" else f" ({side.design.family})")),
         Column("tile", lambda side: style.sides(side.design.tile)),
@@ -337,7 +344,8 @@ def peers() -> None:
         Column("M = N = K", lambda one: one[2].M, ","),
         Column("its best configuration", lambda one: one[2].configuration),
         Column("TFLOP/s", lambda one: speed(one[2].tflops)),
-        Column("of the best of cuBLAS", lambda one: f"{one[2].ratio:.1%}{_of_which(*one[1:])}"),
+        Column("of the best of cuBLAS", lambda one: (
+            reach.give_or_take(one[2].ratio, one[2].spread) + _of_which(*one[1:]))),
         Column("ours in the same turns, TFLOP/s", lambda one: _of_ours(one[2].ours)),
         Column("licence", lambda one: one[1].licence),
         Column("revision", lambda one: one[1].revision[:12]),

@@ -16,6 +16,7 @@ from lib.plotting.columns import Column, listed
 from lib.plotting.display import both, note, once_recorded, table
 from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
+from lib.records import reach
 from lib.records import store as records
 from lib.records.schema import Row
 from lib.topics.results.shapes import figure as by_shape
@@ -77,7 +78,8 @@ def others_table(*stems: str) -> None:
             f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}")
     rows = [
         (short_name(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
-         *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
+         *(reach.give_or_take(at[shape].ratio, at[shape].noise) if shape in at else "not recorded"
+           for shape in OTHER_SHAPES))
         for stem, at in found.items()
     ]
     dates = {row.date for at in found.values() for row in at.values()}
@@ -115,7 +117,8 @@ def trials(version: Version) -> None:
                     for instantiation in (row.instantiation, tried.instantiation)]
         names = dict.fromkeys(one.name if one else "another" for one in launched)
         rows.append((style.sides(row.shape),
-                     f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
+                     f"{row.ratio:.3f} ± {row.noise * row.ratio:.3f}",
+                     f"**{tried.ratio:.3f}** ± {max(tried.spread, tried.cublas_spread):.3f}",
                      "<br>".join(names)))
     for name, found in stored.items():
         of_rule = [row.ratio for row, _ in found]

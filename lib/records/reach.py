@@ -1,0 +1,192 @@
+"""How far the book comes, said once: the fastest of ours on a cube beside the best of cuBLAS, ±.
+
+README, the first page, the pages on rivals and on choosing and the papers take their words and
+numbers from here, so that they give one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lib.kernels.catalogue import KERNELS
+from lib.records import store
+from lib.records.schema import KernelRecord, Row
+
+# Whose records the pages show where no GPU is: the kind of GPU that all of them were made on.
+GPU = "H100"
+SIZE = 4096
+# 22's pair that prices programmatic launch, without it and with it, and the cubes it was timed on.
+WITHOUT, WITH = "late", "unsplit"
+PRICED = (512, 1024, 2048, 4096)
+_PRICING = "22_few_tiles"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The fastest first variant of a group, ``"FP32"`` or ``"FP16"``, at `SIZE`."""
+
+    group: str
+    stem: str
+    row: Row
+
+    @property
+    def rival(self) -> float:
+        """The fastest that cuBLAS was timed at beside this row, TFLOP/s.
+
+        In turns with ours, or before, among its own candidates.
+        """
+        return max(self.row.cublas_tflops, self.row.rival.fastest.tflops)
+
+    @property
+    def share(self) -> float:
+        """Of `rival`, 1.0 = as fast."""
+        return self.row.tflops / self.rival
+
+    @property
+    def noise(self) -> float:
+        """How far `share` may be off."""
+        return self.row.noise
+
+    @property
+    def verdict(self) -> str:
+        """``"past"``, ``"level"`` or ``"below"``: level is what lies within the noise."""
+        if abs(self.share - 1) <= self.noise:
+            return "level"
+        return "past" if self.share > 1 else "below"
+
+    @property
+    def sustained(self) -> tuple[float, float]:
+        """The share of two seconds, each alone, and how far it may be off.
+
+        Raises
+        ------
+        store.NotRecorded
+            If no long run is recorded.
+        """
+        long = self.row.sustained
+        if long is None:
+            raise store.NotRecorded(f"no long run is recorded of {self.stem}: python -m lib record")
+        return long.ratio, max(long.own.spread, long.cublas.spread)
+
+    @property
+    def programmatic(self) -> bool:
+        """Whether its kernel is launched so that it begins while the one before it ends."""
+        kernel = KERNELS[self.stem]
+        names = kernel.variants[0].candidates or (kernel.variants[0].name,)
+        return any(kernel.variant(name).programmatic_launch for name in names)
+
+
+def reach(group: str, gpu: str = GPU) -> Reach:
+    """The fastest of a group.
+
+    Raises
+    ------
+    store.NotYet
+        If none of it is recorded as its source is today.
+    """
+    rows = [Reach(group, stem, row) for stem, kernel in KERNELS.items() if kernel.group == group
+            for row in _rows(stem, gpu)
+            if row.is_cube(SIZE) and (row.out, row.b_layout) == ("float32", "row")]
+    if not rows:
+        raise store.NotYet(f"no version in {group} is recorded: python -m lib record")
+    return max(rows, key=lambda one: one.row.tflops)
+
+
+def lowest(one: Reach, gpu: str = GPU) -> Row:
+    """Of all shapes that were recorded of it, the one with the least share."""
+    return min(_rows(one.stem, gpu), key=lambda row: row.ratio)
+
+
+def steadiest(one: Reach, size: int, gpu: str = GPU) -> Row:
+    """Of what it launches on a larger cube the record with the least noise, whoever's it is.
+
+    Raises
+    ------
+    store.NotRecorded
+        If it was not timed there.
+    """
+    first = next((row for row in _rows(one.stem, gpu) if row.is_cube(size)), None)
+    if first is None:
+        raise store.NotRecorded(f"{one.stem} is not recorded at {size:,}: python -m lib record")
+    alike = [row for stem, kernel in KERNELS.items() for variant in kernel.variants
+             for row in _rows(stem, gpu, variant.name)
+             if row.shape == first.shape and row.instantiation == first.instantiation]
+    return min(alike, key=lambda row: row.noise)
+
+
+def overlap(size: int, gpu: str = GPU) -> float:
+    """What programmatic launch adds to the speed of launches in a row, by 22's pair, on a cube.
+
+    Raises
+    ------
+    store.NotRecorded
+        If the pair is not recorded there, or not on one board.
+    """
+    without, using = (next((row for row in _rows(_PRICING, gpu, name) if row.is_cube(size)), None)
+                      for name in (WITHOUT, WITH))
+    if without is None or using is None or without.chunk != using.chunk:
+        raise store.NotRecorded(f"{_PRICING}'s {WITHOUT} and {WITH} are not of one run at {size:,}")
+    return using.tflops / without.tflops - 1
+
+
+def _rows(stem: str, gpu: str, name: str = "") -> Iterator[Row]:
+    """What is recorded of a variant, the first if none is named, as its source is today."""
+    record = store.load(KernelRecord, gpu, stem)
+    name = name or KERNELS[stem].variants[0].name
+    stored = record.variants.get(name) if record else None
+    today = store.current(KERNELS[stem], name, stored) if stored else None
+    yield from today.bench if today else ()
+
+
+def give_or_take(share: float, noise: float) -> str:
+    """A share with how far it may be off, which `noise` is relative to: ``"105.2 ± 0.1%"``."""
+    return f"{100 * share:.1f} ± {percent(share * noise)}%"
+
+
+def percent(noise: float) -> str:
+    """A noise in per cent with a decimal; never none."""
+    return f"{max(100 * noise, 0.1):.1f}"
+
+
+def short(one: Reach) -> str:
+    """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, ``"level within 1.2%"``."""
+    if one.verdict == "level":
+        return f"level within {percent(one.share * one.noise)}%"
+    return give_or_take(one.share, one.noise)
+
+
+def answer(gpu: str = GPU) -> str:
+    """How far, at which turns, and where it doesn't hold: a paragraph, in Markdown.
+
+    Raises
+    ------
+    store.NotRecorded
+        If something of it is not recorded.
+    """
+    single, half = reach("FP32", gpu), reach("FP16", gpu)
+    large = steadiest(half, 2 * SIZE, gpu)
+    low = "; ".join(
+        f"{one.group} {give_or_take(row.ratio, row.noise)} at "
+        f"{'×'.join(f'{side:,}' for side in row.shape)}"
+        for one in (single, half) for row in (lowest(one, gpu),))
+    said = [
+        f"At M = N = K = {SIZE:,} on an {gpu}, in turns of 5 ms with the best of cuBLAS: "
+        f"**FP32** {_against(single)}; cuBLAS has no Hopper kernel there. "
+        f"**FP16** {_against(half)}.",
+        f"It doesn't hold everywhere: what FP16 takes at {2 * SIZE:,} has "
+        f"{give_or_take(large.ratio, large.noise)} in its steadiest record, and lowest of all "
+        f"recorded shapes are {low}.",
+    ]
+    if half.programmatic:
+        priced = ", ".join(f"{overlap(size, gpu):+.1%} at {size:,}" for size in PRICED)
+        said.append(
+            "FP16's kernels use programmatic launch: each may begin while the one before it ends. "
+            f"For launches in a row that is worth {priced} (`{WITHOUT}` → `{WITH}` of {_PRICING}).")
+    return " ".join(said)
+
+
+def _against(one: Reach) -> str:
+    """Speed, rival and verdict, in turns of 5 ms and sustained."""
+    return (f"{one.row.tflops:.1f} TFLOP/s against {one.rival:.1f}, {short(one)}; "
+            f"sustained {give_or_take(*one.sustained)}")
