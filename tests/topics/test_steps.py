@@ -700,7 +700,7 @@ def test_17_a_narrow_product_costs_and_the_second_doubling_hardly_pays():
         assert by("17_wgmma", "n64", "n128", size) > 0.02
         assert abs(by("17_wgmma", "n128", "n256", size)) < 0.02
         assert by("17_wgmma", "n256", "serial", size) < -0.01
-    each = [here.flop_per_busy(name) for name in ("n64", "n128", "n256")]
+    each = [here.tensor_cycles(True, name) for name in ("n64", "n128", "n256")]
     assert max(each) < 1.01 * min(each), "the page says: the width doesn't move it"
     for unit, sign in (("tensor_pipe_percent", 1), ("l1_data_percent", -1)):
         narrow, *wider = (sign * here.metric(unit, name) for name in ("n64", "n128", "n256"))
@@ -715,7 +715,6 @@ def test_18_the_mbarriers_are_most_of_the_step():
         copies = by("18_tma", "17_wgmma", "barrier", size)
         assert by("18_tma", "barrier", "mbarriers", size) > max(0.03, copies)
     assert here.ratio("cycles", "mbarriers", "barrier") < 0.95
-    assert here.flop_per_busy() == pytest.approx(here.flop_per_busy("17_wgmma"), rel=0.02)
 
 
 def test_19_roles_change_nothing_and_ping_pong_loses():
@@ -725,7 +724,6 @@ def test_19_roles_change_nothing_and_ping_pong_loses():
     assert by("19_warp_specialization", "two_tiles", "one_tile", 2048) > 0.3
     for size in SIZES:
         assert by("19_warp_specialization", "cooperative", "ping_pong", size) < -0.02
-    assert here.flop_per_busy("ping_pong") > here.flop_per_busy("cooperative")
     assert here.ratio("tensor_pipe_percent", "ping_pong", "cooperative") < 0.95
 
 
@@ -771,9 +769,10 @@ def test_14_wmma_is_faster_and_the_deeper_instruction_does_not_make_up_for_it():
         assert here.gain("k8", "wmma", size) < -FLOOR < FLOOR < here.gain("k16", "k8", size)
         assert here.gain("k16", "wmma", size) < FLOOR
     assert here.gain("k16", "wmma") < -0.1
-    # The instruction: half of the work in a busy cycle, as much with the depth of WMMA's.
-    assert here.flop_per_busy() < 0.85 * here.flop_per_busy("wmma")
-    assert here.flop_per_busy("k16") == pytest.approx(here.flop_per_busy("wmma"), rel=0.05)
+    # The instruction: busy for a third longer, as long with the depth of WMMA's.
+    busy = here.tensor_cycles(True, "wmma")
+    assert here.tensor_cycles(True) == pytest.approx(4 / 3 * busy, rel=0.02)
+    assert here.tensor_cycles(True, "k16") == pytest.approx(busy, rel=0.02)
     # And more cycles in which the pipe idles, with either.
     idle = here.tensor_cycles(False, "wmma")
     assert here.tensor_cycles(False, "k16") > 1.1 * idle
@@ -795,7 +794,8 @@ def test_15_conflicts_and_waiting_cost_and_the_way_round_conflicts_hardly_matter
         assert 0.4 < small < large < small + 0.12
         assert FLOOR < here.gain("two_buffers", "one_buffer", size) < here.predicted("two_buffers")
     for name in ("prefetch", "one_buffer"):
-        assert here.flop_per_busy(name) == pytest.approx(here.flop_per_busy("one_block"), rel=0.03)
+        assert here.tensor_cycles(True, name) == pytest.approx(
+            here.tensor_cycles(True, "one_block"), rel=0.03)
         assert here.metric("tensor_pipe_percent", name) > 1.4 * here.metric(
             "tensor_pipe_percent", "one_block")
     # The first row isn't isolated: the compiler moves a load, too.
@@ -808,7 +808,7 @@ def test_15_the_deeper_instruction_loses_in_a_loop_that_has_no_registers_for_it(
     here = Numbers("15_turing_limit")
     for size in (2048, SIZE):
         assert here.gain("k16", "", size) < -FLOOR
-    assert here.flop_per_busy("k16") > 1.25 * here.flop_per_busy()
+    assert here.tensor_cycles(True) > 1.25 * here.tensor_cycles(True, "k16")
     assert here.metric("tensor_pipe_percent", "k16") < 0.8 * here.metric("tensor_pipe_percent")
     assert here.registers("k16") == 255 and here.ratio("instructions", "k16", "") > 1.3
 

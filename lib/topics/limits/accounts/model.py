@@ -15,8 +15,15 @@ each access of global memory, which takes one for each. An asynchronous copy tak
 write to shared memory alone: on the H100 a kernel that fills its tiles by copies has hardly a
 wavefront besides those of shared memory.
 
-From 14 on. An SM does so many FLOP per cycle in which its tensor cores are busy, and they are busy
-in some of the cycles: the product of both is its FLOP per cycle.
+From 10 on, on tensor cores, the share of the peak has three factors:
+
+    rate of the instruction / peak rate × tensor cores busy × active / elapsed cycles
+
+The rate is what an SM does in a cycle in which its tensor cores are busy: a constant of the
+instruction (`RATES`). Busy is the share of the cycles of SMs at work,
+``sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active``: how well loads keep up. Active
+over elapsed cycles is ``smsp__cycles_active.sum`` / (4 · SMs · ``sm__cycles_elapsed.max``): the
+others are of SMs without work, at the start, in the last wave, at the end.
 """
 
 from __future__ import annotations
@@ -34,6 +41,8 @@ from lib.ptx.core.machine import LINE, WARP
 from lib.run import runner
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.bottleneck import scaling
+from lib.topics.limits.issue_slots.model import SLOTS_PER_SM
+from lib.topics.limits.roofline.model import FP8
 
 
 @dataclass(frozen=True)
@@ -64,17 +73,25 @@ class Tensor:
 
     Attributes
     ----------
-    each : float
-        FLOP of an SM per cycle in which its tensor cores are busy.
     busy : float
-        Share of its cycles in which they are.
+        Share of the cycles of SMs at work in which their tensor cores are busy.
+    active : float
+        Share of the elapsed cycles in which an SM is at work: mean over all SMs.
     share : float
         Of the peak, reached.
     """
 
-    each: float
     busy: float
+    active: float
     share: float
+
+
+RATES = {"mma.m16n8k8": 2048.0, "mma.m16n8k16": 4096 * 4 / 6, "wgmma": 4096.0, FP8: 8192.0}
+"""FLOP of an SM per cycle in which its tensor cores are busy.
+
+WGMMA's are the data sheet's peaks. Each sub-partition is busy for 4 cycles with an m16n8k8, of
+2,048 FLOP, and for 6 with an m16n8k16, of 4,096; wmma is compiled to the latter.
+"""
 
 
 def cap(each: float, multiply_adds: float) -> float:
@@ -120,7 +137,7 @@ def share(cycles: float, size: int, sms: int, flops_per_cycle: float) -> float:
 
 
 def tensor(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: float) -> Tensor:
-    """Take recorded counters apart: `cycles` and `tensor_pipe_percent`.
+    """Take recorded counters apart: `cycles`, `active_cycles` and `tensor_pipe_percent`.
 
     Raises
     ------
@@ -130,8 +147,27 @@ def tensor(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: flo
     busy = found["tensor_pipe_percent"] / 100
     if busy <= 0:
         raise ValueError("the tensor cores of this launch did nothing: it has no such account")
-    per_cycle = 2 * size**3 / (found["cycles"] * sms)
-    return Tensor(per_cycle / busy, busy, share(found["cycles"], size, sms, flops_per_cycle))
+    active = found["active_cycles"] / (SLOTS_PER_SM * sms * found["cycles"])
+    return Tensor(busy, active, share(found["cycles"], size, sms, flops_per_cycle))
+
+
+def rate(found: Mapping[str, float], flops: float) -> float:
+    """FLOP of an SM per cycle in which its tensor cores were busy, by counters of one launch.
+
+    `flops` are those of all whole tiles: at an edge tensor cores multiply zeros too.
+    """
+    active = found["active_cycles"] / SLOTS_PER_SM
+    return flops / (active * found["tensor_pipe_percent"] / 100)
+
+
+def instruction(found: Mapping[str, float], flops: float, dtype: str) -> str:
+    """Name the instruction that a launch on tensor cores multiplied with, by what it counted.
+
+    An m16n8k8 of a warp does 2,048 FLOP, an m16n8k16 twice as many.
+    """
+    if found["gmma_instructions"]:
+        return FP8 if dtype.startswith("float8") else "wgmma"
+    return "mma.m16n8k16" if flops / found["hmma_instructions"] > 3000 else "mma.m16n8k8"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from itertools import chain
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.kernels import catalogue
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Pair
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import table
@@ -137,7 +139,7 @@ def _capped(share: float) -> str:
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
            size: int = SIZE, timed: bool = False) -> None:
-    """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
+    """Display how busy tensor cores are, and how much of the time SMs are at work: from 10 on.
 
     Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
 
@@ -163,11 +165,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
                  + _dated(rows, name))
         return
     listed([
-        VERSION, PEAK, FLOP_PER_BUSY, *BUSY,
-        *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
-        recorded("cycles, profiled", lambda one: one.counters["cycles"], ",.0f"),
-    ], rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; "
-             f"{labels(rows)}")
+        VERSION, *BY_TENSOR, *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
+    ], rows, f"counters: one profiled launch at {size:,}³; {BY_TIMED}; {labels(rows)}")
 
 
 def every(size: int = SIZE) -> None:
@@ -200,11 +199,44 @@ def every(size: int = SIZE) -> None:
               f"where w leaves room for the whole peak; {labels(first)}, {size:,}³")
     others = [ahead for one in second if one.counted and (ahead := _ahead(one))]
     listed([
-        LINK, PEAK, FLOP_PER_BUSY, *BUSY,
+        LINK, *BY_TENSOR,
         recorded("clock, MHz", lambda one: one.counters and mhz(one.row.clock), ",.0f"), speed,
-    ], second, "at most: the data sheet's; counters: one launch; clock and TFLOP/s: of the "
-               f"launches that were timed; {labels(second)}, {size:,}³"
+    ], second, f"counters: one profiled launch; {BY_TIMED}; clock and TFLOP/s: of the launches "
+               f"that were timed; {labels(second)}, {size:,}³"
                + (f"; made for other shapes: {'; '.join(others)}" if others else ""))
+
+
+def measured_rates(size: int = SIZE) -> dict[str, list[float]]:
+    """Rates of all recorded launches on tensor cores at a size, by instruction (`model.RATES`)."""
+    found: dict[str, list[float]] = {name: [] for name in model.RATES}
+    for record in records.versions():
+        for name, seen in record.variants.items():
+            variant = KERNELS[record.kernel].variant(name)
+            if variant.dtype == "float32" or record.gpu.key != RECORDED_ON:
+                continue
+            for row in seen.counters:
+                if row.is_cube(size):
+                    (M, N), metrics = variant.tile, row.metrics
+                    flops = 2.0 * M * N * -(-size // M) * -(-size // N) * size
+                    which = model.instruction(metrics, flops, variant.dtype)
+                    found[which].append(model.rate(metrics, flops))
+    return found
+
+
+def rates(size: int = SIZE) -> None:
+    """Display the rate of each instruction of the tensor cores, and what launches had."""
+    wgmma = model.RATES["wgmma"]
+    rows = []
+    for name, seen in measured_rates(size).items():
+        peak = 2 * wgmma if model.RATES[name] > wgmma else wgmma
+        recorded_as = (f"{statistics.median(seen):,.0f} ({min(seen):,.0f} to {max(seen):,.0f}; "
+                       f"{len(seen)} launches)") if seen else NOT_YET
+        rows.append((name, f"{model.RATES[name]:,.0f}", f"{model.RATES[name] / peak:.0%}",
+                     recorded_as))
+    table(("instruction", "FLOP per busy cycle and SM", "÷ peak rate",
+           f"recorded at {size:,}³, median (all)"), rows,
+          f"modelled, and recorded: {RECORDED_ON}, ncu; busy and active cycles are counted in "
+          "two passes of a launch, which differ")
 
 
 def _ahead(one: Launches) -> str:
@@ -287,7 +319,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
 def _cause(account: str, counter: str) -> Column[Launches]:
     """The column that names the cause."""
     if not counter:
-        return FLOP_PER_BUSY if account == "tensor" else W.called(
+        return AT_WORK if account == "tensor" else W.called(
             "w: wavefronts per 32 multiply-adds")
     reason = counter.removeprefix("stall_")
     if reason != counter:
@@ -320,8 +352,8 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
                  ".4g", absent=NOT_YET),
         recorded(f"cycles at {size:,}, profiled", lambda one: one.at(SMALL).row and (
             one.counters["cycles"]), ",.0f", absent=NOT_YET),
-        recorded("FLOP per tensor-busy cycle × busy", lambda one: one.at(SMALL).row and (
-            f"{_by_tensor(one).each:,.0f} × {_by_tensor(one).busy:.1%}"), absent=NOT_YET)
+        recorded("busy × at work", lambda one: one.at(SMALL).row and (
+            f"{_by_tensor(one).busy:.1%} × {_by_tensor(one).active:.1%}"), absent=NOT_YET)
         if account == "tensor" else
         recorded("w predicted / recorded × stage busy", lambda one: one.at(SMALL).row and (
             f"{_predicted(one):.3f} / {_by_wavefronts(one).each:.3f} × "
@@ -395,6 +427,14 @@ def _share_timed(one: Launches) -> float | None:
     return model.share(clock.cycles, one.size, one.sms, one.peak) if clock else None
 
 
+def _of_peak(one: Launches) -> str:
+    """Share of the peak in a profiled launch, and in timed ones where it is another."""
+    profiled, timed = _by_tensor(one).share, _share_timed(one) if one.timed else None
+    if timed is None or abs(timed / profiled - 1) <= APART:
+        return f"{profiled:.1%}"
+    return f"{profiled:.1%}; timed {timed:.1%}"
+
+
 def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
     """`labels`; of several records the rows that come from each but the most common are named."""
     found: dict[str, list[str]] = {}
@@ -436,9 +476,12 @@ LINK: Column[Launches] = Column(
 BETWEEN: Column[Launches] = Column(
     "products between load and store", _between, absent="other warps load")
 W: Column[Launches] = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
-PEAK: Column[Launches] = Column("FLOP per cycle and SM, at most", lambda one: one.peak, ",")
-FLOP_PER_BUSY: Column[Launches] = recorded(
-    "FLOP per tensor-busy cycle", lambda one: _by_tensor(one).each, ",.0f", absent=NOT_YET)
-BUSY: tuple[Column[Launches], ...] = (
-    recorded("cycles busy", lambda one: _by_tensor(one).busy, ".1%"),
-    recorded("share of the peak", lambda one: _by_tensor(one).share, ".1%"))
+BUSY: Column[Launches] = recorded(
+    "tensor cores busy", lambda one: _by_tensor(one).busy, ".1%", absent=NOT_YET)
+AT_WORK: Column[Launches] = recorded(
+    "SMs at work", lambda one: _by_tensor(one).active, ".1%", absent=NOT_YET)
+BY_TENSOR: tuple[Column[Launches], ...] = (
+    BUSY, AT_WORK, recorded("share of the peak", _of_peak, absent=NOT_YET))
+APART = 0.03  # profiled and timed cycles that differ by more are told apart
+BY_TIMED = ("SMs at work: active of elapsed cycles; share: by its cycles, and by the timed "
+            f"launches' too where these differ by over {APART:.0%}")

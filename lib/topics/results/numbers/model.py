@@ -250,16 +250,20 @@ class Numbers:
         peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
         return accounts.cap(self.l1_wavefronts(name, n), peak / 2)
 
-    def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
-        """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
+    def rate(self, instruction: str) -> float:
+        """FLOP of an SM per cycle in which its tensor cores are busy, with an instruction."""
+        return accounts.RATES[instruction]
+
+    def at_work(self, name: str = "", n: int = SIZE) -> float:
+        """Share of the cycles of one profiled launch in which an SM is at work; recorded."""
         version, variant = self._of(name)
-        found = version.metrics(n, variant)
-        return accounts.tensor(found, n, version.record.gpu.sms, 1.0).each
+        return accounts.tensor(version.metrics(n, variant), n, version.record.gpu.sms, 1.0).active
 
     def tensor_cycles(self, busy: bool, name: str = "", n: int = SIZE) -> float:
-        """Cycles of one launch in which an SM's tensor pipe is busy, or is not; recorded."""
+        """Cycles in which tensor cores of an SM at work are busy, or are not; mean of a launch."""
         share = self.metric("tensor_pipe_percent", name, n) / 100
-        return self.metric("cycles", name, n) * (share if busy else 1 - share)
+        at_work = self.metric("cycles", name, n) * self.at_work(name, n)
+        return at_work * (share if busy else 1 - share)
 
     def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
@@ -542,7 +546,7 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met",
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
              "on_sheet", "predicted",
              "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
