@@ -88,9 +88,9 @@ def test_a_profiled_launch_that_differs_from_the_timed_ones_says_so(shown):
 
 def test_no_page_but_the_method_s_shows_a_rate():
     """It is a constant of the instruction, and none of a kernel."""
-    told = [path.stem for path in paths.CHAPTERS.glob("*.ipynb")
-            if re.search(r"FLOP per (tensor-)?busy cycle", path.read_text())]
-    assert told == ["method"]
+    stems = [path.stem for path in paths.CHAPTERS.glob("*.ipynb")
+             if re.search(r"FLOP per (tensor-)?busy cycle", path.read_text())]
+    assert stems == ["method"]
 
 
 def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
