@@ -8,12 +8,14 @@ Mnemonics that whole numbers and floats share have a second function, in `FLOAT_
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, NoReturn, overload
 
 import numpy as np
 
 from .errors import ParseError, UnsupportedInstruction
+from .missing import missing
 from .registers import DTYPES, SPECIAL, UNSIGNED, RegisterFile, scalar
 from .step import Run, Step
 from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from .step import Registers
     from .syntax import Operand
 
-FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2")
+FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2")
 
 Decoder = Callable[["Decoding"], Run]
 OPCODES: dict[str, Decoder] = {}
@@ -50,9 +52,6 @@ def _entering(table: dict[str, Decoder], names: tuple[str, ...]) -> Callable[[De
     return enter
 
 
-_TEXTURE_QUERIES = ("txq", "suq", "istypep")
-
-
 def decoder(d: Decoding) -> Decoder:
     """Return the decoding function of an instruction.
 
@@ -67,11 +66,11 @@ def decoder(d: Decoding) -> Decoder:
     # Some families have a function of their own: cp.async.bulk is not cp.async.
     names = (".".join(d.parts[:length]) for length in (4, 3, 2, 1))
     base = next((name for name in names if name in OPCODES), d.parts[0])
-    if base in _TEXTURE_QUERIES:
-        d.unsupported(f"{base} is not emulated: of textures and surfaces only elements are read "
-                      "and written; pass sizes and formats as arguments")
+    if what := missing(d.parts):
+        d.unsupported(what)
     if base not in OPCODES:
-        d.unsupported(f"the emulator has no '{base}'. It has: " + " ".join(sorted(OPCODES)))
+        near = ", ".join(difflib.get_close_matches(base, OPCODES, 1))
+        d.unsupported(f"the emulator knows no '{base}'" + f"; the nearest: {near}" * bool(near))
     floats = d.type in FLOATS and base in FLOAT_OPCODES
     chosen = _CHOSEN[opcode] = FLOAT_OPCODES[base] if floats else OPCODES[base]
     return chosen

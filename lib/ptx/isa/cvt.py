@@ -10,6 +10,7 @@ from ..core.alternate_formats import to_float32
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
+from .cvt_narrow import NARROW, narrow_pair, nearest
 from .floating_point import flushed, saturated
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ def convert(d: Decoding) -> Run:
     small = d.pick(_SMALL)
     if small:
         return _small_pair(d, small)
-    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu")
+    narrow = d.pick(NARROW)
+    if narrow:
+        return narrow_pair(d, narrow)
+    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu", "satfinite")
+    if d.has("satfinite") and d.types[-1:] != ["f32"]:
+        d.unsupported(".satfinite from f32 to f16, bf16, their pairs and tf32")
     if len(d.types) != 2:
         d.wrong("cvt needs two types")
     to, source = d.types
@@ -91,7 +97,7 @@ def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
 def _to_float(d: Decoding, to: str, source: str) -> Compute:
     mode = d.pick(_MODES, "rn")
     whole = _WHOLE.get(d.pick(_WHOLE, ""))
-    ftz, sat, relu = d.has("ftz"), d.has("sat"), d.has("relu")
+    ftz, sat, relu, finite = (d.has(each) for each in ("ftz", "sat", "relu", "satfinite"))
 
     def compute(a: np.ndarray) -> np.ndarray:
         if ftz and a.dtype == np.float32:
@@ -99,6 +105,8 @@ def _to_float(d: Decoding, to: str, source: str) -> Compute:
         if whole is not None and a.dtype.kind == "f":
             a = whole(a)
         result = _round(a, to, mode)
+        if finite:
+            result = _bounded(result)
         if ftz and to == "f32":
             result = flushed(result)
         if relu:
@@ -113,6 +121,14 @@ def _to_float(d: Decoding, to: str, source: str) -> Compute:
 
 def _number(result: np.ndarray) -> np.ndarray:
     return from_bf16(result) if result.dtype == np.uint16 else result
+
+
+def _bounded(result: np.ndarray) -> np.ndarray:
+    """Put the largest finite number in the place of infinity, for f16 and the bits of bf16."""
+    if result.dtype == np.uint16:
+        return np.where(result & 0x7FFF == 0x7F80, result - np.uint16(1), result)
+    most = np.finfo(result.dtype).max
+    return np.where(np.isinf(result), np.copysign(most, result), result)
 
 
 def _nan(result: np.ndarray) -> np.ndarray:
@@ -130,9 +146,12 @@ def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
         return to_f32(value, mode)
     if to == "f16":
         return _directed(value, value.astype(np.float16), mode)
-    if mode == "rz":
+    if mode != "rn":
         toward = to_f32(value, "rz").view(np.uint32)
         bits = (toward >> np.uint32(16)).astype(np.uint16)
+        inexact = np.isfinite(value) & (from_bf16(bits).astype(np.float64) != value)
+        if mode != "rz":  # the next one, away from zero, on the one side of it
+            bits = bits + (inexact & (np.signbit(value) == (mode == "rm"))).astype(np.uint16)
         return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
     return to_bf16(odd_f32(value))
 
@@ -168,12 +187,14 @@ def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
 def _pack(d: Decoding, to: str) -> Run:
     """cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half"""
     d.count(3)
-    mode, relu = d.pick(_MODES, "rn"), d.has("relu")
+    mode, relu, finite = d.pick(_MODES, "rn"), d.has("relu"), d.has("satfinite")
     put, a, b = d.write(0, "b32"), d.read(1, "f32"), d.read(2, "f32")
     part = to[:-2]
 
     def half(value: np.ndarray) -> np.ndarray:
         result = _round(value, part, mode)
+        if finite:
+            result = _bounded(result)
         if relu:
             result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
         return np.ascontiguousarray(result).view(np.uint16).astype(np.uint32)
@@ -184,7 +205,7 @@ def _pack(d: Decoding, to: str) -> Run:
 def _tf32(d: Decoding) -> Run:
     """cvt.{rna,rn,rz}.tf32.f32 d, a: 10 bits of fraction, in the top of a word"""
     d.count(2)
-    mode = d.pick(("rna", "rn", "rz"), "rna")
+    mode, finite = d.pick(("rna", "rn", "rz"), "rna"), d.has("satfinite")
     put, a = d.write(0, "b32"), d.read(1, "f32")
 
     def step(f: Batch) -> None:
@@ -197,6 +218,9 @@ def _tf32(d: Decoding) -> Run:
         else:
             rounded = bits
         cut = rounded & np.uint32(0xFFFFE000)
+        if finite:
+            cut = np.where(cut & 0x7FFFFFFF == 0x7F800000, cut - np.uint32(1 << 13), cut)
+            bits = np.where(np.isinf(value), bits - np.uint32(1 << 13), bits)
         put(f.r, np.where(np.isfinite(value), cut, bits))
 
     return step
@@ -239,10 +263,7 @@ def _small_pair(d: Decoding, small: str) -> Run:
 def _to_small(value: np.ndarray, small: str) -> np.ndarray:
     """Round to the nearest code, ties to even; what is larger than all becomes the largest."""
     finite = to_float32(np.arange(_SMALL[small] + 1, dtype=np.uint8), small[:-2]).astype(np.float64)
-    size = np.minimum(np.abs(value.astype(np.float64)), finite[-1])
-    low = np.clip(np.searchsorted(finite, size, "right") - 1, 0, len(finite) - 2)
-    middle = (finite[low] + finite[low + 1]) / 2
-    code = low + ((size > middle) | ((size == middle) & (low % 2 == 1)))
+    code = nearest(value, finite)
     code = np.where(np.isnan(value), 0x7F, code | np.where(np.signbit(value), 0x80, 0))
     return np.ascontiguousarray(code.astype(np.uint8))
 

@@ -19,10 +19,12 @@ from .elementwise import binary, unary
 from .fma_f32 import FusedMultiplyAdd
 
 if TYPE_CHECKING:
+    from ..core.batch import Batch
     from ..core.step import Compute, Run
     from ..core.syntax import Operand
 
 MODES = ("rn", "rz", "rm", "rp")
+_TYPES = ("f16", "f16x2", "f32", "f64", "bf16", "bf16x2", "f32x2")
 F32, F64 = np.dtype("f4"), np.dtype("f8")
 _LEAST_NORMAL = {2: np.float16(2.0**-14), 4: np.float32(2.0**-126), 8: np.float64(2.0**-1022)}
 
@@ -69,12 +71,24 @@ def _half(d: Decoding, compute: Compute, operands: int) -> Run:
     return half_precision.arithmetic(d, modified(d, compute), operands)
 
 
+def _both(d: Decoding, compute: Compute, operands: int) -> Run:
+    """Make the step of an operation on pairs of f32, each pair in 64 bits (sm_100)."""
+    d.only(*MODES, "ftz").count(operands + 1)
+    put, reads = d.write(0, "b64"), [d.read(i + 1, "b64") for i in range(operands)]
+
+    def step(f: Batch) -> None:
+        pairs = (np.ascontiguousarray(read(f.r))[..., None].view(F32) for read in reads)
+        put(f.r, np.ascontiguousarray(compute(*pairs)).view(np.uint64)[..., 0])
+
+    return step
+
+
 @float_opcode("add", "sub")
 def add(d: Decoding) -> Run:
     """add{.rnd}{.ftz}{.sat}.type d, a, b; sub the same."""
-    d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    d.only(*MODES, "ftz", "sat").needs(*_TYPES)
     subtract, mode = d.parts[0] == "sub", _mode(d)
-    if DTYPES[d.type] not in (F32, F64):
+    if half_precision.is_half(d):
         return _half(d, half_precision.subtract if subtract else half_precision.add, 2)
 
     def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -84,15 +98,16 @@ def add(d: Decoding) -> Run:
         return directed("add", (a, b), mode, 64)
 
     to_nearest = np.subtract if subtract else np.add
-    return binary(d, d.type, modified(d, to_nearest if mode == "rn" else compute))
+    rounded = modified(d, to_nearest if mode == "rn" else compute)
+    return _both(d, rounded, 2) if d.type == "f32x2" else binary(d, d.type, rounded)
 
 
 @float_opcode("mul")
 def multiply(d: Decoding) -> Run:
     """mul{.rnd}{.ftz}{.sat}.type d, a, b"""
-    d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    d.only(*MODES, "ftz", "sat").needs(*_TYPES)
     mode = _mode(d)
-    if DTYPES[d.type] not in (F32, F64):
+    if half_precision.is_half(d):
         return _half(d, np.multiply, 2)
 
     def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -100,7 +115,8 @@ def multiply(d: Decoding) -> Run:
             return to_f32(a.astype(F64) * b.astype(F64), mode)
         return directed("mul", (a, b), mode, 64)
 
-    return binary(d, d.type, modified(d, np.multiply if mode == "rn" else compute))
+    rounded = modified(d, np.multiply if mode == "rn" else compute)
+    return _both(d, rounded, 2) if d.type == "f32x2" else binary(d, d.type, rounded)
 
 
 def _is_word(operand: Operand) -> bool:
@@ -116,16 +132,17 @@ def fused(d: Decoding) -> Run:
         to, x, y, z = (d.count(4).register(i).slot for i in range(4))
         d.writes.append(to)
         return FusedMultiplyAdd(to, (x, y, z))
-    d.only(*MODES, "ftz", "sat", "relu").needs("f32", "f64", *half_precision.HALVES).count(4)
+    d.only(*MODES, "ftz", "sat", "relu").needs("f32x2", "f32", "f64", *half_precision.HALVES)
+    d.count(4)
     mode = _mode(d)
     if d.has("relu") and not half_precision.is_half(d):
         d.unsupported(".relu with f16, bf16 and their pairs")
-    if DTYPES[d.type] not in (F32, F64):
+    if half_precision.is_half(d):
         return _half(d, half_precision.fused, 3)
     if d.type == "f64":
         put, (a, b, c) = d.write(0, "f64"), (d.read(i, "f64") for i in (1, 2, 3))
         return lambda f: put(f.r, fused_f64(a(f.r), b(f.r), c(f.r), mode))
-    plain = all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
+    plain = d.type == "f32" and all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
     if plain and mode == "rn" and not d.has("ftz", "sat"):
         d.write(0, "f32")
         x, y, z = (d.slot(i, "f32") for i in (1, 2, 3))
@@ -136,6 +153,8 @@ def fused(d: Decoding) -> Run:
         return sum_f32(product, z, mode)
 
     rounded = modified(d, compute)
+    if d.type == "f32x2":
+        return _both(d, rounded, 3)
     put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
     return lambda f: put(f.r, rounded(*(read(f.r) for read in reads)))
 
@@ -160,7 +179,10 @@ def no_remainder(d: Decoding) -> NoReturn:
 
 @float_opcode("min", "max")
 def extreme(d: Decoding) -> Run:
-    """min, max{.ftz}{.NaN}.type d, a, b: a NaN loses unless .NaN; -0 is less than +0"""
+    """min, max{.ftz}{.NaN}.type d, a, b: a NaN loses unless .NaN; -0 is less than +0
+
+    Of f32 there may be a c (sm_100), and .abs, which takes magnitudes.
+    """
     d.only("ftz", "NaN", "xorsign", "abs").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
     least, nan = d.parts[0] == "min", d.has("NaN")
     choose: Compute
@@ -187,7 +209,17 @@ def extreme(d: Decoding) -> Run:
 
     if DTYPES[d.type] not in (F32, F64):
         return _half(d, compute, 2)
-    return binary(d, d.type, modified(d, compute))
+    if len(d.operands) != 4 or d.type != "f32" or d.has("xorsign"):
+        return binary(d, d.type, modified(d, compute))
+    magnitudes = d.has("abs")
+
+    def of_three(*values: np.ndarray) -> np.ndarray:
+        a, b, c = map(np.abs, values) if magnitudes else values
+        return compute(compute(a, b), c)
+
+    around = modified(d, of_three)
+    put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
+    return lambda f: put(f.r, around(*(read(f.r) for read in reads)))
 
 
 @float_opcode("abs", "neg")

@@ -246,14 +246,19 @@ def elect(d: Decoding) -> Run:
 
 @opcode("redux")
 def warp_reduce(d: Decoding) -> Run:
-    """redux.sync.op.type d, a, mask"""
+    """redux.sync.op.type d, a, mask; redux.sync.{min,max}{.abs}{.NaN}.f32 on sm_100"""
     operations = {
         "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor,
     }
-    d.only("sync", *operations).count(3)
-    operation = operations[d.one_of(operations)]
-    kind = d.type
+    d.only("sync", "abs", "NaN", *operations).count(3)
+    name, kind = d.one_of(operations), d.type
+    operation = operations[name]
+    magnitudes, floats = d.has("abs"), kind == "f32"
+    if floats and name not in ("min", "max") or not floats and d.has("abs", "NaN"):
+        d.unsupported("redux.sync of whole numbers, and .min and .max{.abs}{.NaN} of f32")
+    if floats and not d.has("NaN"):
+        operation = {"min": np.fmin, "max": np.fmax}[name]
     put, a, member = d.write(0, kind), d.read(1, kind), d.read(2, "u32")
     place = d.place
     dtype = DTYPES[kind]
@@ -263,7 +268,8 @@ def warp_reduce(d: Decoding) -> Run:
         mask = member(r)
         check_membermask(f, mask, place)
         asked = parties(f, mask)
-        rows = by_warp(np.broadcast_to(a(r), shape))[..., None, :]
+        value = np.abs(a(r)) if magnitudes else a(r)
+        rows = by_warp(np.broadcast_to(value, shape))[..., None, :]
         if operation is np.add:
             total = np.where(asked, rows, 0).sum(axis=3, dtype=dtype)
         else:  # a value that a lane holds that takes part changes no minimum, maximum, and or or
@@ -271,6 +277,11 @@ def warp_reduce(d: Decoding) -> Run:
             first = np.take_along_axis(rows, asked.argmax(axis=3)[..., None], axis=3)
             neutral = np.zeros_like(first) if operation is np.bitwise_xor else first
             total = operation.reduce(np.where(asked, rows, neutral), axis=3)
+            if floats:  # -0 is less than +0
+                zeros = asked & (rows == 0)
+                minus, plus = (zeros & np.signbit(rows)).any(3), (zeros & ~np.signbit(rows)).any(3)
+                zero = np.where(minus if name == "min" else ~plus, dtype.type(-0.0), dtype.type(0))
+                total = np.where(total == 0, zero, total)
         put(r, to_lanes(total.astype(dtype), f.threads))
 
     return step
