@@ -1,4 +1,4 @@
-"""cvt of pairs of the narrowest floats: 4 and 6 bits, and scales that are powers of two (sm_100)."""
+"""cvt of pairs of the narrowest floats: 4 and 6 bits, and scales (powers of two), on sm_100."""
 
 from __future__ import annotations
 
