@@ -127,8 +127,8 @@ def _bounded(result: np.ndarray) -> np.ndarray:
     """Put the largest finite number in the place of infinity, for f16 and the bits of bf16."""
     if result.dtype == np.uint16:
         return np.where(result & 0x7FFF == 0x7F80, result - np.uint16(1), result)
-    most = np.finfo(result.dtype).max
-    return np.where(np.isinf(result), np.copysign(most, result), result)
+    largest = np.finfo(result.dtype).max
+    return np.where(np.isinf(result), np.copysign(largest, result), result)
 
 
 def _nan(result: np.ndarray) -> np.ndarray:

@@ -85,7 +85,7 @@ def _scales(d: Decoding, into: bool) -> Run:
 
         return powers
     d.only("rz", "rp", "satfinite", SCALE).needs("f32", "bf16x2")
-    up, most = d.has("rp"), 254 if d.has("satfinite") else 255
+    up, largest = d.has("rp"), 254 if d.has("satfinite") else 255
     put = d.write(0, "b16")
     if d.type == "f32":
         d.count(3)
@@ -104,7 +104,7 @@ def _scales(d: Decoding, into: bool) -> Run:
         value = np.abs(values(f).astype(np.float64))
         fraction, exponent = np.frexp(np.where(np.isfinite(value), value, 1.0))
         code = exponent - 1 + (up & (fraction > 0.5)) + 127
-        code = np.where(value == np.inf, most, np.clip(code, 0, most))
+        code = np.where(value == np.inf, largest, np.clip(code, 0, largest))
         code = np.where(value == 0, 0, np.where(np.isnan(value), 255, code))
         put(f.r, np.ascontiguousarray(code.astype(np.uint8)).view(np.uint16)[..., 0])
 

@@ -146,8 +146,8 @@ def test_directed_rounding_to_bf16(mode, expected):
     assert tuple(out.view(np.uint16)[:2].tolist()) == expected
 
 
-@pytest.mark.parametrize("kind,most", [("f16", 0x7BFF), ("bf16", 0x7F7F)])
-def test_satfinite(kind, most):
+@pytest.mark.parametrize("kind,largest", [("f16", 0x7BFF), ("bf16", 0x7F7F)])
+def test_satfinite(kind, largest):
     text = f""".version 8.7
 .target sm_100a
 .address_size 64
@@ -157,4 +157,4 @@ def test_satfinite(kind, most):
    st.global.b32 [%p], %t; ret; }}"""
     out = np.array([-np.inf, 1e38 if kind == "f16" else np.float32(3.4028235e38)], np.float32)
     ptx.Module(text).get_function("k")(1, 1, (out,))
-    assert out.view(np.uint16)[:2].tolist() == [0x8000 | most, most]
+    assert out.view(np.uint16)[:2].tolist() == [0x8000 | largest, largest]
