@@ -72,6 +72,8 @@ class Launch:
         Name of the entry.
     races, merged : bool
         Whether races were looked for, and whether ptxas's merging of accesses was made known.
+    looked_at : int
+        Reads and writes of a word, of a lane or of the hardware, that were looked at for races.
     trace : Trace or None
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
@@ -99,6 +101,7 @@ class Launch:
     shared: list[Allocation] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     seconds: float = 0.0
+    looked_at: int = 0
     code: Code | None = field(default=None, repr=False)
     sources: SourceLines = field(default_factory=SourceLines, repr=False)
 
@@ -384,11 +387,14 @@ class Function:
             if record is not None:
                 record.end()
             lanes.release()
+        looked_at = 0
         if detector is not None:
+            looked_at = detector.looked_at
             detector.release()
         return Launch(
             self.name, races, merge is not None, record, hazards.found, device.allocations,
-            layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,
+            layout.shared, errors, time.perf_counter() - began, looked_at, self.code,
+            self.module.sources,
         )
 
     def _tell(self, error: Error, found: list[Hazard], lanes: Execution) -> None:

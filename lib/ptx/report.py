@@ -34,6 +34,7 @@ class Launched(Protocol):
     hazards: list[Hazard]
     errors: list[Error]
     seconds: float
+    looked_at: int
     sources: SourceLines
 
     @property
@@ -166,15 +167,10 @@ def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
 
 def report(launch: Launched) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
-    findings = launch.findings
     stopped = len(launch.errors)
     ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
-    said = f"kernel '{launch.kernel}' {ended}; "
-    if findings:
-        said += f"{len(findings)} {'hazard' if len(findings) == 1 else 'hazards'}:"
-    else:
-        said += "no hazard" + ("." if launch.races else " (races were not looked for: races=True).")
-    parts = [said]
+    words = "; ".join(f"{thing}: {what}" for thing, what in verdicts(launch).items())
+    parts = [f"kernel '{launch.kernel}' {ended}; {words}{':' if launch.findings else '.'}"]
     for error in launch.errors[:MAX_ERRORS]:
         parts += [f"  {type(error).__name__}: {error}",
                   *(f"    {note}" for note in getattr(error, "__notes__", ()))]
@@ -187,6 +183,20 @@ def report(launch: Launched) -> str:
         if not launch.merged:
             parts.append("Accesses are those of the PTX; ptxas may merge some of them.")
     return "\n".join(parts)
+
+
+# Kinds of hazard that are two accesses of a word which nothing orders.
+RACES = ("race", "warning")
+
+
+def verdicts(launch: Launched) -> dict[str, str]:
+    """What was looked at in a launch, races at least, and what each came to."""
+    kinds = [finding.kind in RACES for finding in launch.findings]
+    races, others = sum(kinds), len(kinds) - sum(kinds)
+    looked = f"none found, {launch.looked_at:,} accesses looked at" if launch.races else (
+        "not looked for")
+    return {"races": f"{races:,} found" if races else looked,
+            **({"other hazards": f"{others:,} found"} if others else {})}
 
 
 MAX_ERRORS = 4  # that are told whole
@@ -258,6 +268,7 @@ def document(launch: Launched) -> dict:
              "notes": list(getattr(error, "__notes__", ()))} for error in launch.errors
         ],
         "races_looked_for": launch.races,
+        "verdicts": verdicts(launch),
         "hazards": hazards_document(launch.hazards),
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
