@@ -274,8 +274,6 @@ BAD = [
     (("results", "--shape", ""), "--shape: '' is no shape"),
     (("results", "--csv", "01_naive"), "a NAME narrows the rows"),
     (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
-    (("results", "--sent", "nowhere.json"), "--sent: there is no file nowhere.json"),
-    (("results", "--sent", "lib"), "--sent: there is no file lib"),
     (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
     (("check", "10_wmma", "--dtype", "float32"),
      "--dtype: 10_wmma/one_fragment takes A and B in float16"),
