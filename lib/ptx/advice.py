@@ -150,6 +150,9 @@ def for_error(error: Error, copies: Sequence[Instruction] = ()) -> str:
     """
     if copies and isinstance(error, UninitialisedRead) and "shared memory" in str(error):
         return _for_copies(copies)
+    if isinstance(error, UninitialisedRead) and ": register %" in str(error):
+        return ("give the variable a value before it is read, on every path and in every lane "
+                "(an accumulator begins with 0)")
     return next((text for kind, text in _OF_ERRORS if isinstance(error, kind)), "")
 
 

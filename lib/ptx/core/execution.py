@@ -125,6 +125,7 @@ class Execution:
         self._contents: dict[tuple, AccessPattern] = {}
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
+        self.unwritten = Unwritten.of_registers(self)
 
     def _set_registers(self) -> None:
         for register in self.code.entry.registers:
@@ -183,7 +184,7 @@ class Execution:
                             for run, writes in block.pairs:
                                 self.masked(run, writes, merge)
                     except UninitialisedRead as error:
-                        first = None if self.strict else follows(error, self.code.steps)
+                        first = follows(error, self.code.steps, self.strict)
                         if first is None:
                             raise
                         self.active, self.merge = active, merge
