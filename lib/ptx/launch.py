@@ -78,6 +78,8 @@ class Launch:
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
         Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
+    remarks : list of Hazard
+        What PTX's text leaves open, of a strict launch: it makes none unclean.
     allocations : list of Allocation
         Which addresses are which argument's array.
     shared : list of Allocation
@@ -97,6 +99,7 @@ class Launch:
     merged: bool
     trace: Trace | None
     hazards: list[Hazard] = field(default_factory=list)
+    remarks: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     shared: list[Allocation] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
@@ -279,7 +282,8 @@ class Function:
             kernel is stopped as endless; None: any number.
         strict : bool
             Stop where shared or local memory is read that nobody wrote. Without it such a value
-            may be read, and stops the kernel when it is used: see `core.unwritten`.
+            may be read, and stops the kernel when it is used: see `core.unwritten`. Also remark on
+            what PTX's text leaves open, such as a `tcgen05.fence` behind the wait for operands.
         go_on : bool
             Go on after an error: the block (or cluster) that it stops is left, the others run, and
             `Launch.errors` has what happened. Blocks then run one after the other.
@@ -392,8 +396,9 @@ class Function:
             looked_at = detector.looked_at
             detector.release()
         return Launch(
-            self.name, races, merge is not None, record, hazards.found, device.allocations,
-            layout.shared, errors, time.perf_counter() - began, looked_at, self.code,
+            self.name, races, merge is not None, record, hazards.found, hazards.remarks,
+            device.allocations, layout.shared, errors, time.perf_counter() - began, looked_at,
+            self.code,
             self.module.sources,
         )
 

@@ -32,6 +32,7 @@ class Launched(Protocol):
     merged: bool
     trace: Trace | None
     hazards: list[Hazard]
+    remarks: list[Hazard]
     errors: list[Error]
     seconds: float
     looked_at: int
@@ -177,6 +178,8 @@ def report(launch: Launched) -> str:
     if stopped > MAX_ERRORS:
         parts.append(f"  and {stopped - MAX_ERRORS:,} more")
     parts += [f"  {row}" for row in hazard_lines(launch)]
+    remarks = (row for each in grouped(launch.remarks) for row in _finding_lines(each, launch))
+    parts += [f"  {row}" for row in remarks]
     if launch.trace is not None and launch.trace.sites:
         lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
         parts += ["", *_table(lines)]
@@ -256,8 +259,8 @@ def document(launch: Launched) -> dict:
     -------
     dict
         kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,
-        pairs, message, advice, and the calls that either side was inlined from), counters, lines
-        (see `Line`), merged, seconds.
+        pairs, message, advice, and the calls that either side was inlined from), remarks (alike),
+        counters, lines (see `Line`), merged, seconds.
     """
     trace = launch.trace
     return {
@@ -270,6 +273,7 @@ def document(launch: Launched) -> dict:
         "races_looked_for": launch.races,
         "verdicts": verdicts(launch),
         "hazards": hazards_document(launch.hazards),
+        "remarks": hazards_document(launch.remarks),
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
                   for line in by_line(trace.sites, None, trace.multiply_adds)] if trace else [],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .syntax import Instruction
 
 MISSING_LANE = "shuffle from a missing lane"
+REMARK = "remark"  # of what PTX's text leaves open: it is told by strict launches, and no mistake
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Hazards:
 
     def __init__(self) -> None:
         self.found: list[Hazard] = []
+        self.remarks: list[Hazard] = []
         self._known: set[tuple] = set()
 
     def add(self, kind: str, message: str, first: Access, second: Access | None = None) -> None:
@@ -114,7 +116,8 @@ class Hazards:
         key = (kind, first.line, other)
         if key not in self._known:
             self._known.add(key)
-            self.found.append(Hazard(kind, message, first, second))
+            told = self.remarks if kind == REMARK else self.found
+            told.append(Hazard(kind, message, first, second))
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""

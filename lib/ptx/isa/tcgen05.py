@@ -264,7 +264,7 @@ def _tell_unwritten(
     if not missing.any() or (f.late and f.races is not None):
         return
     text = (f"{f.place(instruction)}: tensor memory was read before anybody wrote it: "
-            f"{f.lane_names(missing.any(axis=0))}")
+            f"{f.lane_names(np.logical_or.reduce(missing, axis=0))}")
     if f.unwritten is None:
         raise UninitialisedRead(text, instruction)
     f.unwritten.undefined_words(

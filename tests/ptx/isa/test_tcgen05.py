@@ -652,13 +652,22 @@ def test_products_of_two_shapes_are_not_ordered():
     assert "tcgen05.mma" in launch.hazards[0].first.opcode
 
 
-def test_shared_memory_is_read_behind_fences():
-    for without, kind in (("fence.proxy.async;", "missing proxy fence"),
-                          (AFTER.strip(), "missing tcgen05.fence")):
-        head, _, tail = PROGRAM.partition(without)
-        launch, *_ = multiply(*CASE, program=head + tail, races=True)
-        assert kinds(launch) == {kind}
-        assert "tcgen05.mma" in launch.hazards[0].second.opcode
+def test_shared_memory_is_read_behind_a_proxy_fence():
+    head, _, tail = PROGRAM.partition("fence.proxy.async;")
+    launch, *_ = multiply(*CASE, program=head + tail, races=True)
+    assert kinds(launch) == {"missing proxy fence"}
+    assert "tcgen05.mma" in launch.hazards[0].second.opcode
+
+
+def test_operands_in_shared_memory_without_a_tcgen05_fence_are_remarked_on_by_strict_launches():
+    whole = PROGRAM.replace(CLEAR, "")
+    head, _, tail = whole.partition(AFTER.strip())
+    for text, strict, remarks in ((head + tail, False, 0), (head + tail, True, 1), (whole, True, 0)):
+        launch, *_ = multiply(*CASE, program=text, races=True, strict=strict)
+        assert launch.clean and len(launch.remarks) == remarks
+        for remark in launch.remarks:
+            assert "9.7.16.6.3" in remark.message and "CUTLASS" in remark.message
+            assert "tcgen05.mma" in remark.second.opcode and remark.message in str(launch)
 
 
 def test_shared_memory_is_not_overwritten_under_an_mma():
