@@ -17,6 +17,7 @@ from .core.hazards import Access, Hazard
 from .count.trace import Site
 
 if TYPE_CHECKING:
+    from .core.code import Code
     from .core.errors import Error
     from .count.trace import Trace
     from .source_lines import SourceLines
@@ -37,6 +38,8 @@ class Launched(Protocol):
     seconds: float
     looked_at: int
     sources: SourceLines
+    code: Code | None
+    failed: list[int]
 
     @property
     def findings(self) -> list[Finding]: ...
@@ -177,6 +180,11 @@ def report(launch: Launched) -> str:
                   *(f"    {note}" for note in getattr(error, "__notes__", ()))]
     if stopped > MAX_ERRORS:
         parts.append(f"  and {stopped - MAX_ERRORS:,} more")
+    if launch.failed and launch.code is not None:
+        waits = [launch.code.steps[index].instruction for index in launch.failed]
+        places = dict.fromkeys(_line_of(Access.of(each, (0, 0, 0), 0)) for each in waits)
+        parts.append(f"  It ran twice, once with the waits at {', '.join(places)} failing at "
+                     "first: it may go on behind them all the same.")
     parts += [f"  {row}" for row in hazard_lines(launch)]
     remarks = (row for each in grouped(launch.remarks) for row in _finding_lines(each, launch))
     parts += [f"  {row}" for row in remarks]

@@ -16,6 +16,7 @@ from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
 from .step import PASSED, BasicBlock, Step, fuse
 from .syntax import Entry, Instruction, Program, Variable
+from .unheeded_waits import unheeded
 
 # What the lanes that a mask names do together, and wait for each other to do.
 WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
@@ -85,6 +86,11 @@ class Code:
     def unwritten(self) -> set[int]:
         """The slots of registers that may be read before anybody writes them."""
         return self.live.get(self.start, set())
+
+    @cached_property
+    def unheeded(self) -> frozenset[int]:
+        """The indices of waits that the kernel may go on behind although they have failed."""
+        return unheeded(self.steps)
 
     def _step(self, index: int, instruction: Instruction) -> Step:
         decoding = Decoding(self.registers, instruction, index)

@@ -77,15 +77,17 @@ class Execution:
         Whether reading memory that nobody wrote stops the kernel, used or not.
     recorder : Recorder or None
         Who is shown each instruction of one warp.
+    failing : frozenset of int
+        Indices of waits that fail at first, where nothing orders what they wait for before them.
     """
 
     def __init__(
         self, code: Code, geometry: Geometry, memory: Memory, trace: Tracer | None,
         races: Races | None, hazards: Hazards, schedule: str, random: np.random.Generator,
         landing: str = "early", turns: int | None = None, strict: bool = False,
-        recorder: Recorder | None = None,
+        recorder: Recorder | None = None, failing: frozenset[int] = frozenset(),
     ) -> None:
-        self.recorder = recorder
+        self.recorder, self.failing = recorder, failing
         self.strict = strict
         self.unwritten: Unwritten | None = None
         self.code, self.geometry, self.memory = code, geometry, memory
