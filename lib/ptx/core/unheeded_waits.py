@@ -2,9 +2,9 @@
 
 ``mbarrier.try_wait`` and ``test_wait`` return false where a phase isn't complete (PTX ISA
 9.7.13.15.16), a try_wait when its time is over. Here all paths are followed that begin with such a
-false: mostly they come round to such a wait again, or end. Where one comes to an instruction that uses
-memory, the result was not looked at, or not for long enough; or what follows needs no wait. Which,
-a run shows in which these waits fail: see `launch`.
+false: mostly they come round to such a wait again, or end. Where one comes to an instruction that
+uses memory, the result was not looked at, or not for long enough; or what follows needs no wait.
+Which, a run shows in which these waits fail: see `launch`.
 """
 
 from __future__ import annotations

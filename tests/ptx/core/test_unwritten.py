@@ -190,7 +190,7 @@ UNWRITTEN_USES = {
     "summed in a loop": (
         "mov.u32 %i, 0;\nL: add.u32 %n, %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 9;"
         "@%q bra L; st.global.u32 [%g], %n;", r"\(add.u32\): register %n .*is stored"),
-    "of half of the lanes": ("st.global.u32 [%g], %h;", "%h .*lane 16.*is stored.*lane 16; .*12 more"),
+    "of half of the lanes": ("st.global.u32 [%g], %h;", "%h .*lane 16.*is stored.*lane 16; .* 12 "),
     "copied": ("mov.u32 %v, %n; mov.u32 %x, %v; mul.lo.u32 %w, %x, 3;" + KEPT,
                r"\(mul.lo.u32\): register %n .*is stored"),
     "branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + KEPT,

@@ -662,7 +662,8 @@ def test_shared_memory_is_read_behind_a_proxy_fence():
 def test_operands_in_shared_memory_without_a_tcgen05_fence_are_remarked_on_by_strict_launches():
     whole = PROGRAM.replace(CLEAR, "")
     head, _, tail = whole.partition(AFTER.strip())
-    for text, strict, remarks in ((head + tail, False, 0), (head + tail, True, 1), (whole, True, 0)):
+    bare = head + tail
+    for text, strict, remarks in ((bare, False, 0), (bare, True, 1), (whole, True, 0)):
         launch, *_ = multiply(*CASE, program=text, races=True, strict=strict)
         assert launch.clean and len(launch.remarks) == remarks
         for remark in launch.remarks:
