@@ -179,14 +179,14 @@ class _Settings:
 @contextmanager
 def _as_before(device: DeviceMemory, before: Sequence[np.ndarray]) -> Iterator[None]:
     """Let global memory be what it was before a launch; afterwards, what it is."""
-    kept = [segment.storage.copy() for segment in device.segments]
+    results = [segment.storage.copy() for segment in device.segments]
     try:
         for segment, storage in zip(device.segments, before, strict=False):
             if segment.writeable:
                 segment.storage[:] = storage
         yield
     finally:
-        for segment, storage in zip(device.segments, kept, strict=False):
+        for segment, storage in zip(device.segments, results, strict=False):
             if segment.writeable:
                 segment.storage[:] = storage
 

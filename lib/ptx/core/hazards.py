@@ -118,8 +118,8 @@ class Hazards:
         key = (kind, first.line, other)
         if key not in self._known:
             self._known.add(key)
-            told = self.remarks if kind == REMARK else self.found
-            told.append(Hazard(kind, message + self.when, first, second))
+            findings = self.remarks if kind == REMARK else self.found
+            findings.append(Hazard(kind, message + self.when, first, second))
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""

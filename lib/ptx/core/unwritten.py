@@ -390,7 +390,7 @@ class Unwritten:
                 doubtful = self._lanes(slot) & lanes
                 if doubtful.any():
                     at = self._places(address) + i * nbytes
-                    found += self._kept(instruction, slot, doubtful, at, nbytes)
+                    found += self._destinations(instruction, slot, doubtful, at, nbytes)
         return found
 
     def _places(self, address: Address) -> np.ndarray:
@@ -403,7 +403,7 @@ class Unwritten:
             at = f.r[registers_of(base)[0]] if registers_of(base) else np.zeros((1, 1))
         return np.broadcast_to(at.astype(np.int64) + address.offset, (f.blocks, f.threads))
 
-    def _kept(
+    def _destinations(
         self, instruction: Instruction, slot: int, doubtful: np.ndarray, at: np.ndarray, nbytes: int
     ) -> list[tuple[Segment, np.ndarray, int]]:
         """Where a doubtful value goes to shared or local memory; elsewhere it is used."""
