@@ -184,39 +184,39 @@ REGISTERS = """
 mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %g, %t, 4, %o; mov.u32 %w, %t;
 setp.lt.u32 %p, %t, 16; @%p mov.u32 %h, %t;
 """
-KEPT = "st.global.u32 [%g], %w;"
+STORED = "st.global.u32 [%g], %w;"
 UNWRITTEN_USES = {
     "stored": ("st.global.u32 [%g], %n;", r"st\.global.*register %n .*is stored"),
     "summed in a loop": (
         "mov.u32 %i, 0;\nL: add.u32 %n, %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 9;"
         "@%q bra L; st.global.u32 [%g], %n;", r"\(add.u32\): register %n .*is stored"),
     "of half of the lanes": ("st.global.u32 [%g], %h;", "%h .*lane 16.*is stored.*lane 16; .* 12 "),
-    "copied": ("mov.u32 %v, %n; mov.u32 %x, %v; mul.lo.u32 %w, %x, 3;" + KEPT,
+    "copied": ("mov.u32 %v, %n; mov.u32 %x, %v; mul.lo.u32 %w, %x, 3;" + STORED,
                r"\(mul.lo.u32\): register %n .*is stored"),
-    "branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + KEPT,
+    "branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + STORED,
                "setp.*decides where lanes go"),
-    "predicate": ("@%u bra D; mov.u32 %w, 1;\nD:" + KEPT, "%u .*decides where lanes go"),
+    "predicate": ("@%u bra D; mov.u32 %w, 1;\nD:" + STORED, "%u .*decides where lanes go"),
     "guard": ("@%u st.global.u32 [%g], %t;", "%u .*decides whether it runs"),
-    "address": ("mad.wide.u32 %l, %n, 4, %o; ld.global.u32 %w, [%l];" + KEPT, "is its address"),
+    "address": ("mad.wide.u32 %l, %n, 4, %o; ld.global.u32 %w, [%l];" + STORED, "is its address"),
     "shared memory": (
         "mov.u32 %a, s; mad.lo.u32 %a, %t, 4, %a; st.shared.u32 [%a], %h; bar.sync 0;"
-        "ld.shared.u32 %w, [%a];" + KEPT, "%h .*is stored"),
-    "another lane's": ("shfl.sync.bfly.b32 %w, %h, 16, 31, -1;" + KEPT, "%h .*is stored.*lane 0"),
-    "local array": ("st.local.u32 [own], %n; ld.local.u32 %w, [own];" + KEPT, "%n .*is stored"),
+        "ld.shared.u32 %w, [%a];" + STORED, "%h .*is stored"),
+    "another lane's": ("shfl.sync.bfly.b32 %w, %h, 16, 31, -1;" + STORED, "%h .*is stored.*lane 0"),
+    "local array": ("st.local.u32 [own], %n; ld.local.u32 %w, [own];" + STORED, "%n .*is stored"),
     "reduced": ("red.global.add.u32 [%g], %n;", "is given to it"),
 }
 UNWRITTEN_HARMLESS = {
     "in lanes that store nothing": ("add.u32 %w, %h, 0; @%p st.global.u32 [%g], %w;"),
-    "dropped": "selp.b32 %w, %h, %t, %p;" + KEPT,
-    "written at last": "mov.u32 %v, %n; mov.u32 %n, %t; mov.u32 %w, %n;" + KEPT,
-    "of two halves": "@!%p mov.u32 %h, %t; mov.u32 %w, %h;" + KEPT,
-    "dead": "add.u32 %n, %n, 1; mul.lo.u32 %n, %n, %n;" + KEPT,
+    "dropped": "selp.b32 %w, %h, %t, %p;" + STORED,
+    "written at last": "mov.u32 %v, %n; mov.u32 %n, %t; mov.u32 %w, %n;" + STORED,
+    "of two halves": "@!%p mov.u32 %h, %t; mov.u32 %w, %h;" + STORED,
+    "dead": "add.u32 %n, %n, 1; mul.lo.u32 %n, %n, %n;" + STORED,
     "in a local array that is written": (
         "st.local.u32 [own], %n; st.local.u32 [own+4], %n; st.local.u32 [own], %t;"
-        "ld.local.u32 %w, [own];" + KEPT),
+        "ld.local.u32 %w, [own];" + STORED),
     "in a loop that writes it first": (
         "mov.u32 %i, 0;\nL: setp.eq.u32 %q, %i, 0; @%q bra F; mov.u32 %w, %n;\nF:"
-        "mov.u32 %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 3; @%q bra L;" + KEPT),
+        "mov.u32 %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 3; @%q bra L;" + STORED),
 }
 
 
