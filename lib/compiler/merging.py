@@ -138,16 +138,16 @@ def alone(ptx: str, function: str) -> str:
 
     As it is where that would leave something open.
     """
-    kept, inside, depth = [], False, 0
+    rows, inside, depth = [], False, 0
     for row in ptx.splitlines():
         code = row.partition("//")[0]
         if depth == 0 and ".entry" in code:
             inside = f" {function}(" not in code
         depth += code.count("{") - code.count("}")
-        kept.append("" if inside else row)
+        rows.append("" if inside else row)
         if depth == 0 and "}" in code:
             inside = False
-    return ptx if depth or inside else "\n".join(kept) + "\n"
+    return ptx if depth or inside else "\n".join(rows) + "\n"
 
 
 def rows_of(ptx: str, function: str) -> Iterable[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""The words of a launch: variables of the module, tensor maps of their own arrays, the list of them."""
+"""The words of a launch: variables of the module, maps of their own arrays, the list of them."""
 
 from __future__ import annotations
 
