@@ -9,12 +9,15 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
+from lib.records import reach
+from lib.records import store as records
 from lib.topics.results.scoreboard.model import (
     BEST,
     COLUMNS,
     DEFAULT,
     HALF_SUMS,
     NOT_YET,
+    SCALED,
     TYPES,
     Cell,
     Line,
@@ -72,7 +75,7 @@ _STYLE = """
     .board-line:not(:has(input:checked)) .board-variant { display: none; }
 """ + "".join(
     f"    .board:has(input[value={t.key}]:checked) .board-part:not([data-types={t.key}])"
-    " { display: none; }\n" for t in TYPES
+    " { display: none; }\n" for t in (*TYPES, *SCALED)
 ) + "  }\n}\n"
 
 
@@ -93,8 +96,8 @@ def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str)
     def part(types: Types, lines: Sequence[Line]) -> str:
         head = ["version", *(f"{side:,}" for side, *_ in columns)]
         body = "".join(_lines(line, columns, folder) for line in lines)
-        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below, "
-                      "M = N = K", head, body)
+        return _table(f"{gpu}, {_boards(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+                      "TFLOP/s below; M = N = K", head, body)
 
     return _board(gpu, "cubes", boards, part)
 
@@ -121,10 +124,18 @@ def others(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
                       for line in there)
             + "</tr>" for shape in shapes
         )
-        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below",
+        return _table(f"{gpu}, {_boards(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+                      "TFLOP/s below",
                       ["M×N×K", *(line.name for line in there)], f"<tbody>{body}</tbody>")
 
     return _board(gpu, "others", boards, part)
+
+
+def _boards(lines: Sequence[Line]) -> str:
+    """Of how many boards the cells are: ``"5 boards"``."""
+    boards = {cell.board.partition(",")[0].removeprefix("board ") for line in lines
+              for one in (line, *line.variants) for cell in one.cells.values()}
+    return records.of_boards(boards)
 
 
 def _board(gpu: str, name: str, boards: Sequence[tuple[Types, Sequence[Line]]],
@@ -193,8 +204,10 @@ def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
     of = f"<small>{_OF[cell.of].strip()}</small>" if share and _OF[cell.of] else ""
     address = f"{html.escape(folder)}/{html.escape(record)}"
     mark = CAPPED if cell.capped else ""
-    return (f'<td{head}><a href="{address}">{share or speed(cell.tflops)}</a>{mark}{stale}{of}'
-            f"<small>{speed(cell.tflops) if share else ''}</small></td>")
+    where = f' title="{html.escape(cell.board)}"' if cell.board else ""
+    off = f" ± {reach.percent(cell.share * cell.noise)}" if cell.share and cell.noise else ""
+    return (f'<td{head}><a href="{address}"{where}>{share or speed(cell.tflops)}</a>{mark}{stale}'
+            f"{of}<small>{off}</small><small>{speed(cell.tflops) if share else ''}</small></td>")
 
 
 def speed(tflops: float) -> str:
