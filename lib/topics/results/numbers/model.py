@@ -20,6 +20,7 @@ from typing import Any
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL, KNOWN
+from lib.dispatch import cost
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
@@ -155,6 +156,19 @@ class Numbers:
     def sustained(self, group: str) -> str:
         """The same while each runs alone for seconds."""
         return reach.give_or_take(*reach.reach(group).sustained)
+
+    def lowest(self, group: str) -> str:
+        """The least share of all its recorded shapes, and where."""
+        return reach.at_lowest(reach.lowest(reach.reach(group)))
+
+    def taken(self, M: int, N: int, K: int) -> str:
+        """The tile that the rule of `lib.gemm` takes for a product today, and who shares it."""
+        rule = KERNELS["hopper"]
+        tuned = rule.variants[0]
+        chosen = rule.variant(cost.choose(rule, tuned, tuned.problem(M, N, K)).name)
+        shared = chosen.grid.split
+        return (f"{'×'.join(map(str, chosen.tile))} and "
+                f"{f'{shared} blocks for each' if shared > 1 else 'a block for each'}")
 
     def patterns(self) -> int:
         """Accesses of a warp that the emulator counts as Nsight Compute did, on a GPU."""
@@ -559,7 +573,7 @@ _COUNTED = {"architectures", "mistakes"}
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
              "on_sheet", "predicted",
-             "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
+             "registers", "shared_bytes", "stops_growing", "taken", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 
 
