@@ -166,9 +166,10 @@ class Numbers:
         rule = KERNELS["hopper"]
         tuned = rule.variants[0]
         chosen = rule.variant(cost.choose(rule, tuned, tuned.problem(M, N, K)).name)
-        shared = chosen.grid.split
-        return (f"{'×'.join(map(str, chosen.tile))} and "
-                f"{f'{shared} blocks for each' if shared > 1 else 'a block for each'}")
+        blocks = chosen.grid.split
+        return f"{'×'.join(map(str, chosen.tile))}, " + (
+            "persistent" if chosen.grid.blocks_per_sm else
+            f"{blocks} blocks per tile" if blocks > 1 else "a block per tile")
 
     def patterns(self) -> int:
         """Accesses of a warp that the emulator counts as Nsight Compute did, on a GPU."""
