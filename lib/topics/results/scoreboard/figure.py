@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from lib.records import reach
-from lib.records import store as records
 from lib.topics.results.scoreboard.model import (
     BEST,
     COLUMNS,
@@ -23,6 +21,7 @@ from lib.topics.results.scoreboard.model import (
     Line,
     Shape,
     Types,
+    boards_of,
 )
 
 # What stands in an empty cell, and what it is read out as; and behind a share that was measured
@@ -96,7 +95,7 @@ def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str)
     def part(types: Types, lines: Sequence[Line]) -> str:
         head = ["version", *(f"{side:,}" for side, *_ in columns)]
         body = "".join(_lines(line, columns, folder) for line in lines)
-        return _table(f"{gpu}, {_boards(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+        return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
                       "TFLOP/s below; M = N = K", head, body)
 
     return _board(gpu, "cubes", boards, part)
@@ -124,18 +123,11 @@ def others(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
                       for line in there)
             + "</tr>" for shape in shapes
         )
-        return _table(f"{gpu}, {_boards(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+        return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
                       "TFLOP/s below",
                       ["M×N×K", *(line.name for line in there)], f"<tbody>{body}</tbody>")
 
     return _board(gpu, "others", boards, part)
-
-
-def _boards(lines: Sequence[Line]) -> str:
-    """Of how many boards the cells are: ``"5 boards"``."""
-    boards = {cell.board.partition(",")[0].removeprefix("board ") for line in lines
-              for one in (line, *line.variants) for cell in one.cells.values()}
-    return records.of_boards(boards)
 
 
 def _board(gpu: str, name: str, boards: Sequence[tuple[Types, Sequence[Line]]],
@@ -205,9 +197,9 @@ def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
     address = f"{html.escape(folder)}/{html.escape(record)}"
     mark = CAPPED if cell.capped else ""
     where = f' title="{html.escape(cell.board)}"' if cell.board else ""
-    off = f" ± {reach.percent(cell.share * cell.noise)}" if cell.share and cell.noise else ""
     return (f'<td{head}><a href="{address}"{where}>{share or speed(cell.tflops)}</a>{mark}{stale}'
-            f"{of}<small>{off}</small><small>{speed(cell.tflops) if share else ''}</small></td>")
+            f"{of}<small>{cell.off}</small>"
+            f"<small>{speed(cell.tflops) if share else ''}</small></td>")
 
 
 def speed(tflops: float) -> str:

@@ -18,6 +18,7 @@ from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.shapes import CUBES
 from lib.kernels.spec import Variant
 from lib.plotting.markdown import NOT_YET
+from lib.records import reach
 from lib.records import store as records
 from lib.records.revision import DIRTY
 from lib.records.schema import (
@@ -109,6 +110,14 @@ class Cell:
     board: str = ""
     stale: bool = False
     capped: bool = False
+
+
+    @property
+    def off(self) -> str:
+        """How far the share may be off, in points: ``"± 0.5"``; nothing where none is known."""
+        if not self.share or not self.noise:
+            return ""
+        return f"± {reach.percent(self.share * self.noise)}"
 
 
 @dataclass(frozen=True)
@@ -270,6 +279,13 @@ def peers(gpu: str, types: Types, drafts: bool = True) -> Iterator[tuple[str, Li
         note = "public" + (", sums in FP16: not ranked" if peer.half_sums else "")
         met = rows[0].ours.kernel if rows[0].ours else ""
         yield met, Line(name, _file(record), cells, note, peer=True)
+
+
+def boards_of(lines: Sequence[Line]) -> str:
+    """Of how many boards the cells of lines are: ``"5 boards"``, or of which one."""
+    return records.of_boards(
+        cell.board.partition(",")[0].removeprefix("board ") for line in lines
+        for one in (line, *line.variants) for cell in one.cells.values() if cell.board)
 
 
 def _board(record: AnyRecord, row: Row | RivalRow | PeerRow) -> str:
