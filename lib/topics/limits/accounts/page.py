@@ -405,7 +405,7 @@ MARKED = (f"; {PROFILED_APART}: that launch took over {APART:.0%} more or fewer 
 def _apart(one: Launches) -> bool:
     """Tell whether a profiled launch took other cycles than those that were timed."""
     clock = one.row.clock if one.timed else None
-    return bool(clock) and abs(one.counters["cycles"] / clock.cycles - 1) > APART
+    return clock is not None and abs(one.counters["cycles"] / clock.cycles - 1) > APART
 
 
 def _mark(one: Launches) -> str:
