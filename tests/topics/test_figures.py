@@ -817,7 +817,7 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
     (9, 9, 9, 9),
 ])
 def test_names_at_the_roofline_never_overlap(speeds):
-    roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
+    roofs = Roofs(2.9e12, 33e12, 66e12, 989e12, "recorded: H100")
     points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]
     fig = roofline.draw(roofs, points, current="v00", evidence="recorded: H100",
                         peaks=("tensor",) if max(speeds) > 66 else ("FFMA",))
