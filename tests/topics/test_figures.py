@@ -550,7 +550,7 @@ def test_busiest_of_another_machine(drawn):
 def test_roofline_of_tensor_cores_names_the_instruction(drawn):
     fig = drawn["roofline, tensor"]
     assert fig.finding == (
-        "14 ldmatrix is under every roof: 60% of the mma.m16n8k8 roof, 54% of the L2 roof")
+        "14 ldmatrix is under every roof: 60% of the mma.m16n8k8 roof, 13.2% of the DRAM roof")
     assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
 
 
