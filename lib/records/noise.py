@@ -24,8 +24,8 @@ def of_speed(first: Row, second: Row) -> float:
 def of_cycles(first: Row, second: Row) -> float:
     """The noise of a comparison of timed cycles, as a share of them."""
     before, after = first.cublas_clock, second.cublas_clock
-    moved = abs(after.cycles / before.cycles - 1) if before and after else 0.0
-    return max(_spread_of_cycles(first), _spread_of_cycles(second), moved)
+    drift = abs(after.cycles / before.cycles - 1) if before and after else 0.0
+    return max(_spread_of_cycles(first), _spread_of_cycles(second), drift)
 
 
 def _spread_of_cycles(row: Row) -> float:

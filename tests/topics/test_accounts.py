@@ -328,8 +328,8 @@ def test_noise_is_the_larger_of_both_spreads_and_of_what_the_rival_moved():
     still = structs.replace(row, spread=0.001, series=[row.seconds])
     assert noise.of_speed(still, still) == 0.001
     assert noise.of_speed(still, structs.replace(still, spread=0.02)) == 0.02
-    moved = structs.replace(still, cublas_seconds=1.03 * row.cublas_seconds)
-    assert noise.of_speed(still, moved) == pytest.approx(0.03)
+    drifted = structs.replace(still, cublas_seconds=1.03 * row.cublas_seconds)
+    assert noise.of_speed(still, drifted) == pytest.approx(0.03)
     clock = structs.replace(row.cublas_clock, cycles=1.04 * row.cublas_clock.cycles)
     assert noise.of_cycles(still, still) == 0
     assert noise.of_cycles(still, structs.replace(still, cublas_clock=clock)) == pytest.approx(0.04)

@@ -43,11 +43,11 @@ def test_no_lower_bound_is_over_the_time_it_bounds(stem):
             assert max(shares.values()) < 1, (variant.name, row.shape, shares)
 
 
-@pytest.mark.parametrize("key, at_most", [
+@pytest.mark.parametrize("key, peak", [
     ("ffma", 2 * SHEET.fp32_lanes_per_sm), ("shared", 128),
     *((key, accounts.RATES[name]) for key, name in roofline.PRODUCTS.items())])
-def test_loops_of_nothing_else_reach_what_a_cycle_of_their_unit_is_worth(key, at_most):
+def test_loops_of_nothing_else_reach_what_a_cycle_of_their_unit_is_worth(key, peak):
     """FLOP or bytes per cycle and SM, at the clock that the loop had: 96 to 100 % of the rate."""
     roof = MACHINE.roofs.named()[key]
     per_cycle = roof.value / (roof.clock.sms * roof.clock.mhz * 1e6)
-    assert 0.96 < per_cycle / at_most <= 1
+    assert 0.96 < per_cycle / peak <= 1

@@ -101,8 +101,8 @@ def test_pages(shown):
     assert "| 8, in stage 0 |" in groups and "0 to 9 | none: behind the last" in groups
 
 
-@pytest.mark.parametrize("schedule, most", [("lowest", (1, 0)), ("highest", (0, 4))])
-def test_18_lets_one_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, most, monkeypatch):
+@pytest.mark.parametrize("schedule, limit", [("lowest", (1, 0)), ("highest", (0, 4))])
+def test_18_lets_one_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, limit, monkeypatch):
     """Steps given back more than the other's: in the fourth a warpgroup is three ahead."""
     kernel, emulate = Version("18_tma").kernel, model.emulate
     monkeypatch.setattr(model, "emulate", lambda *args, **options: emulate(
@@ -113,4 +113,4 @@ def test_18_lets_one_warpgroup_run_three_steps_ahead_and_the_other_one(schedule,
             group = thread // (WARP * WARPGROUP)
             freed[group] += 1
             ahead[group] = max(ahead[group], freed[group] - freed[1 - group])
-    assert freed == [9, 9] and tuple(ahead) == most
+    assert freed == [9, 9] and tuple(ahead) == limit
