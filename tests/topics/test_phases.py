@@ -102,7 +102,7 @@ def test_pages(shown):
 
 
 @pytest.mark.parametrize("schedule, limit", [("lowest", (1, 0)), ("highest", (0, 4))])
-def test_18_lets_one_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, limit, monkeypatch):
+def test_18_lets_a_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, limit, monkeypatch):
     """Steps given back more than the other's: in the fourth a warpgroup is three ahead."""
     kernel, emulate = Version("18_tma").kernel, model.emulate
     monkeypatch.setattr(model, "emulate", lambda *args, **options: emulate(
