@@ -51,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--landing", default="early", choices=("early", "late"),
                         help="when asynchronous copies land")
     parser.add_argument("--strict", action="store_true",
-                        help="stop where memory is read that nobody wrote")
+                        help="stop where memory is read that nobody wrote; one value that several "
+                        "lanes store to one word is a finding, too")
+    parser.add_argument("--allow", action="append", default=[], metavar="KIND",
+                        help="findings of this kind, as they are told (warning, race, …), are "
+                        "notes: they don't fail the command")
     parser.add_argument("--go-on", action="store_true",
                         help="leave a block that stops with an error, and run the others")
     parser.add_argument("--turns", type=_natural, metavar="N",

@@ -22,7 +22,10 @@ from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
 from lib.compiler.waiting import lasting
+from lib.ptx.core.hazards import REMARK
 from lib.ptx.report import document, hazards_document
+
+MAX_WARNINGS = 8  # of NVRTC that are shown
 
 
 def emulate(options: argparse.Namespace) -> int:
@@ -38,6 +41,8 @@ def emulate(options: argparse.Namespace) -> int:
             error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
         except CompileException as refused:
             raise CompileError(str(refused)) from None
+    for launch in launches:
+        _chosen(launch, options.strict, options.allow)
     over = [said for launch in launches for said in broken(launch, limits)]
     ok = error is None and bool(launches) and all(one.clean for one in launches) and not over
     if options.json:
@@ -62,6 +67,15 @@ def emulate(options: argparse.Namespace) -> int:
     elif not launches:
         print(f"{path.name} launched no kernel")
     return 0 if ok else 1
+
+
+def _chosen(launch: ptx.Launch, strict: bool, allowed: Sequence[str]) -> None:
+    """Let remarks be findings where they are to be, and findings of allowed kinds remarks."""
+    every = [*launch.hazards, *launch.remarks]
+    findings = {id(each) for each in (every if strict else launch.hazards)
+                if each.kind not in (REMARK, *allowed)}
+    launch.hazards = [each for each in every if id(each) in findings]
+    launch.remarks = [each for each in every if id(each) not in findings]
 
 
 class Far:
@@ -183,6 +197,8 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
             path=path, options=flags, name_expressions=expressions, arch=options.arch
         )
         kernel = module.get_function(wanted or module.only_kernel())
+        for warning in module.warnings[:MAX_WARNINGS]:
+            print(f"warning: {warning}", file=sys.stderr)
     except ptx.UnsupportedInstruction as error:
         return error
     except ptx.Error as error:  # no PTX, no such kernel
