@@ -16,7 +16,8 @@ from pathlib import Path
 from lib.compiler import arguments
 
 DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
-line, hazards, time. FILE may also be a Python script: what it launches is reported, in order."""
+line, hazards, time. FILE may also be a Python script: what it launches is reported, in order, also
+by CuPy's RawModule, RawKernel and ElementwiseKernel, whose arrays are NumPy's then."""
 JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
              "merged, seconds}], over_budget, ok}")
 EXAMPLES = """examples:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arguments, waiting
+from lib.compiler import arguments, cupy_script, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
@@ -160,7 +160,8 @@ def _run_script(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     before = list(sys.path)
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        runpy.run_path(str(path), run_name="__main__")
+        with cupy_script.seen_by_scripts(options.arch):
+            runpy.run_path(str(path), run_name="__main__")
     except ptx.Error as error:
         return error
     except CompileException:
