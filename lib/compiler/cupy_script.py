@@ -195,7 +195,7 @@ class RawKernel:
         translate_cucomplex: bool = False, *, enable_cooperative_groups: bool = False,
         jitify: bool = False, arch: str = "sm_80",
     ) -> None:
-        module = EmulatedModule(code=code, options=_kept(options), arch=arch)
+        module = EmulatedModule(code=code, options=_for_nvrtc(options), arch=arch)
         self.name, self.kernel = name, module.get_function(name)
 
     @classmethod
@@ -217,7 +217,7 @@ class RawKernel:
         raise NotEmulated(f"cupy.RawKernel.{name}")
 
 
-def _kept(options: Sequence[str]) -> list[str]:
+def _for_nvrtc(options: Sequence[str]) -> list[str]:
     """NVRTC's options; the architecture is the command's business."""
     return [word for word in options if not re.match(r"-{1,2}(?:gpu-)?arch", word)]
 
@@ -233,7 +233,7 @@ def raw_module(arch: str) -> type:
             name_expressions: Sequence[str] | None = None, jitify: bool = False,
         ) -> None:
             self.module = EmulatedModule(
-                code=code, path=path, options=_kept(options), name_expressions=name_expressions,
+                code=code, path=path, options=_for_nvrtc(options), name_expressions=name_expressions,
                 arch=arch)
 
         def get_function(self, name: str) -> RawKernel:
@@ -265,7 +265,7 @@ class ElementwiseKernel:
             raise NotEmulated(f"cupy.ElementwiseKernel with {', '.join(others)}=")
         self.inputs, self.outputs = (_parameters(text) for text in (in_params, out_params))
         self.operation, self.name, self.preamble = operation, name, preamble
-        self.options, self.around = _kept(options), (loop_prep, after_loop)
+        self.options, self.around = _for_nvrtc(options), (loop_prep, after_loop)
         self.tuple = return_tuple or len(self.outputs) > 1
 
     def __call__(self, *args: Any, size: int | None = None, stream: Any = None,

@@ -1,6 +1,6 @@
 """PTX that Triton and numba-cuda made runs as it is, by line of the Python file.
 
-Neither is needed here: their PTX is kept. Where one is installed, `test_the_command` compiles.
+Neither is needed here: their PTX is stored. Where one is installed, `test_the_command` compiles.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ HERE = Path(__file__).parent / "python_kernels"
 RANDOM = np.random.default_rng(3)
 
 
-def kept(name: str) -> from_python.Compiled:
-    """A kernel from its kept PTX, as the compilers' functions return it."""
+def stored(name: str) -> from_python.Compiled:
+    """A kernel from its stored PTX, as the compilers' functions return it."""
     text = lzma.decompress((HERE / f"{name}.ptx.xz").read_bytes()).decode()
     shared, scratch = map(int, re.match(r"// shared (\d+), scratch (\d+)\n", text).groups())
     (entry,) = ptx.Module(text).program.entries
@@ -33,7 +33,7 @@ def kept(name: str) -> from_python.Compiled:
 
 
 def launched(name: str, grid, args, block=None):
-    made = kept(name)
+    made = stored(name)
     values = made.complete(args, int(np.prod(grid)))
     return made.kernel.function(grid, block or made.block, values, made.shared, races=True)
 
@@ -60,7 +60,7 @@ def test_matmul_of_triton_by_maps_that_the_device_makes(arch):
     # thread's store and another's mma. Only a chip can say whether Triton may leave it out.
     open_question = {"missing tcgen05.fence"} if arch == "sm_100a" else set()
     assert {each.kind for each in launch.hazards} <= open_question and not launch.errors
-    assert "tensormap" in kept(f"triton_matmul_{arch}").kernel.text
+    assert "tensormap" in stored(f"triton_matmul_{arch}").kernel.text
 
 
 def test_a_race_of_programs_in_triton():
