@@ -233,8 +233,8 @@ def raw_module(arch: str) -> type:
             name_expressions: Sequence[str] | None = None, jitify: bool = False,
         ) -> None:
             self.module = EmulatedModule(
-                code=code, path=path, options=_for_nvrtc(options), name_expressions=name_expressions,
-                arch=arch)
+                code=code, path=path, options=_for_nvrtc(options),
+                name_expressions=name_expressions, arch=arch)
 
         def get_function(self, name: str) -> RawKernel:
             return RawKernel.of(name, self.module.get_function(name))
