@@ -18,7 +18,7 @@ from .core.errors import (
     UnsupportedInstruction,
     source_line,
 )
-from .core.hazards import FAILED, MISSING_LANE, SAME_VALUE, UNCOMMITTED, Access, Hazard
+from .core.hazards import FAILED, IN_VAIN, MISSING_LANE, SAME_VALUE, UNCOMMITTED, Access, Hazard
 from .core.syntax import Instruction
 
 _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
@@ -91,6 +91,9 @@ def for_hazard(hazard: Hazard) -> str:
     if hazard.kind != "race" or hazard.first is None or hazard.second is None:
         return _OF_HAZARDS.get(hazard.kind, "")
     first, second = hazard.first, hazard.second
+    if IN_VAIN in hazard.message:
+        return ("leave out the load, since no result depends on it; no wrong value comes of this "
+                "race as the kernel is")
     opcodes = first.opcode, second.opcode
     if "mbarrier" in hazard.message.partition(":")[0]:
         return "after mbarrier.init, fence.mbarrier_init or __syncthreads() before it is used"

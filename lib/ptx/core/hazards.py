@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MISSING_LANE = "shuffle from a missing lane"
 FAILED = "where mbarrier.try_wait or test_wait returns false, as it may,"
 UNCOMMITTED = "no commit_group behind the copy"
+IN_VAIN = "whose value nobody uses"  # of a load
 SAME_VALUE = "same value"  # stored to one word by lanes of one instruction: no mistake either
 REMARK = "remark"  # of what PTX's text leaves open: it is told by strict launches, and no mistake
 

@@ -6,7 +6,7 @@ registers, and forgets those whose value is read no more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .syntax import Address, Immediate, Not, Pair, Register, Selected, Vector
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .step import BasicBlock, Step
     from .syntax import Instruction, Operand
 
+# What has no effect but on the registers that it writes.
+_PURE = frozenset((
+    "abs add and bfe bfi clz cvt cvta div ex2 fma ld lg2 lop3 mad max min mov mul neg not or popc "
+    "prmt rcp rem rsqrt selp set setp shf shl shr sqrt sub xor").split())
 _ENDS = ("ret", "exit", "trap")
 
 
@@ -108,6 +112,34 @@ def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, set[i
             if now != found[start]:
                 found[start], changed = now, True
     return {start: _members(bits) for start, bits in found.items()}
+
+
+def unused_loads(steps: Sequence[Step]) -> frozenset[int]:
+    """The loads whose values no result depends on: neither memory, nor a branch, nor an address.
+
+    Registers are taken for one value each, wherever they are read: so some that are unused are not
+    among them.
+    """
+    used: set[int] = set()
+    pure = []
+    for step in steps:
+        if step.instruction.parts[0] in _PURE and not step.ends:
+            pure.append((writes_of(step), _reads(step)))
+        else:
+            used.update(_reads(step))
+    size = -1
+    while size != len(used):
+        size = len(used)
+        for writes, reads in pure:
+            if not used.isdisjoint(writes):
+                used.update(reads)
+    return frozenset(index for index, step in enumerate(steps)
+                     if step.instruction.parts[0] == "ld" and used.isdisjoint(writes_of(step)))
+
+
+def _reads(step: Step) -> list[int]:
+    guard = [] if step.guard is None else [step.guard[0]]
+    return [*sources_of(step), *addresses_of(step.instruction), *guard]
 
 
 def _following(steps: list[Step], block: BasicBlock) -> list[int]:

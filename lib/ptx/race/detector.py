@@ -22,7 +22,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..core.hazards import UNCOMMITTED, Access, Hazards
+from ..core.hazards import IN_VAIN, UNCOMMITTED, Access, Hazards
+from ..core.liveness import unused_loads
 from ..core.machine import WARP
 from ..core.masks import any_in_warp, over_lanes
 from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
@@ -138,6 +139,7 @@ class RaceDetector:
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
         self.maps = TensormapProxy(self)
+        self._unused: frozenset[int] | None = None  # loads
 
     @property
     def agents(self) -> AsyncProxy:
@@ -457,7 +459,15 @@ class RaceDetector:
                 if any(waiter.uncommitted(copy, row + rank, thread)
                        for waiter in self.f.waiters.values()):
                     lacking = f", {UNCOMMITTED}"
+            if kind == "race" and self._reads_in_vain(int(earlier[0][at]), int(later[0][at])):
+                lacking += f", {IN_VAIN}"
             self.hazards.add_pair(kind, what + lacking, first, second)
+
+    def _reads_in_vain(self, *indices: int) -> bool:
+        """Whether one of two accesses is a load whose value no result depends on."""
+        if self._unused is None:
+            self._unused = unused_loads(self.code.steps)
+        return not self._unused.isdisjoint(indices)
 
     def _access(self, index: int, block: int, thread: int) -> Access:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry
