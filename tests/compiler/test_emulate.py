@@ -103,8 +103,8 @@ def test_json_has_what_its_help_says(call, path):
     assert status == 1 and document["ok"] is False
     assert launch["hazards"][0]["kind"] == "race" and launch["ended"] == "ran to its end"
     assert launch["counters"]["ffma_thread_instructions"] == 64**3
-    assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "verdicts", "hazards", "remarks",
-                           "counters", "lines", "merged", "seconds"}
+    assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "verdicts", "hazards",
+                           "remarks", "counters", "lines", "merged", "seconds"}
     assert launch["verdicts"] == {"races": f"{len(launch['hazards'])} found"}
 
 
