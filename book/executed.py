@@ -26,8 +26,11 @@ from nbformat import NotebookNode
 
 from book import checks, execution
 
-# A file that is put here may be read by any chapter: a record of a kernel, a header.
-NAMES = ("cuda/**/*.cu", "cuda/**/*.cuh", "results/**/*.json")
+# A file that is put here may be read by any chapter: a record of a kernel, a header. (A version's
+# own source is read by those that name it.)
+NAMES = ("cuda/*/**/*.cu", "cuda/**/*.cuh", "results/**/*.json")
+# Entries of versions that were begun: the catalogue loads all, a chapter depends on its own.
+BEGUN = "lib/kernels/begun/"
 PACKAGES = ("cupy", "numpy", "matplotlib", "ipython", "ipywidgets", "ml-dtypes", "nvidia-")
 GONE = "no such file"
 
@@ -132,7 +135,8 @@ def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, be
     stored.write_text(nbformat.writes(done.notebook), encoding="utf-8")
     note.write_text(json.dumps({
         "code": code_digest(done.notebook), "environment": surroundings,
-        "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)},
+        "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)
+                  if not file.startswith(BEGUN) or Path(file).stem == Path(name).name},
         "work": done.work, "seconds": round(done.seconds, 2),
     }, indent=1), encoding="utf-8")
 
@@ -243,7 +247,7 @@ def _expand(root: Path, files: list[str]) -> list[str]:
     """The files that a chapter used; all that it may have used if it started another Python."""
     if "*" not in files:
         return files
-    every = [str(path.relative_to(root)) for pattern in ("lib/**/*.py", *NAMES)
+    every = [str(path.relative_to(root)) for pattern in ("lib/**/*.py", "cuda/*.cu", *NAMES)
              for path in root.glob(pattern)]
     return sorted({*every, *files} - {"*"})
 

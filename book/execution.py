@@ -205,9 +205,9 @@ def _compile(kernels: Iterable[str], root: str, workers: int) -> None:
 def _compile_share(kernels: Iterable[str], root: str, share: int, shares: int) -> None:
     sys.path.insert(0, root)
     from lib.kernels.build import prepare
-    from lib.kernels.catalogue import CATALOGUE
+    from lib.kernels.catalogue import KERNELS
 
-    prepare([CATALOGUE[name] for name in kernels if name in CATALOGUE], share, shares)
+    prepare([KERNELS[name] for name in kernels if name in KERNELS], share, shares)
 
 
 def _run(notebook: str, result: str, order: Mapping[str, Any]) -> None:

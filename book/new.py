@@ -1,8 +1,9 @@
 """Begin a version: `python -m lib new 29_mine` (or `make new NAME=29_mine`).
 
 Writes what a version consists of, each part small and right, for its author to change: a kernel
-that multiplies, its entry in the catalogue, a chapter that calls what every chapter calls, its line
-in the table of contents and its budget.
+that multiplies, its entry, a chapter that calls what every chapter calls, its line in the table of
+contents and its budget. The entry is a file of its own (`lib.kernels.catalogue.BEGUN`), so that
+nothing else of the house changes with it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ from lib.compiler.nvrtc import CompileError
 
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 ENTRY = '''\
-        Kernel(
-            stem="{stem}",
-            function="{function}",
-            title="{title}",
-            change="what {number} changes, in a few words",
-            level="grid and thread",
-            variants=(square("first", 16, 1, "warp", "one thread per element, blocks of 16×16"),),
-        ),
+"""{number}: its variants, and what it is compared with."""
+
+from lib.kernels.families import square
+from lib.kernels.spec import Kernel
+
+KERNEL = Kernel(
+    stem="{stem}",
+    function="{function}",
+    title="{title}",
+    change="what {number} changes, in a few words",
+    level="grid and thread",
+    builds_on=("01_naive",),
+    variants=(square("first", 16, 1, "warp", "one thread per element, blocks of 16×16"),),
+)
 '''
 SOURCE = '''\
 // {number}: what changes, in one sentence.
@@ -120,12 +127,11 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     words = {"stem": name, "number": number, "function": function,
              "title": function.replace("_", " ").capitalize()}
     source, chapter = root / "cuda" / f"{name}.cu", root / "chapters" / f"{name}.ipynb"
-    catalogue = root / "lib" / "kernels" / "catalogue.py"
+    entry = root / "lib" / "kernels" / "begun" / f"{name}.py"
     for folder in (source.parent, chapter.parent):
         for file in folder.glob(f"{number}_*"):
             raise NewError(f"{number} is taken: {file.relative_to(root)}")
-    entries = catalogue.read_text(encoding="utf-8")
-    numbers = [int(stem) for stem in re.findall(r'stem="(\d\d)_', entries)]
+    numbers = [int(path.stem[:2]) for path in source.parent.glob("[0-9][0-9]_*.cu")]
     if int(number) <= max(numbers):
         raise NewError(f"the last version is {max(numbers):02}, and a new one stands behind it")
     text = SOURCE.format(**words)
@@ -139,7 +145,7 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     return {
         source: text,
         chapter: _notebook(words),
-        catalogue: _behind(entries, r"\n(?=    \)\n\}\n)", "\n" + ENTRY.format(**words), catalogue),
+        entry: ENTRY.format(**words),
         contents: _behind(contents.read_text(encoding="utf-8"),
                           r"(?s:.*)  - file: chapters/\d\d_\w+\n",
                           f"  - file: chapters/{name}\n", contents),
@@ -154,7 +160,7 @@ def _behind(text: str, place: str, new: str, file: Path) -> str:
     found = re.search(place, text)
     if not found:
         raise NewError(f"{file.name} has no place for a version; has its form changed?")
-    return text[:found.end()] + new.removeprefix("\n") + text[found.end():]
+    return text[:found.end()] + new + text[found.end():]
 
 
 def _notebook(words: dict[str, str]) -> str:
@@ -176,8 +182,8 @@ def add_command(subparsers) -> None:
     """Add `new` to the commands of `python -m lib`; its namespace's `run` is `run`."""
     parser = subparsers.add_parser(
         "new", help="begin a kernel version: its source, entry, chapter and line of contents",
-        description="Begin a kernel version: write its source, its entry in the catalogue, its "
-                    "chapter, its line in _toc.yml and its budget.")
+        description="Begin a kernel version: write its source, its entry, its chapter, its line in "
+                    "_toc.yml and its budget.")
     parser.add_argument("name", metavar="NAME", help="two digits and words, such as 29_mine")
     parser.set_defaults(run=run)
 
@@ -190,8 +196,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"new: {error}", file=sys.stderr)
         return 2
     for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
         whole(path, text)
         print(f"{path.relative_to(ROOT)}: written")
     name = arguments.name
-    print(f"Now: python -m lib check {name}; make chapter NAME={name}; make test")
+    print(f"Now: python -m lib check {name}; make chapter NAME={name}; make quick")
     return 0

@@ -8,6 +8,8 @@ record's hash are all made from that name.
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 from lib.kernels import shapes
 from lib.kernels.blackwell import cta_pairs, tcgen05
@@ -1043,8 +1045,17 @@ CATALOGUE: dict[str, Kernel] = {
 # What chooses among instantiations of several versions: it is run, measured and recorded as a
 # version is, and has no file and no chapter.
 RULES: dict[str, Kernel] = {kernel.stem: kernel for kernel in (rule(CATALOGUE),)}
+# Versions that `make new` began, each a file with its `KERNEL`: run, tested and recorded as the
+# others are; none of the others', no page and no rule knows of them.
+BEGUN: dict[str, Kernel] = {
+    path.stem: import_module(f"lib.kernels.begun.{path.stem}").KERNEL
+    for path in sorted((Path(__file__).parent / "begun").glob("*.py"))
+}
 # All that can be named.
-KERNELS: dict[str, Kernel] = {**CATALOGUE, **RULES}
+KERNELS: dict[str, Kernel] = {**CATALOGUE, **RULES, **BEGUN}
+
+# What `lib.gemm` launches: of these the first that takes a product on the GPU that is here.
+LAUNCHED = ("hopper", "28_cta_pairs", "16_cp_async", "15_turing_limit", "09_fp32_limit")
 
 
 def in_book() -> dict[str, Kernel]:
@@ -1055,7 +1066,7 @@ def in_book() -> dict[str, Kernel]:
 def predecessor(kernel: Kernel) -> Kernel | None:
     """The version that one changes: the one before it unless its `builds_on` names others first."""
     if kernel.builds_on:
-        return CATALOGUE[kernel.builds_on[0]]
+        return find(kernel.builds_on[0])
     stems = list(CATALOGUE)
     place = stems.index(kernel.stem)
     return CATALOGUE[stems[place - 1]] if place else None

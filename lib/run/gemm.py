@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from lib.dispatch import cost, fit
 from lib.dispatch.choice import Choice
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import KERNELS
+from lib.kernels.catalogue import LAUNCHED, find
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import ITEM_BYTES, Operand, Problem
 from lib.run import described, device, fused_gemm, libraries, placed, scaled_gemm
@@ -414,7 +414,7 @@ def _rows(operand: Operand, dtype: str) -> tuple[int, int]:
 
 
 def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
-    """The latest version that the GPU here runs and that takes one of the problems.
+    """The version that is launched: of `LAUNCHED` the first that takes one of the problems here.
 
     They are one product, in layouts that its matrices have. Of the version the first variant that
     takes their types and layouts.
@@ -424,7 +424,7 @@ def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     ValueError
         If none takes them.
     """
-    for kernel in reversed(KERNELS.values()):
+    for kernel in map(find, LAUNCHED):
         for variant, problem in product((*kernel.variants, *kernel.laid), problems):
             if not fit.refusal(variant, problem) and device.runs(kernel, variant):
                 return kernel, variant, problem

@@ -9,7 +9,7 @@ import sys
 import nbformat
 import pytest
 
-from book import new
+from book import executed, new
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.paths import ROOT
 
@@ -34,13 +34,14 @@ def scratch(tmp_path):
 
 def write(files):
     for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
 def test_a_version_has_five_parts_and_multiplies(scratch):
     files = new.parts(NAME, scratch)
     assert {path.relative_to(scratch).as_posix() for path in files} == {
-        f"cuda/{NAME}.cu", f"chapters/{NAME}.ipynb", "lib/kernels/catalogue.py", "_toc.yml",
+        f"cuda/{NAME}.cu", f"chapters/{NAME}.ipynb", f"lib/kernels/begun/{NAME}.py", "_toc.yml",
         "tests/chapters/budget.json",
     }
     write(files)
@@ -90,3 +91,65 @@ def test_a_file_of_another_form_is_named(scratch):
     (scratch / "_toc.yml").write_text("root: index\n")
     with pytest.raises(new.NewError, match="_toc.yml has no place for a version"):
         new.parts(NAME, scratch)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """This checkout's files as they are, in a repository of their own."""
+    root = tmp_path_factory.mktemp("a clone")
+    listed = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, check=True).stdout.split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).is_file() and not name.startswith("book/runtime/"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, root / name)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.excludesFile=")
+    for words in (("init", "-q"), ("add", "-A", "-f"), ("commit", "-q", "-m", "all")):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    return root
+
+
+def played(clone, *words):
+    done = subprocess.run([sys.executable, *words], cwd=clone, capture_output=True, text=True,
+                          check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_missing_barrier_is_found_as_contributing_says(clone):
+    source = clone / "cuda" / "02_shared_tile.cu"
+    whole = source.read_text()
+    first, barrier, rest = whole.rpartition("__syncthreads();")
+    source.write_text(first + rest)
+    words = ("-m", "lib", "check", "02_shared_tile", "--shape", "64", "--backend", "emulator")
+    status, said = played(clone, *words, "--races")
+    assert barrier and status == 1 and re.search(r"races: \d+ found", said), said
+    status, said = played(clone, *words)
+    assert status == 0 and "values: right" in said, said
+    source.write_text(whole)
+
+
+def test_a_version_that_is_begun_changes_nothing_of_the_others(clone):
+    before = executed.environment(clone)
+    status, said = played(clone, "-m", "lib", "new", NAME)
+    assert status == 0, said
+    changed = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=clone, text=True,
+                             stdout=subprocess.PIPE, check=True).stdout
+    assert {tuple(line.split()) for line in changed.splitlines()} == {
+        ("M", "_toc.yml"), ("M", "tests/chapters/budget.json"), ("??", f"chapters/{NAME}.ipynb"),
+        ("??", f"cuda/{NAME}.cu"), ("??", f"lib/kernels/begun/{NAME}.py"),
+    }
+    # No chapter depends on the first two, and none on the names of versions: one is executed.
+    assert executed.environment(clone) == before
+    status, said = played(clone, "-m", "lib", "notebooks", "--execute", f"chapters/{NAME}.ipynb")
+    assert status == 0, said  # make chapter
+    # What `make quick` runs of it, and what holds the house together.
+    status, said = played(
+        clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kernels/test_emulator.py",
+        "tests/kernels/test_mutants.py", "tests/chapters/test_chapters.py",
+        "tests/chapters/test_form.py", "-k", NAME)
+    assert status == 0 and int(re.search(r"(\d+) passed", said)[1]) > 10, said
+    status, said = played(
+        clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kernels/test_catalogue.py",
+        "tests/chapters/test_chapters.py", "tests/chapters/test_budget.py",
+        "tests/book/test_course.py", "-k", "catalogue or contents or stand or source or budget_is")
+    assert status == 0, said

@@ -11,7 +11,7 @@ import pytest
 
 from book import checks, notebooks, redirects, release
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.catalogue import CATALOGUE, find, in_book
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ def test_kernel_chapter_has_a_compared_cell(path):
 def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
     code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     # What only the emulator has run has its steps in place of cycles, and no speed under a roof.
-    emulated = CATALOGUE[path.stem].min_arch == BLACKWELL
+    emulated = find(path.stem).min_arch == BLACKWELL
     timed = ("emulated_timeline(", "by_intensity(") if emulated else (
         "page.timeline(", "page.roofline(")
     for call in ("page.check(", "page.speed(", *timed):

@@ -11,7 +11,7 @@ from lib import ptx
 from lib.compiler.compiled import Compiled
 from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.source import edited
 from lib.kernels.spec import Vectors
 from lib.problem import Problem
@@ -148,7 +148,7 @@ def test_right_and_race_free_in_several_orders_of_warps(place, kernel, variant):
     oldest = kernel.oldest(variant)
     C = raced(kernel, variant, K, oldest, "random")
     if place % 6 == 0:
-        order = ("lowest", "highest")[(list(CATALOGUE).index(kernel.stem) + place // 6) % 2]
+        order = ("lowest", "highest")[(list(KERNELS).index(kernel.stem) + place // 6) % 2]
         assert (raced(kernel, variant, K, oldest, order) == C).all()
     if place == 0:
         own = architectures(kernel, variant)

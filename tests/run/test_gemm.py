@@ -10,6 +10,7 @@ import pytest
 import lib
 from lib.compiler import cache
 from lib.dispatch import cost
+from lib.kernels import catalogue
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import device
@@ -38,8 +39,11 @@ def forgotten():
     (played.H100, TYPES[0], "09_fp32_limit"), (played.T4, TYPES[1], "15_turing_limit"),
     (played.A100, TYPES[1], "16_cp_async"),
 ])
-def test_the_version_is_the_latest_that_the_gpu_runs(gpu, types, stem, monkeypatch):
+def test_the_version_is_a_named_one_that_the_gpu_runs(gpu, types, stem, monkeypatch):
     played.play(gpu, monkeypatch.setattr)
+    # Whatever comes later, of which nobody knows yet whether it is fast.
+    monkeypatch.setitem(catalogue.KERNELS, "29_mine", replace(catalogue.find("01_naive"),
+                                                              stem="29_mine"))
     dtype, out, layout = types
     wanted = Problem(1, 1, 8, dtype=dtype, out=out, b_layout=layout)
     both = [replace(wanted, b_layout=name) for name in ("row", "column")]

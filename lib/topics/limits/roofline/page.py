@@ -36,7 +36,7 @@ def draw(version: Version, size: int = 4096, against: str = "") -> None:
                     tensor=sheet.flops(version.kernel.dtype if version.kernel.group == "FP8"
                                        else "float16"))
     points = []
-    for stem, kernel in in_book().items():
+    for stem, kernel in {**in_book(), version.kernel.stem: version.kernel}.items():
         if kernel.group == version.kernel.group and (
                 stem == version.kernel.stem or records.load(KernelRecord, RECORDED_ON, stem)):
             points += _points(version.of(stem), size)
