@@ -22,6 +22,7 @@ from nbformat import NotebookNode
 
 from book import execution, numbers
 from book.release import ROOT, whole
+from lib.ptx.files import text_of
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -161,7 +162,7 @@ def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:
     NotebookError
         Where a cell raises or takes longer than `timeout` seconds.
     """
-    parse(path.read_text(encoding="utf-8"))
+    parse(text_of(path))
     [(_, done)] = execution.execute(
         [path], timeout=timeout, workers=execution.cpus(), kernels=[path.stem],
         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
@@ -217,7 +218,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in arguments.paths or _chapters():
         name = _shown(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = text_of(path)
             new = to_text(_executed(path)) if arguments.execute else normal_text(text)
             if new == text:
                 continue

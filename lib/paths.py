@@ -1,9 +1,7 @@
-"""Where things lie in a checkout of this repository, and how its files are opened."""
+"""Where things lie in a checkout of this repository, and how its files are written."""
 
 from __future__ import annotations
 
-import errno
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +10,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
 CHAPTERS = ROOT / "chapters"
 RESULTS = ROOT / "results"
-
-
-def bytes_of(file: Path) -> bytes:
-    """What a file holds; a pipe is refused, where a reader would wait for a writer."""
-    if stat.S_ISFIFO(file.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is a pipe", str(file))
-    return file.read_bytes()
 
 
 @contextmanager

@@ -264,6 +264,15 @@ def versions_known_to_generic_modules(sources: Sources) -> Iterator[str]:
                 yield f"{name} knows {node.value}"
 
 
+def files_that_are_waited_for(sources: Sources) -> Iterator[str]:
+    """A file that is read otherwise than by `lib.ptx.files`, which refuses pipes and devices."""
+    for name, text in sources.items():
+        if room(name) in ("ptx", "compiler", "kernels", "records", "run", "panel"):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Attribute) and node.attr in ("read_text", "read_bytes"):
+                    yield f"{name}, line {node.lineno}: {node.attr}"
+
+
 def peaks_in_two_places(sources: Sources) -> Iterator[str]:
     """A peak or a bandwidth of a data sheet that is written down again."""
     peaks = {value for gpu in GPUS.values() for value in
@@ -375,6 +384,10 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
         "lib.kernels.grid": "def launched(beside: int) -> None: ...",
         "lib.ptx.core.lanes": "MOST_LANES = 4",
         "lib.records.told": "",
+    },
+    files_that_are_waited_for: {
+        "lib.records.store": "def f(file):\n    return file.read_text()",
+        "lib.compiler.cache": "def f(file):\n    return file.read_bytes()",
     },
     peaks_in_two_places: {"lib.measure.bench": f"PEAK = {GPUS['H100'].tensor_fp16_flops}"},
 }

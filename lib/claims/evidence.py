@@ -23,6 +23,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.ptx.core.machine import WARP
+from lib.ptx.files import text_of
 from lib.records import store as records
 from lib.records import sweeps
 from lib.records.reader import Recorded, RecordedRival
@@ -182,7 +183,7 @@ class Evidence:
         """Hazards that the emulator finds, with the source's line that holds `without` left out."""
         kernel = kernels.find(stem)
         chosen = kernel.variant(variant)
-        text = kernel.file(chosen).read_text(encoding="utf-8")
+        text = text_of(kernel.file(chosen))
         if without:
             line = next((r for r in text.splitlines(keepends=True) if without in r), without)
             text = edited(text, line, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import zipfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
     from lib import ptx
@@ -172,11 +175,12 @@ def _value(match: re.Match, random: np.random.Generator) -> Any:
 
 def _loaded(file: Path) -> np.ndarray:
     """The array of a .npy file."""
-    if not file.is_file():
-        raise ValueError("is no file that can be read" if file.exists() else
-                         "there is no such file")
+    if not file.exists():
+        raise ValueError("there is no such file")
     try:
-        array = np.load(file)
+        array = np.load(io.BytesIO(bytes_of(file)))
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from error
     except (EOFError, ValueError, zipfile.BadZipFile):  # torn, of another kind, or with objects
         array = None
     if not isinstance(array, np.ndarray):

@@ -13,6 +13,8 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from lib.ptx.files import bytes_of
+
 
 def _folder(package: str) -> Path:
     """In this repository beside what else is built; where it is installed, the user's cache."""
@@ -23,6 +25,7 @@ def _folder(package: str) -> Path:
 
 FOLDER = _folder(__name__.partition(".")[0])
 LIMIT_BYTES = 1 << 28
+SEAL = hashlib.sha256().digest_size
 # Of the files, in the order of their last use, so many stay when the folder is over its limit.
 STAYS = 0.75
 # After so much of the limit a process looks whether it is over: thousands of files lie there.
@@ -32,7 +35,7 @@ _unseen = LIMIT_BYTES  # bytes written since this process last looked: before th
 
 def digest(parts: Iterable[str | bytes]) -> str:
     """Digest of parts: no two lists of parts have the same, wherever one part ends."""
-    made = hashlib.sha256()
+    made = hashlib.sha256(b"sealed")  # so that no code of before reads what is written now
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         made.update(f"{len(data)}:".encode() + data)
@@ -51,18 +54,26 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     """
     path = FOLDER / digest(parts)
     try:
-        content = zlib.decompress(path.read_bytes())
-        os.utime(path)
-        return content
+        sealed = zlib.decompress(bytes_of(path))
+        content = sealed[SEAL:]
+        if sealed[:SEAL] == _seal(content):
+            os.utime(path)
+            return content
     except (OSError, zlib.error):
-        # Not there, removed by another process just now, or torn when the machine stopped.
-        content = make()
+        pass
+    # Not there, removed by another process just now, torn when the machine stopped, or not of here.
+    content = make()
     try:
-        _write(path, zlib.compress(content, 1))
+        _write(path, zlib.compress(_seal(content) + content, 1))
     except OSError:
         # A folder that can't be written to costs time and changes no result.
         pass
     return content
+
+
+def _seal(content: bytes) -> bytes:
+    """What stands before a content that was written whole."""
+    return hashlib.sha256(content).digest()
 
 
 def is_cached(parts: Iterable[str | bytes]) -> bool:

@@ -26,6 +26,7 @@ from lib.compiler.toolkit import (
     toolkit_identity,
     toolkit_includes,
 )
+from lib.ptx.files import bytes_of, text_of
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Compiled:
             return self._both.document()
         found = self._translated
         parts: list[str | bytes] = [
-            "assembled", Path(nvrtc.__file__).read_bytes(), found["ptx"], self.arch,
+            "assembled", bytes_of(nvrtc.__file__), found["ptx"], self.arch,
             file_identity(find_tool("ptxas")),
         ]
         return json.loads(cached(
@@ -216,7 +217,7 @@ def _compile_file(
     dynamic_bytes: int, identity: tuple[str, ...],
 ) -> Compiled:
     return _to_compile(
-        source.read_text(encoding="utf-8"), expression, arch, options, str(source), ptx_arch,
+        text_of(source), expression, arch, options, str(source), ptx_arch,
         dynamic_bytes, include_folder(source),
     )
 
@@ -258,9 +259,9 @@ def _to_compile(
     sys.audit("gemm.kernels compiled", 1)
     own_headers = [f"-I{include}"] if include else []
     common = ["--std=c++17", "-lineinfo", *own_headers, *toolkit_includes(), *options]
-    headers = [part for path in _headers(include) for part in (str(path), path.read_bytes())]
+    headers = [part for path in _headers(include) for part in (str(path), bytes_of(path))]
     parts = (
-        "compiled", Path(__file__).read_bytes(), Path(nvrtc.__file__).read_bytes(), text,
+        "compiled", bytes_of(__file__), bytes_of(nvrtc.__file__), text,
         expression, filename, *common, *headers, toolkit_identity(),
     )
     source_arch = ptx_arch or arch

@@ -24,6 +24,7 @@ from lib.compiler.cache import cached
 from lib.compiler.host_headers import PRELUDE, brought, headers
 from lib.compiler.nvrtc import CompileError, Output, compile_nvrtc
 from lib.compiler.toolkit import toolkit_identity, toolkit_includes
+from lib.ptx.files import bytes_of, text_of
 
 ROUNDS = 30  # of leaving out and compiling again; each leaves out all that NVRTC complains of
 _ON_DEVICE = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
@@ -260,7 +261,7 @@ class CudaFile:
         if any(option[:2] == "-I" for option in self.options):
             return self._compile(expressions, options)  # of headers that may change
         parts: list[str | bytes] = [
-            "file", *(Path(used).read_bytes() for used in (__file__, host_headers.__file__)),
+            "file", *(bytes_of(used) for used in (__file__, host_headers.__file__)),
             *(part for path, source in self._sources.items()
               for part in (str(path), source.text)),
             *expressions, *options, toolkit_identity(),
@@ -372,7 +373,7 @@ class CudaFile:
     def _load(self, path: Path) -> None:
         if path in self._sources:
             return
-        text = path.read_text(encoding="utf-8-sig", errors="replace").replace("\r\n", "\n")
+        text = text_of(path, errors="replace").removeprefix("\ufeff")
         source = self._sources[path] = Source(path, text)
         for token in _tokens(text):
             if token.kind != "directive":

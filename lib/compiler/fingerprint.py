@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 
+from lib.ptx.files import text_of
+
 # The header of the timeline's marks, and a line that is a mark or includes it.
 MARKS_HEADER = "timeline.cuh"
 _MARK = re.compile(
@@ -29,7 +31,7 @@ def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
 def fingerprint_of(text: str, source: Path, expression: str, marks: bool = False) -> str:
     """Fingerprint of an instantiation of a CUDA file whose own text was changed to `text`."""
     return _digest(expression, (
-        _code(text if path == source else path.read_text(encoding="utf-8"), marks)
+        _code(text if path == source else text_of(path), marks)
         for path in _parts(source, marks)
     ))
 
@@ -56,7 +58,7 @@ def include_folder(source: Path) -> Path:
 @cache
 def _included(file: Path, folder: Path) -> tuple[Path, ...]:
     found = [file]
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     for header in re.findall(r'^[ \t]*#include "([^"]+)"', text, re.MULTILINE):
         found += [path for path in _included(folder / header, folder) if path not in found]
     return tuple(found)
@@ -78,7 +80,7 @@ def _code(text: str, marks: bool) -> str:
 @lru_cache(maxsize=256)
 def _code_of(path: Path, identity: str, marks: bool) -> str:
     """`_code` of a file, until another one with another `identity` lies there."""
-    return _code(path.read_text(encoding="utf-8"), marks)
+    return _code(text_of(path), marks)
 
 
 def without_marks(text: str) -> str:

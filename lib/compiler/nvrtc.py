@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lib.compiler.toolkit import find_tool, load_nvrtc
+from lib.ptx.files import bytes_of
 
 DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 
@@ -150,7 +151,7 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
         )
         if run.returncode:
             raise CompileError(_errors(run.stderr))
-        return target.read_bytes(), run.stderr
+        return bytes_of(target), run.stderr
 
 
 def disassemble(cubin: bytes) -> bytes:

@@ -37,6 +37,7 @@ from lib.compiler.nvrtc import (
 )
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
 from lib.compiler.toolkit import INSTALL, ToolMissing, find_tool, toolkit_includes
+from lib.ptx.files import text_of
 
 try:
     from cupy.cuda.compiler import CompileException
@@ -128,7 +129,7 @@ class RawModule:
         if path is not None:
             if Path(path).suffix not in (".ptx", *_CUDA_SUFFIXES):
                 raise ValueError(f"{path}: {_NOT_EMULATED}")
-            code = Path(path).read_text(encoding="utf-8", errors="replace")
+            code = text_of(path, errors="replace")
             if Path(path).suffix == ".ptx" and not _is_ptx(code):
                 raise ptx.ParseError(f"{path} is no PTX: it doesn't begin with .version")
         if not isinstance(code, str):

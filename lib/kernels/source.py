@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from lib.compiler.fingerprint import without_marks
 from lib.kernels.catalogue import predecessor
 from lib.kernels.spec import Kernel
+from lib.ptx.files import text_of
 
 # Of a version's lines, the share that the version before must have had for a diff to be read.
 MIN_SHARED = 0.25
@@ -17,7 +18,7 @@ MIN_SHARED = 0.25
 
 def listing(kernel: Kernel) -> str:
     """The kernel's file, without its marks."""
-    return without_marks(kernel.source.read_text(encoding="utf-8"))
+    return without_marks(text_of(kernel.source))
 
 
 def body(kernel: Kernel) -> str:

@@ -34,6 +34,7 @@ from lib.kernels.layers import Asked
 from lib.kernels.spec import Variant
 from lib.measure import bench, cublas, cublaslt
 from lib.problem import ROUNDOFF, Problem, Reference
+from lib.ptx.files import text_of
 from lib.run import device
 from lib.run.runner import prepare
 
@@ -323,5 +324,5 @@ def in_turns(players: dict[str, Player], turns: int) -> dict[str, float]:
 
 def rows(file: Path) -> Iterator[dict[str, Any]]:
     """What `search` has written."""
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in text_of(file).splitlines():
         yield json.loads(line)

@@ -21,6 +21,7 @@ from lib.panel.tasks import Task
 from lib.ptx.core.memory import WINDOWS
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Instruction
+from lib.ptx.files import text_of
 from lib.ptx.report import grouped, verdicts
 from lib.topics.memory.accesses.model import Named, named
 from lib.topics.memory.banks import model as banks
@@ -361,8 +362,7 @@ def mistakes(seeds: Sequence[Mistake], chosen: int | None) -> Answer:
     if not at:
         return refused("No mistake is seeded in the instantiation that runs here: take sides that "
                        "are multiples of 8, or another variant.")
-    with open(seeds[0].file, encoding="utf-8") as file:
-        lines = file.read().rstrip().split("\n")
+    lines = text_of(seeds[0].file).rstrip().split("\n")
     rows = []
     for line, text in enumerate(lines, 1):
         code = f"<code>{_TEXT(text) or ' '}</code>"
@@ -399,10 +399,7 @@ def listing(text: str, entry: str) -> Answer:
             at[each.line] = place[1]
     files = [i.cuda[0] for i in instructions if i.cuda]
     own = next((f for f in files if f.endswith(".cu")), None)
-    source = ""
-    if own:
-        with open(own, encoding="utf-8") as file:
-            source = file.read()
+    source = text_of(own) if own else ""
     loop = inner_loop(instructions)
     begin, end = loop or (0, len(instructions) - 1)
     first, last = instructions[begin].line, instructions[end].line
@@ -504,8 +501,7 @@ def _source(place: tuple[str, int]) -> str:
     """The line of the kernel that runs, among its neighbours."""
     name, number = PurePath(place[0]).name, place[1]
     try:
-        with open(place[0], encoding="utf-8") as file:
-            lines = file.read().split("\n")
+        lines = text_of(place[0]).split("\n")
     except OSError:  # the reader's own text names files that are not there
         lines = []
     said = f"<p>{_TEXT(name)}:{number}"

@@ -6,10 +6,11 @@ read but regular files of source code, of bounded size, that lie in a folder tha
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+
+from .files import bytes_of
 
 SUFFIXES = {".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl"}
 MAX_BYTES = 4 << 20  # of a file; the largest header of CUDA's has about 1 MiB
@@ -55,9 +56,6 @@ class SourceLines:
                 path.is_relative_to(folder.resolve()) for folder in self.folders
             ):
                 return ""
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-                return ""
-            return path.read_text(encoding="utf-8", errors="replace")
+            return bytes_of(path, MAX_BYTES).decode("utf-8", errors="replace")
         except (OSError, ValueError, RuntimeError):  # missing; a NUL; links in a circle
             return ""

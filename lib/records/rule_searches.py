@@ -20,6 +20,7 @@ from lib.dispatch.rule import RULE, types_of
 from lib.kernels.spec import TMA_STRIDE
 from lib.paths import RESULTS
 from lib.problem import Problem
+from lib.ptx.files import text_of
 
 # Those that the rule is held to, on one H100.
 FOLDER = RESULTS / "h100" / "searches"
@@ -114,7 +115,7 @@ def read(file: Path) -> list[Timed]:
         If it can't be read.
     """
     found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(text_of(file).splitlines(), 1):
         try:
             row = json.loads(line)
             seconds = {**row.get("passed", {}), **row.get("seconds", {})}
@@ -139,8 +140,7 @@ def recorded(which: str) -> tuple[str, list[Timed]]:
         If it can't be read.
     """
     file = FOLDER / f"{which}.jsonl"
-    with file.open(encoding="utf-8") as lines:
-        gpu: str = json.loads(lines.readline())["gpu"]
+    gpu: str = json.loads(text_of(file).partition("\n")[0])["gpu"]
     return gpu, read(file)
 
 

@@ -12,6 +12,7 @@ from lib.gpus import find
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel
 from lib.paths import ROOT, naming
+from lib.ptx.files import text_of
 from lib.records import reach, sweeps
 from lib.records import store as records
 from lib.records.consistency import chunks_of, faults_of_date
@@ -244,7 +245,7 @@ def written(text: str) -> str:
 
 def write_readme(path: Path = README) -> None:
     """Write the table of results into README.md, and the answer to "how far"."""
-    text = written(path.read_text(encoding="utf-8"))
+    text = written(text_of(path))
     with naming(path):
         path.write_text(text, encoding="utf-8")
 
@@ -266,7 +267,7 @@ def faults(path: Path = README) -> list[str]:
             kernel.runs_on(gpu, variant) for gpu in boards for variant in kernel.variants))
     ]
     found += _distrusted(every)
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     if text != written(text):
         found.append("README.md's table is old: python -m lib results --readme")
     return found

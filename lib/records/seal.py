@@ -17,7 +17,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import DecodeError, Struct, ValidationError, convert, json, to_builtins
 
-from lib.paths import bytes_of, naming
+from lib.paths import naming
+from lib.ptx.files import bytes_of
 from lib.records.schema import Part
 
 P = TypeVar("P", bound=Part)

@@ -18,7 +18,8 @@ from msgspec import DecodeError, Struct, ValidationError, json, structs
 from lib.compiler.fingerprint import file_identity, fingerprint
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, parted
-from lib.paths import CUDA, RESULTS, bytes_of
+from lib.paths import CUDA, RESULTS
+from lib.ptx.files import bytes_of
 from lib.records import seal
 from lib.records.consistency import faults
 from lib.records.launched import chosen, launch_hash

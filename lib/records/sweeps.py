@@ -15,6 +15,7 @@ from lib.kernels.catalogue import find
 from lib.kernels.families import warp_tile
 from lib.kernels.source import edited
 from lib.kernels.spec import Variant
+from lib.ptx.files import text_of
 from lib.records.schema import Sweep, Swept
 
 DOUBLE_BUFFER = "double_buffer"
@@ -73,7 +74,7 @@ def loading_late(text: str) -> str:
 
 def source(form: str) -> str:
     """The CUDA text of a form."""
-    text = find(STEM).source.read_text(encoding="utf-8")
+    text = text_of(find(STEM).source)
     return loading_late(text) if form == LATE else text
 
 

@@ -22,6 +22,7 @@ from lib.kernels.schedule import CUDA_TYPES
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import LARGEST, Problem, numpy_dtype
 from lib.ptx import TensorMap
+from lib.ptx.files import text_of
 from lib.run.prepared import L2_PROMOTION, Prepared, Step
 from lib.run.runner import prepare
 
@@ -136,7 +137,7 @@ def made(
         "maps": MAPS if "tensor_map(" in launches else "",
         "launches": launches,
     }
-    text = Template(FILE.read_text(encoding="utf-8")).substitute(words)
+    text = Template(text_of(FILE)).substitute(words)
     return Made(text, instantiation, arch)
 
 
@@ -169,7 +170,7 @@ def flattened(kernel: Kernel, *variants: Variant) -> str:
 
 
 def _lines(file: Path, folder: Path, seen: set[Path]) -> Iterator[str]:
-    for line in without_marks(file.read_text(encoding="utf-8")).splitlines():
+    for line in without_marks(text_of(file)).splitlines():
         included = re.match(r'#include "([^"]+)"', line)
         if line == "#pragma once":
             continue

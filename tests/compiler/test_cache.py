@@ -1,5 +1,6 @@
 """The folder of what was compiled before: never another's content, never a torn one."""
 
+import os
 import subprocess
 import sys
 
@@ -40,6 +41,25 @@ def test_a_torn_file_is_made_again(folder):
         assert cache.cached(["a"], lambda: b"again") == b"again"
 
 
+@pytest.mark.parametrize("content", [b"", b"garbage", b"{}", b"x" * 31], ids=repr)
+def test_what_nobody_here_kept_is_made_again(content, folder):
+    cache.cached(["a"], lambda: b"content")
+    file = folder / cache.digest(["a"])
+    file.write_bytes(cache.zlib.compress(content))
+    assert cache.cached(["a"], lambda: b"again") == b"again"
+    assert cache.cached(["a"], never) == b"again"  # and has taken its place
+
+
+def test_a_pipe_or_a_link_to_a_device_is_made_a_file(folder):
+    folder.mkdir()
+    file = folder / cache.digest(["a"])
+    for put in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
+        file.unlink(missing_ok=True)
+        put(file)
+        assert cache.cached(["a"], lambda: b"content") == b"content"
+        assert file.is_file() and not file.is_symlink()
+
+
 def test_what_fails_is_not_kept(folder):
     with pytest.raises(AssertionError, match="made again"):
         cache.cached(["a"], never)
@@ -72,7 +92,7 @@ def test_small_files_are_written_without_a_look_at_all_of_them(folder, monkeypat
     looks = []
     monkeypatch.setattr(cache, "_trim", lambda where: looks.append(len(list(where.iterdir()))))
     monkeypatch.setattr(cache, "_unseen", 0)
-    size = len(cache.zlib.compress(b"content", 1))
+    size = len(cache.zlib.compress(cache._seal(b"content") + b"content", 1))
     monkeypatch.setattr(cache, "LIMIT_BYTES", 64 * 10 * size)
     for number in range(33):
         cache.cached([str(number)], lambda: b"content")

@@ -11,6 +11,7 @@ from lib import gpus
 from lib.compiler.arch import KNOWN
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
+from lib.ptx.files import text_of
 from lib.run.runner import run
 from lib.topics.code.instruction_mix.model import classify
 from lib.topics.limits.occupancy.model import occupancy
@@ -67,6 +68,6 @@ def side(kernel: Kernel, variant: Variant, arch: str, shape: tuple[int, int, int
 def source_difference(one: Kernel, other: Kernel, context: int = 2) -> list[str]:
     """Lines of the unified difference of two kernels' files; none if they are one file."""
     ours, theirs = (
-        kernel.source.read_text(encoding="utf-8").splitlines() for kernel in (one, other))
+        text_of(kernel.source).splitlines() for kernel in (one, other))
     return list(difflib.unified_diff(
         ours, theirs, f"{one.stem}.cu", f"{other.stem}.cu", n=context, lineterm=""))

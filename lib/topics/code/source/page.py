@@ -14,6 +14,7 @@ from lib.kernels import source
 from lib.kernels.spec import parted
 from lib.paths import CUDA
 from lib.plotting.display import note
+from lib.ptx.files import text_of
 from lib.topics.version import Version
 
 # The class of a line of a difference, by its mark.
@@ -110,7 +111,7 @@ def of_header(header: str, first: str, last: str, closed: bool = False,
 
 def _excerpt(file: Path, first: str, last: str, closed: bool,
              arguments: Mapping[str, str] | None) -> None:
-    listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last, closed)
+    listing = source.excerpt(without_marks(text_of(file)), first, last, closed)
     arguments = arguments or {}
     for old, new in arguments.items():
         listing = source.edited(listing, old, new)
@@ -135,7 +136,7 @@ def step_changes(version: Version, variant: str, since: str) -> None:
     other = version.of(stem).kernel
     files = [other.file(other.variant(name)),
              version.kernel.file(version.kernel.variant(variant))]
-    old, new = (source.body_of(without_marks(file.read_text(encoding="utf-8"))) for file in files)
+    old, new = (source.body_of(without_marks(text_of(file))) for file in files)
     show_changes(source.changes(old, new), f"from {since} to {variant}")
 
 

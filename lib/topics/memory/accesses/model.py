@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lib import ptx
 from lib.ptx.core.segment import PEER_BYTES
+from lib.ptx.files import text_of
 
 HEADERS = (".cuh", ".hpp")  # the book's own, and CUDA's: `wmma` is a header of those
 
@@ -208,5 +209,5 @@ def _lines(launch: ptx.Launch) -> dict[str, list[str]]:
         place[0] for site in launch.traced.sites if site.cuda
         for place in (site.cuda, *site.callers)
     }
-    return {file: Path(file).read_text(encoding="utf-8").splitlines()
+    return {file: text_of(file).splitlines()
             for file in files if Path(file).is_file()}

@@ -1,0 +1,44 @@
+"""How a file that somebody named is read: a regular one, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+
+def bytes_of(file: str | Path, limit: int | None = None) -> bytes:
+    """What a regular file holds.
+
+    A pipe, where a reader would wait for a writer, and a device, which may never end, are refused;
+    and so is what has more bytes than `limit`.
+
+    Raises
+    ------
+    OSError
+        Naming the file.
+    """
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no regular file", str(file))
+    with os.fdopen(handle, "rb") as opened:
+        if limit is not None and status.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(file))
+        return opened.read()
+
+
+def text_of(file: str | Path, errors: str = "strict") -> str:
+    """The text of a regular file in UTF-8, its lines ended by ``\\n``.
+
+    Raises
+    ------
+    OSError
+        As of `bytes_of`.
+    UnicodeDecodeError
+        Unless `errors` says otherwise.
+    """
+    text = bytes_of(file).decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
