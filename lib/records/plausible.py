@@ -41,6 +41,7 @@ from lib.records.schema import (
     EpiloguesRecord,
     FusedRow,
     KernelRecord,
+    LadderRecord,
     MachineCode,
     MachineRecord,
     OtherInputs,
@@ -143,7 +144,7 @@ def faults(record: AnyRecord) -> Iterator[str]:
     elif isinstance(record, QuickRecord):
         for stem, quick in record.versions.items():
             yield from _of_catalogue(stem, quick)
-    elif isinstance(record, RivalsRecord):
+    elif isinstance(record, RivalsRecord | LadderRecord):
         for name, peer in record.peers.items():
             if any((row.ours is None or row.rival is None) != peer.half_sums for row in peer.rows):
                 yield f"{name}: half_sums is {peer.half_sums}, and its rows say otherwise"
@@ -161,13 +162,19 @@ def rows_of(record: AnyRecord) -> Iterator[tuple[str, AnyRow]]:
             yield from ((f"{stem} {name}", row) for name, one in quick.items() for row in one.bench)
     elif isinstance(record, CublasRecord):
         yield from ((name, row) for name, one in record.variants.items() for row in one.bench)
-    elif isinstance(record, RivalsRecord):
+    elif isinstance(record, RivalsRecord | LadderRecord):
+        if isinstance(record, LadderRecord):
+            for rung in record.rungs:
+                name = f"{rung.kernel} {rung.variant}"
+                yield from ((name, row) for row in rung.bench)
+                yield from ((f"{name} late", row) for row in rung.late)
         yield from ((name, row) for name, peer in record.peers.items() for row in peer.rows)
 
 
 def chunks_of(record: AnyRecord) -> Mapping[str, Chunk]:
     """The stretches of GPU time that a record's rows are of; of some kinds none is noted."""
-    kinds = KernelRecord | CublasRecord | QuickRecord | RivalsRecord | EpiloguesRecord
+    kinds = (KernelRecord | CublasRecord | QuickRecord | RivalsRecord | EpiloguesRecord
+             | LadderRecord)
     return record.chunks if isinstance(record, kinds) else {}
 
 
