@@ -121,7 +121,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="03_strip",
-            rung="tile_64x32",
+            best="tile_64x32",
             function="strip",
             title="Strip",
             change="one thread computes a strip of C",
@@ -160,7 +160,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="04_register_tile",
-            rung="step_16",
+            best="step_16",
             function="register_tile",
             title="Register tile",
             change="one thread computes an 8×8 tile of C",
@@ -186,7 +186,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="05_bank_conflicts",
-            rung="spread_32",
+            best="spread_32",
             function="bank_conflicts",
             title="Bank conflicts",
             change="a thread's rows and columns lie where its neighbours' loads meet other banks",
@@ -237,7 +237,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="06_vectorized",
-            rung="step_32",
+            best="step_32",
             function="vectorized",
             title="Vectorised",
             change="four floats in every load and store",
@@ -276,7 +276,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="07_double_buffer",
-            rung="unpromised",
+            best="unpromised",
             function="double_buffer",
             title="Double buffer",
             change="the next tiles are loaded while the present ones are used",
@@ -335,7 +335,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="08_warp_tile",
-            rung="warp_128x32",
+            best="warp_128x32",
             function="warp_tile",
             title="Warp tile",
             change="warps own rectangles of C",
@@ -449,7 +449,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="10_wmma",
-            rung="sixteen_fragments",
+            best="sixteen_fragments",
             function="wmma_direct",
             title="WMMA",
             change="warps multiply 16×16 fragments on tensor cores, straight from global memory",
@@ -480,7 +480,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="11_wmma_shared",
-            rung="step_64",
+            best="step_64",
             function="wmma_shared",
             title="WMMA, shared",
             change="a block stages its tiles of A and B in shared memory",
@@ -563,7 +563,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="13_wmma_vectorized",
-            rung="warps_64x64",
+            best="warps_64x64",
             function="wmma_vectorized",
             title="WMMA, vectorised",
             change="eight halves in every load, four floats in every store",
@@ -609,7 +609,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="14_ldmatrix",
-            rung="step_64",
+            best="step_64",
             function="ldmatrix_mma",
             title="ldmatrix",
             change="fragments by ldmatrix, products by mma.sync, tiles of 128×128×32",
@@ -658,7 +658,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="15_turing_limit",
-            rung="ahead_k16",
+            best="ahead_k16",
             function="turing_limit",
             large=True,
             title="Turing's limit",
@@ -781,7 +781,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="17_wgmma",
-            rung="band_16",
+            best="band_16",
             function="wgmma_tiles",
             title="WGMMA",
             change="warpgroups multiply tiles straight from shared memory",
@@ -847,7 +847,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="19_warp_specialization",
-            rung="two_tiles",
+            best="two_tiles",
             function="warp_specialization",
             title="Warp specialization",
             change="a producer warpgroup loads, two consumers multiply",
@@ -881,7 +881,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="20_persistent",
-            rung="staged",
+            best="staged",
             function="persistent",
             title="Persistent blocks",
             change="blocks stay and walk through tiles: the next one hides one's end",
@@ -924,7 +924,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="21_clusters",
-            rung="hilbert_8",
+            best="hilbert_8",
             function="clustered",
             title="Clusters",
             change="blocks share tiles by multicast, in an order that suits the L2",

@@ -274,7 +274,7 @@ class Kernel:
     group : str
         ``"FP32"``, ``"FP16"`` or ``"FP8"``: which rival it is measured against.
     variants : tuple of Variant
-    rung : str
+    best : str
         The variant that stands on the ladder: its fastest on the book's GPU at 4,096; the first
         where it is empty.
     min_arch : str
@@ -316,7 +316,7 @@ class Kernel:
     level: str
     variants: tuple[Variant, ...]
     group: str = "FP32"
-    rung: str = ""
+    best: str = ""
     min_arch: str = "sm_75"
     builds_on: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
@@ -338,7 +338,7 @@ class Kernel:
     @property
     def fastest(self) -> Variant:
         """The variant that stands on the ladder."""
-        return self.variant(self.rung) if self.rung else self.variants[0]
+        return self.variant(self.best) if self.best else self.variants[0]
 
     @property
     def measured(self) -> tuple[Variant, ...]:

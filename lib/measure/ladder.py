@@ -29,7 +29,7 @@ from lib.problem import Problem, WrongResult
 from lib.records import ladder, schema
 from lib.records import store as records
 from lib.records.launched import launch_hash
-from lib.records.schema import Chunk, Counters, LadderRecord, PeerRow, PublicPeer, Row, Rung
+from lib.records.schema import Chunk, Counters, LadderEntry, LadderRecord, PeerRow, PublicPeer, Row
 from lib.run import device
 
 SIZES = (2048, 4096, 8192)
@@ -58,7 +58,7 @@ class Entry:
 
 
 def entries(runs: Callable[[Kernel, Variant], bool] = lambda kernel, variant: True) -> list[Entry]:
-    """Every version's fastest kernel that a GPU runs, the rule, and pairs with it of one product."""
+    """Every version's fastest kernel that a GPU runs, the rule, and its pairs of one product."""
     own = [Entry(kernel, kernel.fastest) for kernel in KERNELS.values()
            if kernel.min_arch != BLACKWELL and runs(kernel, kernel.fastest)]
     names = {entry.name: entry for entry in own}
@@ -102,18 +102,18 @@ def record(
         If there is no GPU.
     """
     chunk, where = chunk_here()
-    kept = Kept.of(DRAFTS / "ladder.jsonl", where)
-    kept.begin(chunk, where)
+    progress = Progress.of(DRAFTS / "ladder.jsonl", where)
+    progress.begin(chunk, where)
     chosen = compiled(entries(device.runs), say)
     libraries = _libraries(folders, say)
     for problem, players in _contests(chosen):
-        _contest(problem, players, libraries, chunk, kept, say)
-    _counted(chosen, kept, say)
-    made = _made(chosen, libraries, kept)
+        _contest(problem, players, libraries, chunk, progress, say)
+    _counted(chosen, progress, say)
+    made = _made(chosen, libraries, progress)
     file = records.write(made, DRAFTS if draft else root)
     return file, [
-        f"cuBLAS moved by {figure.moved:.1%} on {figure.title}: not a steady board, make it again"
-        for figure in ladder.figures(made) if figure.moved > ladder.STEADY]
+        f"cuBLAS moved by {figure.drift:.1%} on {figure.title}: not a steady board, make it again"
+        for figure in ladder.figures(made) if figure.drift > ladder.STEADY]
 
 
 def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
@@ -128,14 +128,14 @@ def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
 
 def _contest(
     problem: Problem, players: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]],
-    chunk: str, kept: Kept, say: Callable[[str], None],
+    chunk: str, progress: Progress, say: Callable[[str], None],
 ) -> None:
     """Time all that take part in one product and aren't timed yet."""
     peers = [] if isinstance(problem, FusedProblem) else [
         peer for peer in libraries if replace(
             peer.problem, M=problem.M, N=problem.N, K=problem.K) == problem]
-    left = [entry for entry in players if (entry.name, problem.shape) not in kept.rows]
-    if not left and all((peer.name, problem.shape) in kept.peers for peer in peers):
+    left = [entry for entry in players if (entry.name, problem.shape) not in progress.rows]
+    if not left and all((peer.name, problem.shape) in progress.peers for peer in peers):
         return
     say(f"{problem.shape} {problem.dtype} {problem.out}: {len(left)} kernels, {len(peers)} peers")
     try:
@@ -153,20 +153,20 @@ def _contest(
         except WrongResult as error:
             say(str(error))
             continue
-        kept.row(entry.name, problem.shape, Row.of(row, chunk),
+        progress.row(entry.name, problem.shape, Row.of(row, chunk),
                  Row.of(late, chunk) if late else None)
         say(f"  {entry.name:45} {row.tflops:7.1f} {row.ratio:6.3f}")
     for peer in peers:
-        if (peer.name, problem.shape) not in kept.peers:
+        if (peer.name, problem.shape) not in progress.peers:
             if taken := rivals.row(peer, libraries[peer][0], contest, say, chunk):
-                kept.peer(peer.name, problem.shape, taken)
+                progress.peer(peer.name, problem.shape, taken)
                 say(f"  {peer.name:45} {taken.tflops:7.1f} {taken.ratio:6.3f}")
 
 
-def _counted(chosen: Sequence[Entry], kept: Kept, say: Callable[[str], None]) -> None:
+def _counted(chosen: Sequence[Entry], progress: Progress, say: Callable[[str], None]) -> None:
     """Counters of every version's kernel at one size, under one ncu."""
     names = [entry.name for entry in chosen if not entry.side and (
-        entry.name, (SIZE,) * 3) in kept.rows and entry.name not in kept.counters]
+        entry.name, (SIZE,) * 3) in progress.rows and entry.name not in progress.counters]
     if not names:
         return
     say(f"counters of {len(names)} kernels")
@@ -176,7 +176,7 @@ def _counted(chosen: Sequence[Entry], kept: Kept, say: Callable[[str], None]) ->
         say(str(error))
         return
     for name, metrics in zip(names, seen, strict=True):
-        kept.count(name, Counters(M=SIZE, N=SIZE, K=SIZE, metrics=metrics))
+        progress.count(name, Counters(M=SIZE, N=SIZE, K=SIZE, metrics=metrics))
 
 
 def _libraries(
@@ -192,33 +192,33 @@ def _libraries(
 
 
 def _made(
-    chosen: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]], kept: Kept,
+    chosen: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]], progress: Progress,
 ) -> LadderRecord:
     """The record of what was measured."""
-    rungs = []
+    measured = []
     for entry in chosen:
-        bench_of = [kept.rows[key] for key in kept.rows if key[0] == entry.name]
+        bench_of = [progress.rows[key] for key in progress.rows if key[0] == entry.name]
         if bench_of:
-            rungs.append(Rung(
+            measured.append(LadderEntry(
                 kernel=entry.kernel.stem, variant=entry.variant.name,
                 hash=entry.kernel.hash(entry.variant),
                 launch=launch_hash(entry.kernel, entry.variant), side=entry.side,
                 bench=[row for row, _ in bench_of], late=[late for _, late in bench_of if late],
-                counters=kept.counters.get(entry.name)))
+                counters=progress.counters.get(entry.name)))
     peers = {
         peer.name: PublicPeer(
             repository=peer.repository, revision=revision, licence=peer.licence,
             half_sums=peer.half_sums,
-            rows=[row for (name, _), row in kept.peers.items() if name == peer.name])
+            rows=[row for (name, _), row in progress.peers.items() if name == peer.name])
         for peer, (_, revision) in libraries.items()
-        if any(name == peer.name for name, _ in kept.peers)}
-    used = {row.chunk for rung in rungs for row in rung.bench}
+        if any(name == peer.name for name, _ in progress.peers)}
+    used = {row.chunk for entry in measured for row in entry.bench}
     return LadderRecord.of(
-        provenance(schema.LADDER), rungs=rungs, peers=peers,
-        chunks={name: chunk for name, chunk in kept.chunks.items() if name in used})
+        provenance(schema.LADDER), entries=measured, peers=peers,
+        chunks={name: chunk for name, chunk in progress.chunks.items() if name in used})
 
 
-class Kept:
+class Progress:
     """What a pass has measured so far, a line a row, taken up on its own board and commit alone."""
 
     def __init__(self, file: Path) -> None:
@@ -229,26 +229,26 @@ class Kept:
         self.counters: dict[str, Counters] = {}
 
     @classmethod
-    def of(cls, file: Path, where: Chunk) -> Kept:
+    def of(cls, file: Path, where: Chunk) -> Progress:
         """What a file has of this board and commit; another board's is thrown away."""
-        kept = cls(file)
+        progress = cls(file)
         lines = file.read_bytes().splitlines() if file.exists() else []
         head = json.encode([where.board, where.revision])
         if not lines or lines[0] != head:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(head + b"\n")
-            return kept
+            return progress
         for line in lines[1:]:
             kind, name, shape, value, late = json.decode(line)
             if kind == "row":
-                kept.rows[name, shape] = (convert(value, Row), late and convert(late, Row))
+                progress.rows[name, shape] = (convert(value, Row), late and convert(late, Row))
             elif kind == "peer":
-                kept.peers[name, shape] = convert(value, PeerRow)
+                progress.peers[name, shape] = convert(value, PeerRow)
             elif kind == "chunk":
-                kept.chunks[name] = convert(value, Chunk)
+                progress.chunks[name] = convert(value, Chunk)
             else:
-                kept.counters[name] = convert(value, Counters)
-        return kept
+                progress.counters[name] = convert(value, Counters)
+        return progress
 
     def begin(self, chunk: str, where: Chunk) -> None:
         """Keep what a record says of the time that begins now."""

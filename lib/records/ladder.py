@@ -1,4 +1,4 @@
-"""The ladder's pass: one figure of cuBLAS per product, and what stands on which rung."""
+"""The ladder's pass: one figure of cuBLAS per product, of all its turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Figure:
     """What cuBLAS does on one product: of all its turns in the pass.
 
     `tflops` is the median of its rows, `spread` half the distance of their quartiles over it,
-    `moved` that of the extremes.
+    `drift` that of the extremes.
     """
 
     size: int
@@ -29,7 +29,7 @@ class Figure:
     scaling: str
     tflops: float
     spread: float
-    moved: float
+    drift: float
 
     @property
     def title(self) -> str:
@@ -45,12 +45,12 @@ def product(row: Row | PeerRow) -> Product:
 def figures(record: LadderRecord) -> list[Figure]:
     """cuBLAS's one figure for each product of the pass."""
     turns: dict[Product, list[float]] = {}
-    for rung in record.rungs:
-        for row in (*rung.bench, *rung.late):
+    for entry in record.entries:
+        for row in (*entry.bench, *entry.late):
             turns.setdefault(product(row), []).append(row.cublas_tflops)
     for peer in record.peers.values():
         for taken in peer.rows:
             turns.setdefault(product(taken), []).append(taken.cublas_tflops)
     return [Figure(*key, tflops=statistics.median(values), spread=spread(values),
-                   moved=(max(values) - min(values)) / statistics.median(values))
+                   drift=(max(values) - min(values)) / statistics.median(values))
             for key, values in turns.items()]

@@ -164,10 +164,10 @@ def rows_of(record: AnyRecord) -> Iterator[tuple[str, AnyRow]]:
         yield from ((name, row) for name, one in record.variants.items() for row in one.bench)
     elif isinstance(record, RivalsRecord | LadderRecord):
         if isinstance(record, LadderRecord):
-            for rung in record.rungs:
-                name = f"{rung.kernel} {rung.variant}"
-                yield from ((name, row) for row in rung.bench)
-                yield from ((f"{name} late", row) for row in rung.late)
+            for entry in record.entries:
+                name = f"{entry.kernel} {entry.variant}"
+                yield from ((name, row) for row in entry.bench)
+                yield from ((f"{name} late", row) for row in entry.late)
         yield from ((name, row) for name, peer in record.peers.items() for row in peer.rows)
 
 

@@ -763,7 +763,7 @@ class RivalsRecord(Record, kw_only=True, frozen=True):
     digest: Hash = ""
 
 
-class Rung(Part, kw_only=True, frozen=True):
+class LadderEntry(Part, kw_only=True, frozen=True):
     """An instantiation in the ladder's pass.
 
     `side` is true of what only isolates a version's change; `late` has the rows of one that starts
@@ -788,7 +788,7 @@ class LadderRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = LADDER
 
-    rungs: list[Rung]
+    entries: list[LadderEntry]
     peers: dict[Name, PublicPeer]
     chunks: dict[Name, Chunk]
     digest: Hash = ""
