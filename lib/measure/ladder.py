@@ -35,6 +35,7 @@ from lib.run import device
 SIZES = (2048, 4096, 8192)
 # The size that versions are chosen at: there what isolates a change is timed and counters are read.
 SIZE = 4096
+SHAPE = Problem(SIZE, SIZE, SIZE).shape
 # Public kernels of the types of the ladder's groups.
 PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu")
 
@@ -112,8 +113,8 @@ def record(
     made = _made(chosen, libraries, progress)
     file = records.write(made, DRAFTS if draft else root)
     return file, [
-        f"cuBLAS moved by {figure.drift:.1%} on {figure.title}: not a steady board, make it again"
-        for figure in ladder.figures(made) if figure.drift > ladder.STEADY]
+        f"cuBLAS spreads by {figure.spread:.1%} on {figure.title}: not a steady board, make the pass "
+        "again" for figure in ladder.figures(made) if figure.spread > ladder.STEADY]
 
 
 def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
@@ -166,7 +167,7 @@ def _contest(
 def _counted(chosen: Sequence[Entry], progress: Progress, say: Callable[[str], None]) -> None:
     """Counters of every version's kernel at one size, under one ncu."""
     names = [entry.name for entry in chosen if not entry.side and (
-        entry.name, (SIZE,) * 3) in progress.rows and entry.name not in progress.counters]
+        entry.name, SHAPE) in progress.rows and entry.name not in progress.counters]
     if not names:
         return
     say(f"counters of {len(names)} kernels")

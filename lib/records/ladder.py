@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lib.records.schema import LadderRecord, PeerRow, Row
 from lib.records.series import spread
 
-# Within a pass cuBLAS may move by so much; beyond that the board was not steady.
+# Between its turns in a pass cuBLAS may spread by so much; beyond that the board was not steady.
 STEADY = 0.01
 
 Product = tuple[int, str, str, str, str]
@@ -18,8 +18,8 @@ Product = tuple[int, str, str, str, str]
 class Figure:
     """What cuBLAS does on one product: of all its turns in the pass.
 
-    `tflops` is the median of its rows, `spread` half the distance of their quartiles over it,
-    `drift` that of the extremes.
+    `tflops` is the median of its rows, `spread` half the distance of their quartiles over it, and
+    `drift` the distance of the extremes: what draws much power slows its rival's turns, too.
     """
 
     size: int
