@@ -74,9 +74,15 @@ mutants: $(VENV)/.dev  ## whether HEAD's tests still find what they found; hours
 test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
 	$(PY) -m pytest $(SPREAD) -m slow tests
 
-test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
+# What times anything runs by itself; of the rest what takes longest comes first.
+MINUTES ?= 15
+test-gpu: export GPU_TESTS_END = $(shell expr $$(date +%s) + 60 \* $(MINUTES))
+test-gpu: export OPENBLAS_NUM_THREADS ?= 1
+
+test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU, for 15 minutes; says what it left
 	$(INSTALL) -r requirements-gpu.txt
-	$(PY) -m pytest -m gpu tests
+	$(PY) -m pytest -m "gpu and not slow" tests/measure; alone=$$?; \
+	$(PY) -m pytest $(SPREAD) -m "gpu and not slow" tests --ignore=tests/measure && exit $$alone
 
 test-pages: $(VENV)/.dev  ## every page by axe-core, printed, without scripts, light, dark, narrow
 	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py

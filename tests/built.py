@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
+from msgspec import ValidationError, convert, structs
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.records import schema
+from lib.records import schema, seal
 from lib.records import store as records
 from lib.records.launched import launch_hash
 from lib.records.schema import Block, Row, Timeline
@@ -200,9 +201,21 @@ def parsed_row(made: dict[str, Any] | None = None) -> Row:
     return convert(made or row(), Row)
 
 
+def let_bench(version: Any, variant: str, rows: Iterable[Row]) -> None:
+    """Give a version whose record is made up other rows of a variant."""
+    record = version.record
+    version.reader.__dict__["record"] = structs.replace(record, variants={
+        **record.variants, variant: structs.replace(record.variants[variant], bench=tuple(rows))})
+
+
 def write(document: dict[str, Any], root: Path | None = None) -> Path:
     """Write a record as measuring does."""
     return records.write(parsed(document), root)
+
+
+def sealed(document: dict[str, Any]) -> Any:
+    """The record that is read of a document's file."""
+    return seal.parsed(seal.sealed(parsed(document)), schema.type_of(document["kernel"]))
 
 
 def put(document: dict[str, Any], root: Path | None = None) -> Path:
@@ -210,10 +223,13 @@ def put(document: dict[str, Any], root: Path | None = None) -> Path:
     """
     file = records.path(document["gpu"]["key"], document["kernel"], root)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({**document, "digest": records.digest(document)}))
+    try:
+        file.write_bytes(seal.sealed(parsed(document)))
+    except ValidationError:
+        file.write_bytes(seal.of_document(document))
     return file
 
 
 def document_of(record: Any) -> dict[str, Any]:
     """A record as JSON has it."""
-    return json.loads(records.dumps(record))
+    return json.loads(seal.sealed(record))

@@ -68,6 +68,9 @@ def test_check_prints_one_json_document(call, stem):
     document = json.loads(out)
     assert status == 0 and document["ok"] and document["backend"] == "emulator"
     assert document["hazards"] == [] and document["error"] <= document["tolerance"]
+    assert document["verdicts"]["values"].startswith("right: error ")
+    races = re.fullmatch(r"none found, ([\d,]+) accesses looked at", document["verdicts"]["races"])
+    assert int(races[1].replace(",", "")) > M * N
 
 
 @pytest.fixture
@@ -89,12 +92,16 @@ def test_check_tells_a_missing_barrier_by_pair_of_lines(call, barriers_become):
     barriers_become(";")
     words = ("check", "04_register_tile", "--shape", "64", "--backend", "emulator", "--races")
     status, out, _ = call(*words, "--json")
-    hazards = json.loads(out)["hazards"]
+    document = json.loads(out)
+    hazards = document["hazards"]
+    assert document["ok"] is False
+    assert document["verdicts"]["races"] == f"{len(hazards)} found"
     assert status == 1 and len(hazards) <= 8 and sum(one["pairs"] for one in hazards) > 100
     assert len({(one["kind"], one["first"], one["second"]) for one in hazards}) == len(hazards)
     assert all("04_register_tile.cu:" in one["message"] for one in hazards)
     status, out, _ = call(*words)
     assert status == 1 and out.count("pairs of instructions") == len(hazards)
+    assert f"  races: {len(hazards)} found\n" in out
     assert out.count(" and PTX line ") == len(hazards) and "What to do: __syncthreads()" in out
 
 
@@ -267,8 +274,6 @@ BAD = [
     (("results", "--shape", ""), "--shape: '' is no shape"),
     (("results", "--csv", "01_naive"), "a NAME narrows the rows"),
     (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
-    (("results", "--sent", "nowhere.json"), "--sent: there is no file nowhere.json"),
-    (("results", "--sent", "lib"), "--sent: there is no file lib"),
     (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
     (("check", "10_wmma", "--dtype", "float32"),
      "--dtype: 10_wmma/one_fragment takes A and B in float16"),

@@ -2,16 +2,19 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
+from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.measure import scaled_rival
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from tests import played
+from tests.conftest import why_not_here
 from tests.pages import cells
 
 MEASURED, MEASURED_H100 = "measured: Tesla T4", "measured: H100"
@@ -118,3 +121,12 @@ def test_a_step_is_measured_here_and_the_recorded_one_stands_under_it(shown, tur
     assert "recorded: H100" in shown[1] and "1.25 TFLOP/s" not in shown[1]
     Chapter("16_cp_async").step()
     assert len(shown) == 3 and "recorded: H100" in shown[2]
+
+
+def test_a_gpu_test_of_another_gpu_s_kernel_says_why_it_is_skipped(monkeypatch):
+    played.play(played.H100, monkeypatch.setattr)
+    reasons = [why_not_here(SimpleNamespace(callspec=SimpleNamespace(
+        params={"kernel": kernel, "variant": kernel.variants[0]})))
+        for kernel in (BLOCK_SCALED, CATALOGUE["27_tcgen05"], CATALOGUE["18_tma"])]
+    assert reasons == [*2 * ["NVIDIA H100 80GB HBM3 doesn't run sm_100a code"], None]
+    assert why_not_here(SimpleNamespace()) is None  # has no parameters

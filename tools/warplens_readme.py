@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "lib" / "ptx" / "README.md"
-CLEAN = "ran to its end; no hazard."
+CLEAN = "ran to its end; races: none found, "
 
 
 class ReadmeFails(RuntimeError):

@@ -27,7 +27,8 @@ __global__ void descriptor_outside_shared(float* D)
     float sum[4];
     tensor_load(sum, own_lanes(d));
     tensor_wait_load();
-    for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
+    if (threadIdx.x % 32 < ROWS)
+        for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
     __syncthreads();
     if (threadIdx.x < 32) tensor_free<32>(d);
 }

@@ -2,6 +2,8 @@
 #pragma once
 #include "asm.cuh"
 
+constexpr unsigned ROWS = 16;  // of each warp's 32 lanes, those that hold a row where M = 64
+
 // -- tensor memory, by a whole warp; its address goes to shared memory
 template <int COLUMNS>
 __device__ inline void tensor_alloc(unsigned* to)

@@ -35,7 +35,8 @@ __global__ void tensor_memory_not_allocated(float* D)
     float sum[4];
     tensor_load(sum, own_lanes(d));
     tensor_wait_load();
-    for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
+    if (threadIdx.x % 32 < ROWS)
+        for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
 #ifdef CURED
     __syncthreads();
     if (threadIdx.x < 32) tensor_free<32>(d);

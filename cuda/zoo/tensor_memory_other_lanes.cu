@@ -24,7 +24,8 @@ __global__ void tensor_memory_other_lanes(float* D)
     tensor_load(sum, d + threadIdx.x / 32 * 4);
 #endif
     tensor_wait_load();
-    for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
+    if (threadIdx.x % 32 < ROWS)
+        for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
     __syncthreads();
     if (threadIdx.x < 32) tensor_free<32>(d);
 }

@@ -22,7 +22,8 @@ __global__ void tensor_memory_overwritten(float* D)
 #ifdef CURED
     tensor_wait_load();
 #endif
-    for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
+    if (threadIdx.x % 32 < ROWS)
+        for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = sum[i];
     fence_before();
     __syncthreads();
     if (threadIdx.x == 0) {

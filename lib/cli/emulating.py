@@ -86,7 +86,7 @@ def _files(options: argparse.Namespace) -> int:
     found = {one.key: files.compiled(one, Path(options.folder)) for one in wanted}
     if options.write:
         before = records.read() or records.Foreign(kernels={})
-        records.write(replace(before, files=before.files | found))
+        records.write(replace(before, files={**before.files, **found}))
     unlike = [one for one in wanted if bool(found[one.key].said) != bool(one.broken)]
     common.say(options, found, [
         *(f"{key}: {files.outcome(result)}" for key, result in found.items()),

@@ -54,15 +54,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="measure no more, and write what an open pass has")
     record.add_argument("--headline", action="store_true",
                         help="time 4096 and 8192, and measure nothing else: for a second GPU")
-    record.add_argument("--before", type=Path, metavar="CUDA",
-                        help="measure nothing: seal records anew with today's names of variants, "
-                        "named as VERSION/OLD=NEW; CUDA is the folder cuda of when they were made, "
-                        "and where its code is today's, line by line of PTX, they stay current")
     record.add_argument("--quick", action="store_true",
                         help="each version's first variant in under five minutes, into one file")
-    record.add_argument("--migrate", nargs=2, metavar=("OLD", "NEW"),
-                        help="measure nothing: seal the records of OLD anew as those of NEW, which "
-                        "has the same code by another name")
     record.add_argument("--draft", action="store_true",
                         help="measure though cuda/ or lib/ differ from the commit, into "
                         "_build/drafts, which no page shows")
@@ -179,34 +172,9 @@ def _timeline(options: argparse.Namespace) -> int:
     return 0
 
 
-def _renamed(options: argparse.Namespace) -> int:
-    from lib.records.respelled import rename
-
-    if not options.before.is_dir():
-        raise ValueError(f"--before: there is no folder {options.before}")
-    names: dict[str, dict[str, str]] = {}
-    for name in options.kernels:
-        stem, slash, change = name.partition("/")
-        old, equals, new = change.partition("=")
-        if not (slash and old and equals):
-            raise ValueError(f"{name}: with --before a name is VERSION/OLD=NEW, or VERSION/OLD= "
-                             "for a variant to leave out")
-        names.setdefault(stem, {})[old] = new
-    done = {str(file): same for stem, change in names.items()
-            for file, same in rename(stem, change, options.before).items()}
-    common.say(options, {"files": list(done), "left": [], "seconds_left": 0.0}, [
-        f"{file}: {name}" + ("" if current else ", of other code than today's")
-        for file, same in done.items() for name, current in same.items()])
-    return 0
-
-
 def _record(options: argparse.Namespace) -> int:
     if options.ladder:
         return _ladder(options)
-    if options.migrate:
-        return _migrate(options)
-    if options.before:
-        return _renamed(options)
     from lib.measure.record import record, record_quick
     from lib.run import device
 
@@ -285,17 +253,6 @@ def _plan(options: argparse.Namespace) -> int:
         {"minutes": found.seconds(chunk) / 60, "units": [unit.name for unit in chunk]}
         for chunk in found.chunks]}
     common.say(options, document, lacking.lines(found))
-    return 0
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    from lib.records.renamed import rename
-
-    if options.kernels or options.quick or options.finish or options.again or options.headline \
-            or options.draft or options.plan or options.whole:
-        raise ValueError("--migrate takes the two names, and nothing else")
-    files = [str(file) for file in rename(*options.migrate)]
-    common.say(options, {"files": files, "left": [], "seconds_left": 0.0}, files)
     return 0
 
 

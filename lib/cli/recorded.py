@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 from lib.cli import common
 from lib.kernels.catalogue import KERNELS
@@ -38,10 +36,6 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     what.add_argument("--check", action="store_true",
                       help="fail if a record's kernel has changed since, if a record can't be "
                       "trusted, or if README's table differs")
-    what.add_argument("--sent", dest="submission", nargs="+", metavar="FILE", type=Path, default=[],
-                      help="fail if records that somebody sent can't be taken: say why")
-    what.add_argument("--migrate", action="store_true",
-                      help="bring records of the schema before this one to it, and seal them anew")
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
     what.add_argument("--csv", action="store_true",
@@ -49,15 +43,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from lib.records import migrate, scoreboard, submission
+    from lib.records import scoreboard
     from lib.records.schema import documentation
 
     narrowed = [name for name, given in (
         ("a NAME", options.kernels), ("--gpu", options.gpu is not None),
         ("--shape", options.shape is not None),
     ) if given]
-    if narrowed and (options.schema or options.csv or options.readme or options.check
-                     or options.submission or options.migrate):
+    if narrowed and (options.schema or options.csv or options.readme or options.check):
         raise ValueError(f"{narrowed[0]} narrows the rows that are shown, and nothing else")
     if options.schema:
         print(json.dumps(documentation(), indent=1))
@@ -67,10 +60,6 @@ def _results(options: argparse.Namespace) -> int:
 
         print(csv_text(), end="")
         return 0
-    if options.migrate:
-        files = [str(file) for file in migrate.migrate()]
-        common.say(options, files, files or ["every record is of today's schema"])
-        return 0
     if options.readme:
         scoreboard.write_readme()
         return 0
@@ -78,13 +67,6 @@ def _results(options: argparse.Namespace) -> int:
         faults = scoreboard.faults()
         common.say(options, faults,
                    faults or ["every record is of today's source, and hangs together"])
-        return 1 if faults else 0
-    if options.submission:
-        for file in options.submission:
-            if not file.is_file():
-                raise ValueError(f"--sent: there is no file {file}")
-        faults = submission.faults(options.submission, datetime.date.today())
-        common.say(options, faults, faults or [f"{len(options.submission)} records can be taken"])
         return 1 if faults else 0
     every = records.all_rows()
     rows = _filtered(options, every)

@@ -34,8 +34,9 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     check = add(_check, "check", "run a kernel and compare it with float64",
                 json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "
-                "beta, error, tolerance, unwritten, ok, hazards}; narrowed says why a narrower "
-                "instantiation was launched, and is empty if none was; hazards has one entry a "
+                "beta, error, tolerance, unwritten, verdicts, ok, hazards}; narrowed says why a "
+                "narrower instantiation was launched, and is empty if none was; verdicts has what "
+                "values, races and other hazards came to, ok if all well; hazards has one entry a "
                 "pair of source lines: {kind, first, second, pairs, message, advice, called_from}")
     common.add_problem(check)
     check.add_argument("--backend", default="auto", choices=BACKENDS)
@@ -165,26 +166,36 @@ def _check(options: argparse.Namespace) -> int:
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
+    verdicts = {"values": str(verdict), **(_verdicts(done.launch) if done.launch else {})}
     document = {
         "kernel": kernel.stem, "variant": variant.name,
         "instantiation": kernel.expression(done.plan.variant),
         "narrowed": done.plan.reason, "backend": done.backend, "arch": done.arch,
         "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
         "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
-        "ok": verdict.ok, "hazards": _hazards(done),
+        "verdicts": verdicts, "hazards": _hazards(done),
     }
+    document["ok"] = verdict.ok and not document["hazards"]
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
     if options.backend == "auto" and device.available() and (
         why_not := device.why_not(kernel, variant)
     ):
         where = f"in the emulator ({why_not})"
     common.say(options, document, [
-        f"{kernel.stem}/{variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
+        f"{kernel.stem}/{variant.name} {problem.shape}, {done.arch} code {where}:",
+        *(f"  {thing}: {what}" for thing, what in verdicts.items()),
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
           if document["narrowed"] else []),
         *_hazard_lines(done),
     ])
-    return 0 if verdict.ok and not document["hazards"] else 1
+    return 0 if document["ok"] else 1
+
+
+def _verdicts(launch: Any) -> dict[str, str]:
+    """What was looked at in a launch in the emulator, and what each came to."""
+    from lib.ptx.report import verdicts
+
+    return verdicts(launch)
 
 
 def _hazards(done: Any) -> list[dict[str, Any]]:

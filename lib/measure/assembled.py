@@ -93,8 +93,8 @@ def _rival(head: Record, made: Made, chunks: Mapping[str, Chunk]) -> CublasRecor
     found: dict[str, RivalVariant] = {}
     for _, part in _of_kind(made, BENCH):
         for name, one in part.items():
-            before = found[name].bench if name in found else []
-            found[name] = structs.replace(one, bench=[*before, *one.bench])
+            before = found[name].bench if name in found else ()
+            found[name] = structs.replace(one, bench=(*before, *one.bench))
     for _, part in _of_kind(made, COUNTERS):
         for name, counted in part.items():
             found[name] = structs.replace(
@@ -132,20 +132,20 @@ def _joined(before: Variant, one: Variant) -> Variant:
     for arch, code in one.ptx.items():
         known = ptx.get(arch)
         ptx[arch] = structs.replace(
-            code, bench=_newest(known.bench if known else [], code.bench),
-            counters=known.counters if known else [])
+            code, bench=_newest(known.bench if known else (), code.bench),
+            counters=known.counters if known else ())
     return structs.replace(
         before, bench=_newest(before.bench, one.bench), ptx=ptx, hash=one.hash, launch=one.launch,
         arch=one.arch, registers=one.registers, shared_bytes=one.shared_bytes)
 
 
-def _newest(before: Sequence[Row], now: Sequence[Row]) -> list[Row]:
+def _newest(before: Sequence[Row], now: Sequence[Row]) -> tuple[Row, ...]:
     shapes = {row.shape for row in now}
-    return [*(row for row in before if row.shape not in shapes), *now]
+    return *(row for row in before if row.shape not in shapes), *now
 
 
 def _with_counters(one: Variant, counted: Counted) -> Variant:
-    ptx = {arch: structs.replace(code, counters=counted.ptx.get(arch, []))
+    ptx = {arch: structs.replace(code, counters=counted.ptx.get(arch, ()))
            for arch, code in one.ptx.items()}
     return structs.replace(one, counters=counted.counters, ptx=ptx,
                            counters_missing=counted.missing)
@@ -176,9 +176,9 @@ def _order(benches: Iterable[Sequence[Row] | Sequence[RivalRow]]) -> list[Shape]
     return [*cubes, *(shape for shape in seen if shape not in cubes)]
 
 
-def _sorted(rows: Iterable[T], order: Sequence[Shape]) -> list[T]:
+def _sorted(rows: Iterable[T], order: Sequence[Shape]) -> tuple[T, ...]:
     places = {shape: place for place, shape in enumerate(order)}
-    return sorted(rows, key=lambda row: places[row.shape])
+    return tuple(sorted(rows, key=lambda row: places[row.shape]))
 
 
 def _used(chunks: Mapping[str, Chunk], rows: Iterable[Row | RivalRow]) -> dict[str, Chunk]:

@@ -268,14 +268,16 @@ class Contest:
             own, other = self._in_turns(ours, rival, rounds)
         by_itself = alone(ours, problem, rounds, hot_first=thorough) if (
             hot(problem) or thorough) else None
-        rival_by_itself, of_lengths, on_inputs = None, [], []
+        rival_by_itself = None
+        of_lengths: tuple[Turn, ...] = ()
+        on_inputs: tuple[OtherInputs, ...] = ()
         if thorough:
             rival_by_itself = alone(rival, problem, rounds, hot_first=True)
-            of_lengths = [_turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items()]
-            on_inputs = [
+            of_lengths = tuple(
+                _turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items())
+            on_inputs = tuple(
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
-                for name in inputs.OTHERS
-            ]
+                for name in inputs.OTHERS)
         packed = self._packing(kernel, variant, exact, rounds)
         by_rule = variant.by_rule and not (exact or ptx_arch)
         tried = self._trials(kernel, variant, rival, rounds) if by_rule else None

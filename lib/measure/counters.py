@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant, parted
@@ -88,7 +89,7 @@ CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
 
 
 @lru_cache(maxsize=1)
-def asked() -> dict[str, str]:
+def asked() -> Mapping[str, str]:
     """What is asked of ncu on this GPU: `ALL`, and what of `ISSUE` it lists.
 
     Raises
@@ -97,8 +98,8 @@ def asked() -> dict[str, str]:
         If ncu is missing.
     """
     known = ncu.available()
-    return ALL | {name: metric for name, metric in ISSUE.items()
-                  if metric.partition(".")[0] in known}
+    return MappingProxyType(ALL | {name: metric for name, metric in ISSUE.items()
+                                   if metric.partition(".")[0] in known})
 
 
 def counters(

@@ -193,7 +193,7 @@ def named(kind: Any, value: int | None) -> str | None:
     return None if name in ("UNDEFINED", "AUTO") else name
 
 
-def default_kernels(problem: Problem, A: Any, B: Any, C: Any) -> list[str] | None:
+def default_kernels(problem: Problem, A: Any, B: Any, C: Any) -> tuple[str, ...] | None:
     """Names of the kernels of cuBLAS's default; None where they can't be read.
 
     CuPy's cuBLAS refuses to be captured. So the same call is made through nvmath-python's, if that
@@ -219,7 +219,7 @@ def default_kernels(problem: Problem, A: Any, B: Any, C: Any) -> list[str] | Non
         library.destroy(handle)
 
 
-def kernels(call: Callable[[], None]) -> list[str] | None:
+def kernels(call: Callable[[], None]) -> tuple[str, ...] | None:
     """Names of the kernels that a call launches: it is captured into a graph, and does not run.
 
     None where the driver's binding (cuda-bindings, which nvmath-python brings) is missing or tells
@@ -245,7 +245,7 @@ def kernels(call: Callable[[], None]) -> list[str] | None:
         driver.cuGraphDestroy(graph)
 
 
-def _names(driver: Any, graph: Any) -> list[str] | None:
+def _names(driver: Any, graph: Any) -> tuple[str, ...] | None:
     """The kernels of a graph's nodes."""
     status, _, count = driver.cuGraphGetNodes(graph)
     status, nodes, _ = driver.cuGraphGetNodes(graph, count)
@@ -261,7 +261,7 @@ def _names(driver: Any, graph: Any) -> list[str] | None:
         if status.value:
             return None
         found.append(name.decode() if isinstance(name, bytes) else str(name))
-    return found or None
+    return tuple(found) or None
 
 
 @lru_cache(maxsize=1)

@@ -167,7 +167,7 @@ def _steady(stretches: list[_Stretch], flops: float) -> Steady:
     seconds = statistics.median(series)
     return Steady(
         seconds=seconds, spread=spread(series), tflops=flops / seconds / 1e12,
-        clock=probe.clock([[one.sample] for one in stretches]), series=series,
+        clock=probe.clock([[one.sample] for one in stretches]), series=tuple(series),
         launches=sum(one.sample.launches for one in stretches),
         joules=statistics.mean(one.power.watts * one.sample.seconds for one in stretches),
         joules_error=max(one.power.error for one in stretches))

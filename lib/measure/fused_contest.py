@@ -26,7 +26,7 @@ from lib.measure import bench, cublaslt, energy, fused_rival, turns
 from lib.measure.bench import KernelPlayer
 from lib.measure.sensors import board, idle_watts, nvml
 from lib.problem import Problem, WrongResult
-from lib.records import plausible, schema
+from lib.records import consistency, schema
 from lib.records import store as records
 from lib.records.schema import FusedRow, FusedSide, Whose
 from lib.run import device
@@ -371,7 +371,7 @@ def contest(
         for place, steady in zip(pairs, steadies, strict=True):
             side = timed[place]
             # Turns are queued ahead; without a pause a side waits for a host that is slower.
-            if steady and steady.seconds >= plausible.APART * side.seconds:
+            if steady and steady.seconds >= consistency.APART * side.seconds:
                 say(f"{side.name}: the host launches {steady.seconds / side.seconds:.1f} times "
                     "as slowly as it runs, so its energy isn't recorded")
                 continue
@@ -399,8 +399,8 @@ def _row(
     return FusedRow(
         M=problem.M, N=problem.N, K=problem.K, dtype=_typed(problem.dtype), out=_typed(problem.out),
         b_layout="column" if problem.b_layout == "column" else "row",
-        epilogue=problem.epilogue.name, fuses=fuses, reason=records.plain(reason), sides=timed,
-        board=board(), chunk=chunk, idle_w=idle)
+        epilogue=problem.epilogue.name, fuses=fuses, reason=records.plain(reason),
+        sides=tuple(timed),         board=board(), chunk=chunk, idle_w=idle)
 
 
 def _typed(name: str) -> schema.Type:

@@ -86,7 +86,7 @@ def traffic(rows: Sequence[dict[str, str]]) -> Traffic | None:
         if not values or any(value is None for value in values):
             return None
         sums[name] = int(sum(value for value in values if value is not None))
-    return Traffic(kernels=[named(row) for row in rows], **sums)
+    return Traffic(kernels=tuple(map(named, rows)), **sums)
 
 
 def named(row: dict[str, str]) -> str:

@@ -24,8 +24,8 @@ from lib.measure import chunks, cublas, plan
 from lib.measure.plan import PASS, Unit
 from lib.records import schema, sweeps
 from lib.records import store as records
+from lib.records.consistency import chunks_of
 from lib.records.journal import Journal
-from lib.records.plausible import chunks_of
 from lib.records.revision import DIRTY
 from lib.records.schema import (
     AnyRecord,
@@ -174,9 +174,9 @@ def usable(kernel: Kernel, stored: KernelRecord | None) -> KernelRecord | None:
 
 
 def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool) -> Code:
-    return structs.replace(code, counters=code.counters if clean else [], bench=[
+    return structs.replace(code, counters=code.counters if clean else (), bench=tuple(
         row for row in code.bench
-        if row.clock and row.cublas_clock and not chunks[row.chunk].revision.endswith(DIRTY)])
+        if row.clock and row.cublas_clock and not chunks[row.chunk].revision.endswith(DIRTY)))
 
 
 def _has(stored: KernelRecord | None, unit: Unit) -> bool:

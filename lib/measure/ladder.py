@@ -113,8 +113,8 @@ def record(
     made = _made(chosen, libraries, progress)
     file = records.write(made, DRAFTS if draft else root)
     return file, [
-        f"cuBLAS spreads by {figure.spread:.1%} on {figure.title}: not a steady board, make the pass "
-        "again" for figure in ladder.figures(made) if figure.spread > ladder.STEADY]
+        f"cuBLAS spreads by {figure.spread:.1%} on {figure.title}: not a steady board, make the "
+        "pass again" for figure in ladder.figures(made) if figure.spread > ladder.STEADY]
 
 
 def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
@@ -196,24 +196,25 @@ def _made(
     chosen: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]], progress: Progress,
 ) -> LadderRecord:
     """The record of what was measured."""
-    measured = []
+    measured = {}
     for entry in chosen:
-        bench_of = [progress.rows[key] for key in progress.rows if key[0] == entry.name]
-        if bench_of:
-            measured.append(LadderEntry(
-                kernel=entry.kernel.stem, variant=entry.variant.name,
+        rows = [pair for (name, _), pair in progress.rows.items() if name == entry.name]
+        if rows:
+            counted = progress.counters.get(entry.name)
+            measured[entry.name] = LadderEntry(
                 hash=entry.kernel.hash(entry.variant),
                 launch=launch_hash(entry.kernel, entry.variant), side=entry.side,
-                bench=[row for row, _ in bench_of], late=[late for _, late in bench_of if late],
-                counters=progress.counters.get(entry.name)))
+                bench=tuple(row for row, _ in rows),
+                late=tuple(late for _, late in rows if late),
+                counters=(counted,) if counted else ())
     peers = {
         peer.name: PublicPeer(
             repository=peer.repository, revision=revision, licence=peer.licence,
             half_sums=peer.half_sums,
-            rows=[row for (name, _), row in progress.peers.items() if name == peer.name])
+            rows=tuple(row for (name, _), row in progress.peers.items() if name == peer.name))
         for peer, (_, revision) in libraries.items()
         if any(name == peer.name for name, _ in progress.peers)}
-    used = {row.chunk for entry in measured for row in entry.bench}
+    used = {row.chunk for entry in measured.values() for row in entry.bench}
     return LadderRecord.of(
         provenance(schema.LADDER), entries=measured, peers=peers,
         chunks={name: chunk for name, chunk in progress.chunks.items() if name in used})

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lib.measure.plan import BENCH, COUNTERS, TIMELINE, Unit
 from lib.records import schema
 from lib.records.journal import Journal
-from lib.records.schema import Counters, Part, Roofs, Search, Sweep, Timeline
+from lib.records.schema import EMPTY, Counters, Part, Roofs, Search, Sweep, Timeline
 
 
 class Counted(Part, kw_only=True, frozen=True):
     """Counters of a variant, and of older architectures' code; or why there are none."""
 
-    counters: list[Counters] = []
-    best_counters: list[Counters] = []
-    ptx: dict[str, list[Counters]] = {}
+    counters: tuple[Counters, ...] = ()
+    best_counters: tuple[Counters, ...] = ()
+    ptx: Mapping[str, tuple[Counters, ...]] = EMPTY
     missing: str | None = None
 
 
@@ -26,16 +26,16 @@ class Calibrated(Part, kw_only=True, frozen=True):
     method: str
     arch: str
     hash: str
-    metrics: list[str]
-    patterns: dict[str, schema.Pattern]
+    metrics: tuple[str, ...]
+    patterns: Mapping[str, schema.Pattern]
 
 
-Variants = dict[str, schema.Variant]
-RivalVariants = dict[str, schema.RivalVariant]
-Counts = dict[str, Counted]
-Timelines = dict[str, Timeline]
-Searches = dict[str, Search]
-Sweeps = dict[str, Sweep]
+Variants = Mapping[str, schema.Variant]
+RivalVariants = Mapping[str, schema.RivalVariant]
+Counts = Mapping[str, Counted]
+Timelines = Mapping[str, Timeline]
+Searches = Mapping[str, Search]
+Sweeps = Mapping[str, Sweep]
 
 _KINDS: dict[str, Any] = {
     BENCH: Variants, COUNTERS: Counts, TIMELINE: Timelines, schema.MACHINE: Roofs,

@@ -76,7 +76,7 @@ class Pattern:
         return schema.Pattern(
             offsets=self.offsets.tolist(), active=some(self.active), reading=some(self.reading),
             sources=self.sources.tolist() if self.sources.any() else None,
-            stride=self.stride or None, counts=counts,
+            stride=self.stride or None, counts=tuple(counts),
         )
 
 

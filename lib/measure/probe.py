@@ -120,7 +120,7 @@ def clock(series: Sequence[Sequence[Sample]]) -> Clock | None:
     mhz = [_mean_mhz(samples) for samples in series]
     seconds = [statistics.median(one.seconds for one in samples) for samples in series]
     return Clock(
-        mhz=statistics.median(mhz), series_mhz=mhz,
+        mhz=statistics.median(mhz), series_mhz=tuple(mhz),
         cycles=statistics.median(a * 1e6 * b for a, b in zip(mhz, seconds, strict=True)),
         sms=min(found.sms for _, found in known), tick_ns=max(one.tick for one in samples),
         error=max(one.tick / found.nanoseconds for one, found in known),

@@ -47,8 +47,8 @@ from lib.paths import ROOT
 from lib.problem import Problem
 from lib.records import launched, revision, schema, searches
 from lib.records import store as records
+from lib.records.consistency import rows_of as rows_in
 from lib.records.journal import Journal
-from lib.records.plausible import rows_of as rows_in
 from lib.records.schema import (
     Chunk,
     Counters,
@@ -218,11 +218,11 @@ def record_quick(
     for unit, part in noted(journal, units):
         version = versions.setdefault(unit.stem, {})
         for name, variant in part.items():
-            before = version[name].bench if name in version else []
+            before = version[name].bench if name in version else ()
             version[name] = QuickVariant(
                 hash=variant.hash, launch=variant.launch, arch=variant.arch,
                 registers=variant.registers, shared_bytes=variant.shared_bytes,
-                bench=[*before, *variant.bench])
+                bench=(*before, *variant.bench))
     file = records.write(
         QuickRecord.of(provenance(schema.QUICK), chunks=journal.chunks, versions=versions), root)
     journal.close()
@@ -293,7 +293,7 @@ def measure(unit: Unit, chunk: str, journal: Journal) -> Any:
             _in_one_line(error)
             return None
         return Calibrated(method=calibration.METHOD, arch=device.arch(),
-                          hash=records.calibration_hash(), metrics=counted.metrics,
+                          hash=records.calibration_hash(), metrics=tuple(counted.metrics),
                           patterns=counted.patterns)
     if unit.kind == schema.SEARCH:
         found = search.search()
@@ -318,7 +318,7 @@ def measure(unit: Unit, chunk: str, journal: Journal) -> Any:
     if unit.stem == schema.CUBLAS:
         (name,) = unit.variants
         row = bench.bench_cublas(cublas.problem(name, *unit.shape), chunk)
-        return {name: schema.RivalVariant(bench=[row], counters=[], arch=device.arch())}
+        return {name: schema.RivalVariant(bench=(row,), counters=(), arch=device.arch())}
     return _bench(unit, unit.shape, chunk)
 
 
@@ -340,7 +340,7 @@ def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
         partner = _pair(contest, kernel, kernel.variant(unit.pair)) if unit.pair else None
         code = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)))
         made[name] = schema.Variant(
-            bench=[Row.of(row, chunk, partner)], counters=[], hash=kernel.hash(variant),
+            bench=(Row.of(row, chunk, partner),), counters=(), hash=kernel.hash(variant),
             launch=launched.launch_hash(kernel, variant), arch=code.arch,
             registers=code.resources.registers, shared_bytes=code.resources.shared_bytes,
             ptx={arch: _older(contest, kernel, variant, arch, chunk)
@@ -355,7 +355,7 @@ def _older(
     """An older architecture's PTX of a variant, assembled for this GPU and timed."""
     code = compile_kernel(kernel, variant, device.arch(), ptx_arch=arch)
     row = contest.row(kernel, variant, ptx_arch=arch)
-    return MachineCode(bench=[Row.of(row, chunk)], counters=[], arch=code.arch,
+    return MachineCode(bench=(Row.of(row, chunk),), counters=(), arch=code.arch,
                        registers=code.resources.registers,
                        shared_bytes=code.resources.shared_bytes)
 
@@ -372,7 +372,7 @@ def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> Pair:
 
 def _counters(unit: Unit, rows: Mapping[str, Sequence[Row]]) -> Counts:
     """Counters of a version's variants; or why there are none."""
-    made: Counts = {}
+    made: dict[str, Counted] = {}
     kernel = KERNELS[unit.stem]
     first = kernel.variants[0].name
     try:
@@ -434,9 +434,9 @@ def _by_sizes(
     return found
 
 
-def _counted(sizes: Iterable[int], metrics: Iterable[dict[str, float]]) -> list[Counters]:
-    return [Counters(M=size, N=size, K=size, metrics=one)
-            for size, one in zip(sizes, metrics, strict=True)]
+def _counted(sizes: Iterable[int], metrics: Iterable[dict[str, float]]) -> tuple[Counters, ...]:
+    return tuple(Counters(M=size, N=size, K=size, metrics=one)
+                 for size, one in zip(sizes, metrics, strict=True))
 
 
 def _in_one_line(error: Exception) -> str:
@@ -489,7 +489,7 @@ def _refuse_whole(stem: str, root: Path | None) -> None:
     """A record that has other sizes is not replaced by one of the headline sizes alone."""
     stored = records.load(KernelRecord, _key(), stem, root) if stem in KERNELS else (
         records.load(CublasRecord, _key(), root=root))
-    shapes = {row.shape for _, row in rows_in(stored)} if stored else set()
+    shapes = {row.shape for row in rows_in(stored)} if stored else set()
     if shapes - {(size,) * 3 for size in plan.HEADLINE}:
         file = records.path(_key(), stem, root)
         raise ValueError(f"{file} has other sizes too, which --headline would drop: "

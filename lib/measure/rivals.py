@@ -73,7 +73,7 @@ def measure(
                   say)
     for peer, (file, revision) in ready.items():
         library = Built(file)
-        rows = [row for size in sizes if (row := timed(peer, library, size, say, chunk))]
+        rows = tuple(row for size in sizes if (row := timed(peer, library, size, say, chunk)))
         found[peer.name] = PublicPeer(repository=peer.repository, revision=revision,
                                       licence=peer.licence, half_sums=peer.half_sums, rows=rows)
     return found

@@ -38,6 +38,6 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, S
                                      cublas_seconds=rival))
             found[f"{kernel.stem}/{variant.name}"] = Search(
                 hashes={name: kernel.hash(kernel.variant(name)) for name in variant.candidates},
-                rows=rows,
+                rows=tuple(rows),
             )
     return found

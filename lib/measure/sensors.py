@@ -224,14 +224,14 @@ class Sampler:
         read = [one["temperature_c"] for one in self._samples[1:] if "temperature_c" in one]
         return statistics.median(read) if read else None
 
-    def throttle(self) -> list[str] | None:
+    def throttle(self) -> tuple[str, ...] | None:
         """Why the clock was not the highest at some moment; None where that can't be read.
 
-        An empty list is no proof that it was the highest: NVML says what holds at the moment of a
+        An empty one is no proof that it was the highest: NVML says what holds at the moment of a
         reading, and the driver lowers the clock between two. The launches' own clock decides.
         """
         masks = [one["reasons"] for one in self._samples[1:] if "reasons" in one]
-        return reasons(masks) if masks else None
+        return tuple(reasons(masks)) if masks else None
 
 
 def reasons(masks: Iterable[int]) -> list[str]:

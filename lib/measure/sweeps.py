@@ -125,7 +125,7 @@ def measure() -> dict[str, Sweep]:
     method = (f"median of {turns.SERIES} samples, the forms and cuBLAS's default in turns; "
               "otherwise as bench")
     shape = problem.M, problem.N, problem.K
-    return {DOUBLE_BUFFER: Sweep(kernel=STEM, shape=shape, method=method, rows=rows)}
+    return {DOUBLE_BUFFER: Sweep(kernel=STEM, shape=shape, method=method, rows=tuple(rows))}
 
 
 def _row(

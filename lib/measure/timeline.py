@@ -83,11 +83,11 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     warps = launch.block[0] * launch.block[1] // WARP
     return Timeline(
         M=problem.M, N=problem.N, K=problem.K, dtype=cast(Type, problem.dtype),
-        hash=kernel.hash(variant, marks=True), events=list(PHASES),
+        hash=kernel.hash(variant, marks=True), events=tuple(PHASES),
         mark_cycles=mark_cycles(), seconds_with=with_marks, seconds_without=without,
         warps=warps, sm=SM, total_blocks=len(overview),
-        blocks=_relative(events),
-        overview=_relative_overview(overview[:OVERVIEW_BLOCKS]),
+        blocks=tuple(_relative(events)),
+        overview=tuple(_relative_overview(overview[:OVERVIEW_BLOCKS])),
     )
 
 
@@ -157,8 +157,8 @@ def _relative(events: dict[int, np.ndarray]) -> list[Block]:
         for row, cycles in zip(rows, relative[block], strict=True):
             noted = row[:, 0] != 0
             pairs = zip(row[noted, 1], cycles[noted] - first, strict=True)
-            warps.append([(int(phase), int(cycle)) for phase, cycle in pairs])
-        blocks.append(Block(block=block, sm=SM, warps=[w for w in warps if w]))
+            warps.append(tuple((int(phase), int(cycle)) for phase, cycle in pairs))
+        blocks.append(Block(block=block, sm=SM, warps=tuple(filter(None, warps))))
     return blocks
 
 

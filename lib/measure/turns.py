@@ -59,9 +59,9 @@ class Timing:
         return probe.clock(self.taken)
 
     @property
-    def medians(self) -> list[float]:
+    def medians(self) -> tuple[float, ...]:
         """Each series' median, s."""
-        return [statistics.median(samples) for samples in self.series]
+        return tuple(map(statistics.median, self.series))
 
     @property
     def seconds(self) -> float:

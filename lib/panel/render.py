@@ -21,7 +21,7 @@ from lib.panel.tasks import Task
 from lib.ptx.core.memory import WINDOWS
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Instruction
-from lib.ptx.report import grouped
+from lib.ptx.report import grouped, verdicts
 from lib.topics.memory.accesses.model import Named, named
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.coalescing import model as coalescing
@@ -84,17 +84,18 @@ def _verdict(result: Result) -> tuple[str, str]:
         # Which kernel is known, and its name has a hundred letters.
         where = re.sub(r"^kernel '[^']*', ", "", str(result.error))
         return "stopped", f"{what}: stopped{named}. {where}"
-    found = result.hazards
-    races = _plural(len(grouped(found)), "hazard") if found else (
-        "no hazard" if request.races else "races were not looked for")
+    values = str(result.verdict)
     if result.wrong is not None:
-        many = int(result.wrong.sum())
-        return "wrong", (f"{what}: wrong, {many:,} of {result.wrong.size:,} elements of C are off; "
-                         f"{races}.")
-    if found:
-        return "suspicious", (f"{what}: suspicious. {races}; in this order of warps C comes out as "
-                              "it should, in another it may not.")
-    return "right", f"{what}: {result.verdict}; {races}."
+        values = (f"wrong, {int(result.wrong.sum()):,} of {result.wrong.size:,} elements of C are "
+                  "off")
+    found = {"values": values, **verdicts(result.launch)}
+    said = f"{what}: {'; '.join(f'{thing}: {came}' for thing, came in found.items())}."
+    if result.wrong is not None:
+        return "wrong", said
+    if result.hazards:
+        return "suspicious", (f"{said} In this order of warps C comes out as it should, in another "
+                              "it may not.")
+    return "right", said
 
 
 def _plural(number: int, noun: str) -> str:

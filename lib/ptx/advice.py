@@ -18,7 +18,7 @@ from .core.errors import (
     UnsupportedInstruction,
     source_line,
 )
-from .core.hazards import MISSING_LANE, Access, Hazard
+from .core.hazards import FAILED, MISSING_LANE, Access, Hazard
 from .core.syntax import Instruction
 
 _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
@@ -63,6 +63,9 @@ _OF_HAZARDS = {
 
 def for_hazard(hazard: Hazard) -> str:
     """Say in one sentence what orders the accesses of a hazard; empty if nothing general can."""
+    if FAILED in hazard.message:
+        return ("look at what the wait returns, and wait again until it is true, before anything "
+                "that it is to order")
     if hazard.kind == "block exited":
         if "wait_group" in hazard.message:
             return "cp.async.bulk.wait_group.read 0 before the thread that issued the copy returns"
@@ -150,6 +153,9 @@ def for_error(error: Error, copies: Sequence[Instruction] = ()) -> str:
     """
     if copies and isinstance(error, UninitialisedRead) and "shared memory" in str(error):
         return _for_copies(copies)
+    if isinstance(error, UninitialisedRead) and ": register %" in str(error):
+        return ("give the variable a value before it is read, on every path and in every lane "
+                "(an accumulator begins with 0)")
     return next((text for kind, text in _OF_ERRORS if isinstance(error, kind)), "")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +21,8 @@ from . import (
 )
 from .core.arguments import Layout, device_memory, initial_bytes, parameter_bytes
 from .core.code import Code
-from .core.device_memory import Allocation
-from .core.errors import Error, LaunchError, ParseError
+from .core.device_memory import Allocation, DeviceMemory
+from .core.errors import Error, LaunchError, ParseError, source_line
 from .core.execution import Execution
 from .core.geometry import (
     LOCAL_LIMIT,
@@ -34,7 +35,7 @@ from .core.geometry import (
     shared_limit,
     three_sizes,
 )
-from .core.hazards import Hazard, Hazards
+from .core.hazards import FAILED, Access, Hazard, Hazards
 from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
@@ -72,10 +73,14 @@ class Launch:
         Name of the entry.
     races, merged : bool
         Whether races were looked for, and whether ptxas's merging of accesses was made known.
+    looked_at : int
+        Reads and writes of a word, of a lane or of the hardware, that were looked at for races.
     trace : Trace or None
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
         Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
+    remarks : list of Hazard
+        What PTX's text leaves open, of a strict launch: it makes none unclean.
     allocations : list of Allocation
         Which addresses are which argument's array.
     shared : list of Allocation
@@ -88,6 +93,9 @@ class Launch:
         What ran.
     sources : SourceLines
         Where reports find the lines of the source.
+    failed : list of int
+        Indices of the waits for mbarriers that failed in a second run, as they may: behind them
+        the kernel may go on all the same. Arrays and counters are those of the first.
     """
 
     kernel: str
@@ -95,12 +103,15 @@ class Launch:
     merged: bool
     trace: Trace | None
     hazards: list[Hazard] = field(default_factory=list)
+    remarks: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     shared: list[Allocation] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     seconds: float = 0.0
+    looked_at: int = 0
     code: Code | None = field(default=None, repr=False)
     sources: SourceLines = field(default_factory=SourceLines, repr=False)
+    failed: list[int] = field(default_factory=list)
 
     @property
     def traced(self) -> Trace:
@@ -130,6 +141,54 @@ class Launch:
 
     def __str__(self) -> str:
         return report(self)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the runs of one launch have in common."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int] | None
+    device: DeviceMemory
+    layout: Layout
+    parameters: np.ndarray
+    shared_mem: int
+    size: int  # blocks of a batch
+    together: int  # of a cluster
+    workspace: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How one run goes; see `Function.__call__`."""
+
+    schedule: str
+    random: np.random.Generator
+    landing: str
+    turns: int | None
+    strict: bool
+    go_on: bool
+
+
+@contextmanager
+def _as_before(device: DeviceMemory, before: Sequence[np.ndarray]) -> Iterator[None]:
+    """Let global memory be what it was before a launch; afterwards, what it is."""
+    results = [segment.storage.copy() for segment in device.segments]
+    try:
+        for segment, storage in zip(device.segments, before, strict=False):
+            if segment.writeable:
+                segment.storage[:] = storage
+        yield
+    finally:
+        for segment, storage in zip(device.segments, results, strict=False):
+            if segment.writeable:
+                segment.storage[:] = storage
 
 
 @lru_cache(MAX_MODULES)
@@ -253,7 +312,8 @@ class Function:
         trace : bool
             Whether to count.
         races : bool
-            Whether to look for races; about three times slower.
+            Whether to look for races; about three times slower. A kernel that may go on behind a
+            wait for an mbarrier which has failed runs twice (`Launch.failed`).
         schedule : str
             "lowest": all warps together, the lowest program counter first. "highest": in each
             block the highest warp runs until it must wait. "random": random warps at each turn.
@@ -276,7 +336,8 @@ class Function:
             kernel is stopped as endless; None: any number.
         strict : bool
             Stop where shared or local memory is read that nobody wrote. Without it such a value
-            may be read, and stops the kernel when it is used: see `core.unwritten`.
+            may be read, and stops the kernel when it is used: see `core.unwritten`. Also remark on
+            what PTX's text leaves open, such as a `tcgen05.fence` behind the wait for operands.
         go_on : bool
             Go on after an error: the block (or cluster) that it stops is left, the others run, and
             `Launch.errors` has what happened. Blocks then run one after the other.
@@ -331,8 +392,6 @@ class Function:
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()
-        detector = RaceDetector(hazards, self.code) if races else None
-        random = np.random.default_rng(seed)
         threads, total = block[0] * block[1] * block[2], grid[0] * grid[1] * grid[2]
         # Races keep a record of every word for every warp, which is much larger than the word.
         own = layout.shared_bytes * (16 if races else 1) + layout.local_bytes * threads
@@ -350,20 +409,75 @@ class Function:
         size = together if go_on else max(1, size // together) * together
         if self.code.cancels:
             size = min(size, RESIDENT * together)
+        parts = _Parts(
+            grid, block, cluster, device, layout, parameters, shared_mem, size, together, workspace)
+        began = time.perf_counter()
+        failing = self.code.unheeded if races and recorder is None else frozenset()
+        before = [each.storage.copy() for each in device.segments] if failing else []
+        settings = _Settings(schedule, np.random.default_rng(seed), landing, turns, strict, go_on)
+        errors, looked_at = self._run(
+            parts, settings, hazards, record, races, recorder, progress)
+        if failing:
+            with _as_before(device, before):
+                settings = _Settings(
+                    schedule, np.random.default_rng(seed), "late", turns, strict, False)
+                self._fail(parts, settings, hazards, failing)
+        return Launch(
+            self.name, races, merge is not None, record, hazards.found, hazards.remarks,
+            device.allocations, layout.shared, errors, time.perf_counter() - began, looked_at,
+            self.code, self.module.sources, sorted(failing),
+        )
+
+    def _fail(
+        self, parts: _Parts, settings: _Settings, hazards: Hazards, failing: frozenset[int]
+    ) -> None:
+        """Run it once more, late, with waits that fail; what is found then says so."""
+        waits = [self.code.steps[index].instruction for index in sorted(failing)]
+        lines = ", ".join(dict.fromkeys(
+            source_line(each.cuda, each.callers) or f"PTX line {each.line}" for each in waits))
+        known = len(hazards.found)
+        hazards.when = f" ({FAILED} at {lines})"
+        try:
+            self._run(parts, settings, hazards, None, True, None, None, failing)
+        except Error as error:
+            if len(hazards.found) == known:
+                hazards.add("mbarrier", f"what comes behind the wait fails: {error}",
+                            Access.of(waits[0], (0, 0, 0), 0))
+        finally:
+            hazards.when = ""
+
+    def _run(
+        self, parts: _Parts, settings: _Settings, hazards: Hazards, record: Trace | None,
+        races: bool, recorder: Recorder | None, progress: Progress | None,
+        failing: frozenset[int] = frozenset(),
+    ) -> tuple[list[Error], int]:
+        """Run all blocks, batch by batch.
+
+        Returns
+        -------
+        errors : list of Error
+            What stopped some, if the launch goes on then.
+        looked_at : int
+            How many accesses were compared.
+        """
+        grid, block = parts.grid, parts.block
+        detector = RaceDetector(hazards, self.code) if races else None
+        total = grid[0] * grid[1] * grid[2]
         pending = Pending(total)
         errors: list[Error] = []
-        began = time.perf_counter()
         while pending.next < total:
             first = pending.next
-            blocks = min(size, total - first)
+            blocks = min(parts.size, total - first)
             pending.next += blocks
-            shared = (layout.static_bytes, shared_mem)
-            geometry = Geometry(grid, block, first, blocks, shared, cluster)
-            geometry.workspace, geometry.pending = workspace, pending
-            memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
+            shared = (parts.layout.static_bytes, parts.shared_mem)
+            geometry = Geometry(grid, block, first, blocks, shared, parts.cluster)
+            geometry.workspace, geometry.pending = parts.workspace, pending
+            memory = Memory(
+                parts.device, parts.layout, parts.parameters, blocks, parts.threads, geometry.peers)
             lanes = Execution(
-                self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
-                turns, strict, recorder,
+                self.code, geometry, memory, record, detector, hazards, settings.schedule,
+                settings.random, settings.landing, settings.turns, settings.strict, recorder,
+                failing,
             )
             if detector is not None:
                 detector.begin(lanes)
@@ -375,7 +489,7 @@ class Function:
                 break
             except Error as error:
                 self._tell(error, hazards.found, lanes)
-                if not go_on:
+                if not settings.go_on:
                     lanes.release()
                     if detector is not None:
                         detector.release()
@@ -384,12 +498,11 @@ class Function:
             if record is not None:
                 record.end()
             lanes.release()
+        looked_at = 0
         if detector is not None:
+            looked_at = detector.looked_at
             detector.release()
-        return Launch(
-            self.name, races, merge is not None, record, hazards.found, device.allocations,
-            layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,
-        )
+        return errors, looked_at
 
     def _tell(self, error: Error, found: list[Hazard], lanes: Execution) -> None:
         """Let an error say what the source has at its line, what to do, and what came before."""

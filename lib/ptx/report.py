@@ -17,6 +17,7 @@ from .core.hazards import Access, Hazard
 from .count.trace import Site
 
 if TYPE_CHECKING:
+    from .core.code import Code
     from .core.errors import Error
     from .count.trace import Trace
     from .source_lines import SourceLines
@@ -32,9 +33,13 @@ class Launched(Protocol):
     merged: bool
     trace: Trace | None
     hazards: list[Hazard]
+    remarks: list[Hazard]
     errors: list[Error]
     seconds: float
+    looked_at: int
     sources: SourceLines
+    code: Code | None
+    failed: list[int]
 
     @property
     def findings(self) -> list[Finding]: ...
@@ -166,27 +171,43 @@ def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
 
 def report(launch: Launched) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
-    findings = launch.findings
     stopped = len(launch.errors)
     ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
-    said = f"kernel '{launch.kernel}' {ended}; "
-    if findings:
-        said += f"{len(findings)} {'hazard' if len(findings) == 1 else 'hazards'}:"
-    else:
-        said += "no hazard" + ("." if launch.races else " (races were not looked for: races=True).")
-    parts = [said]
+    words = "; ".join(f"{thing}: {what}" for thing, what in verdicts(launch).items())
+    parts = [f"kernel '{launch.kernel}' {ended}; {words}{':' if launch.findings else '.'}"]
     for error in launch.errors[:MAX_ERRORS]:
         parts += [f"  {type(error).__name__}: {error}",
                   *(f"    {note}" for note in getattr(error, "__notes__", ()))]
     if stopped > MAX_ERRORS:
         parts.append(f"  and {stopped - MAX_ERRORS:,} more")
+    if launch.failed and launch.code is not None:
+        waits = [launch.code.steps[index].instruction for index in launch.failed]
+        places = dict.fromkeys(_line_of(Access.of(each, (0, 0, 0), 0)) for each in waits)
+        parts.append(f"  It ran twice, once with the waits at {', '.join(places)} failing at "
+                     "first: it may go on behind them all the same.")
     parts += [f"  {row}" for row in hazard_lines(launch)]
+    remarks = (row for each in grouped(launch.remarks) for row in _finding_lines(each, launch))
+    parts += [f"  {row}" for row in remarks]
     if launch.trace is not None and launch.trace.sites:
         lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
         parts += ["", *_table(lines)]
         if not launch.merged:
             parts.append("Accesses are those of the PTX; ptxas may merge some of them.")
     return "\n".join(parts)
+
+
+# Kinds of hazard that are two accesses of a word which nothing orders.
+RACES = ("race", "warning")
+
+
+def verdicts(launch: Launched) -> dict[str, str]:
+    """What was looked at in a launch, races at least, and what each came to."""
+    kinds = [finding.kind in RACES for finding in launch.findings]
+    races, others = sum(kinds), len(kinds) - sum(kinds)
+    looked = f"none found, {launch.looked_at:,} accesses looked at" if launch.races else (
+        "not looked for")
+    return {"races": f"{races:,} found" if races else looked,
+            **({"other hazards": f"{others:,} found"} if others else {})}
 
 
 MAX_ERRORS = 4  # that are told whole
@@ -246,8 +267,8 @@ def document(launch: Launched) -> dict:
     -------
     dict
         kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,
-        pairs, message, advice, and the calls that either side was inlined from), counters, lines
-        (see `Line`), merged, seconds.
+        pairs, message, advice, and the calls that either side was inlined from), remarks (alike),
+        counters, lines (see `Line`), merged, seconds.
     """
     trace = launch.trace
     return {
@@ -258,7 +279,9 @@ def document(launch: Launched) -> dict:
              "notes": list(getattr(error, "__notes__", ()))} for error in launch.errors
         ],
         "races_looked_for": launch.races,
+        "verdicts": verdicts(launch),
         "hazards": hazards_document(launch.hazards),
+        "remarks": hazards_document(launch.remarks),
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
                   for line in by_line(trace.sites, None, trace.multiply_adds)] if trace else [],

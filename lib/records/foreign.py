@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lib.paths import RESULTS
-from lib.records import singles
-from lib.records.schema import Arch, Count, Date, Hash, Name, Part
+from lib.records import seal
+from lib.records.schema import EMPTY, Arch, Count, Date, Hash, Name, Part
 
 FILE = RESULTS / "foreign.json"
 AGAIN = "git checkout it, or record again: python -m lib foreign --folder FOLDER --write"
@@ -19,7 +20,7 @@ class Mutants(Part, kw_only=True, frozen=True):
     """How many of a kernel's mutants were tried, and those that passed unseen."""
 
     tried: Count
-    unseen: list[str]
+    unseen: tuple[str, ...]
 
 
 class Measured(Part, kw_only=True, frozen=True):
@@ -39,8 +40,8 @@ class Measured(Part, kw_only=True, frozen=True):
     launch: Hash
     right: bool | None
     emulated_right: bool | None
-    ncu: dict[Name, Count]
-    emulated: dict[Name, Count]
+    ncu: Mapping[Name, Count]
+    emulated: Mapping[Name, Count]
 
 
 class Result(Part, kw_only=True, frozen=True):
@@ -52,8 +53,8 @@ class Result(Part, kw_only=True, frozen=True):
 
     ended: str
     right: bool | None
-    hazards: list[str]
-    counters: dict[Name, Count]
+    hazards: tuple[str, ...]
+    counters: Mapping[Name, Count]
     mutants: Mutants
     gpu: Measured | None = None
 
@@ -65,11 +66,12 @@ class Compiled(Part, kw_only=True, frozen=True):
     said: str
 
 
-class Foreign(singles.Single, kw_only=True, frozen=True):
+class Foreign(Part, kw_only=True, frozen=True):
     """The results of each kernel and of each file, by its key."""
 
-    kernels: dict[str, Result]
-    files: dict[str, Compiled] = {}
+    kernels: Mapping[str, Result]
+    files: Mapping[str, Compiled] = EMPTY
+    digest: str = ""
 
 
 def read(path: Path = FILE) -> Foreign | None:
@@ -80,9 +82,9 @@ def read(path: Path = FILE) -> Foreign | None:
     RecordError
         If it can't be read, or was edited since it was written.
     """
-    return singles.read(path, Foreign, AGAIN)
+    return seal.read(path, Foreign, AGAIN)
 
 
 def write(record: Foreign, path: Path = FILE) -> None:
     """Write the record."""
-    singles.write(path, record)
+    seal.write(path, seal.sealed(record))

@@ -45,7 +45,7 @@ def product(row: Row | PeerRow) -> Product:
 def figures(record: LadderRecord) -> list[Figure]:
     """cuBLAS's one figure for each product of the pass."""
     turns: dict[Product, list[float]] = {}
-    for entry in record.entries:
+    for entry in record.entries.values():
         for row in (*entry.bench, *entry.late):
             turns.setdefault(product(row), []).append(row.cublas_tflops)
     for peer in record.peers.values():

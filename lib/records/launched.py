@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields
 from functools import lru_cache
+from typing import Any
 
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import find
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.grid import Grid
+from lib.kernels.spec import Kernel, TensorMaps, Variant, Vectors
 from lib.records.schema import Shape
-
-# What a grid's attributes were called when the first records were hashed.
-_GRID_WORDS = {"blocks_per_sm": "resident", "cluster_n": "beside", "stream_k_share": "wave_share"}
 
 
 def launch_hash(kernel: Kernel, variant: Variant) -> str:
@@ -51,18 +51,18 @@ def forget() -> None:
 
 
 def _launched(one: Variant) -> str:
-    """What a variant is launched with, in the words that records were hashed by: they stay."""
-    narrow = {name.upper(): value for name, value in one.vectors.narrow.items()}
-    vectors = (f"Vectors(narrow={narrow}, along={one.vectors.along}, "
-               f"between={one.vectors.between}, alignment={one.vectors.alignment})")
-    maps = None
-    if one.maps:
-        by_lanes = {"STAGED": 0} if one.maps.lanes_store else None
-        maps = f"TensorMaps(boxes={one.maps.boxes}, lanes_store={by_lanes})"
-    # Until November 2026 there were more of these clusters than ran at once.
-    held = ", at once" if one.grid.blocks_per_sm and one.grid.size > 2 else ""
-    grid = str(one.grid)
-    for now, then in _GRID_WORDS.items():
-        grid = grid.replace(f"{now}=", f"{then}=")
-    return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {grid}, "
-            f"{maps}{held})")
+    """What a variant is launched with."""
+    parts = map(_values, (one.vectors, one.grid, one.maps))
+    return str((one.tile, one.block, one.step, one.shared_bytes, *parts))
+
+
+def _values(part: Vectors | Grid | TensorMaps | None) -> tuple[Any, ...]:
+    """A part's type and values in their order, without the last ones that have their default:
+    another name of a field, or one more, makes no record stale.
+    """
+    if part is None:
+        return ()
+    values = [(getattr(part, one.name), one.default) for one in fields(part)]
+    while values and values[-1][0] == values[-1][1]:
+        values.pop()
+    return type(part).__name__, *(value for value, _ in values)

@@ -32,6 +32,15 @@ def changed() -> list[str]:
     return [line[3:] for line in (said or "").splitlines()]
 
 
+def history() -> str | None:
+    """The commits that HEAD goes back to, a line each behind a first empty one; None where git
+    doesn't have them all.
+    """
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        return None
+    return f"\n{_git('rev-list', 'HEAD')}"
+
+
 def refuse_dirty() -> None:
     """Raise unless a commit names all of what is measured.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from lib.paths import RESULTS
-from lib.records import singles
+from lib.records import seal
 from lib.records.schema import Count, Date, Hash, Name, Part
 
 FILE = RESULTS / "sanitizer.json"
@@ -30,18 +30,19 @@ class Checked(Part, kw_only=True, frozen=True):
     """A kernel of the zoo with its mistake and cured, each by tool; and the hash of its source."""
 
     hash: Hash
-    mistake: dict[Tool, Verdict]
-    cured: dict[Tool, Verdict]
+    mistake: Mapping[Tool, Verdict]
+    cured: Mapping[Tool, Verdict]
 
 
-class Sanitizer(singles.Single, kw_only=True, frozen=True):
+class Sanitizer(Part, kw_only=True, frozen=True):
     """All verdicts, and the machine and compute-sanitizer's release that the last ones are of."""
 
     gpu: Name
     driver: Name
     sanitizer: Name
     date: Date
-    kernels: dict[str, Checked]
+    kernels: Mapping[str, Checked]
+    digest: str = ""
 
 
 def read(path: Path = FILE) -> Sanitizer | None:
@@ -52,12 +53,12 @@ def read(path: Path = FILE) -> Sanitizer | None:
     RecordError
         If it can't be read, or was edited since it was written.
     """
-    return singles.read(path, Sanitizer, AGAIN)
+    return seal.read(path, Sanitizer, AGAIN)
 
 
 def write(record: Sanitizer, path: Path = FILE) -> None:
     """Write the record."""
-    singles.write(path, record)
+    seal.write(path, seal.sealed(record))
 
 
 def current(record: Sanitizer | None, name: str, source: str) -> Checked | None:

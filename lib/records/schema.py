@@ -9,11 +9,12 @@ could not be read.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, Self
 
 from msgspec import Meta, Struct, json, structs
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
@@ -47,8 +48,39 @@ Layout = Literal["row", "column"]
 Shape = tuple[int, int, int]
 
 
+class FrozenDict(dict[Any, Any]):
+    """A mapping that nobody can change, so that everybody may be handed it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("what is recorded can't be changed: make another record of it, by "
+                        "msgspec.structs.replace")
+
+    __setitem__ = __delitem__ = __ior__ = update = _refuse
+    clear = pop = popitem = setdefault = _refuse
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Any, Any]]]:
+        return FrozenDict, (dict(self),)
+
+
+# One object, so that a part without anything there is known to have its default.
+EMPTY: Final[Mapping[Any, Any]] = FrozenDict()
+
+
+def frozen(value: Any) -> Any:
+    """A value whose lists are tuples and whose dicts can't be changed, at any depth."""
+    if isinstance(value, dict):
+        return FrozenDict((key, frozen(item)) for key, item in value.items()) or EMPTY
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+
 class Part(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What all parts have in common: no key but those named."""
+    """What all parts have in common: no key but those named, and nothing that can be changed."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if type(value) in (dict, list):
+                structs.force_setattr(self, name, frozen(value))
 
 
 class Gpu(Part, kw_only=True, frozen=True):
@@ -79,7 +111,7 @@ class Method(Part, kw_only=True, frozen=True):
 
     bench: Text | None = None
     clocks: Text
-    counters: dict[Name, Name] | Text
+    counters: Mapping[Name, Name] | Text
 
 
 class Sized(Part, kw_only=True, frozen=True):
@@ -137,7 +169,7 @@ class Clock(Part, kw_only=True, frozen=True):
 
     mhz: Positive
     cycles: Positive
-    series_mhz: Annotated[list[Positive], Meta(min_length=1)]
+    series_mhz: Annotated[tuple[Positive, ...], Meta(min_length=1)]
     sms: Size
     tick_ns: Positive
     error: Amount
@@ -162,13 +194,13 @@ class Alone(Side, kw_only=True, frozen=True):
     """The kernel without cuBLAS, back to back."""
 
     temperature_c: float | None
-    throttle: list[Name] | None
+    throttle: tuple[Name, ...] | None
 
 
 class Default(Side, kw_only=True, frozen=True):
     """What cuBLAS runs by its default heuristic; no kernels where they could not be read."""
 
-    kernels: list[Symbol] | None
+    kernels: tuple[Symbol, ...] | None
 
 
 class Candidate(Side, kw_only=True, frozen=True):
@@ -181,7 +213,7 @@ class Candidate(Side, kw_only=True, frozen=True):
     cluster: Name | None
     split_k: Size | None
     workspace_bytes: Count | None
-    kernels: list[Symbol] | None
+    kernels: tuple[Symbol, ...] | None
 
 
 class Rival(Part, kw_only=True, frozen=True):
@@ -240,7 +272,7 @@ class Steady(Side, kw_only=True, frozen=True):
     the moments at which the counter was read, as a share; the sensor's own error comes on top.
     """
 
-    series: Annotated[list[Seconds], Meta(min_length=1)]
+    series: Annotated[tuple[Seconds, ...], Meta(min_length=1)]
     launches: Size
     joules: Positive
     joules_error: Amount
@@ -262,7 +294,7 @@ class Sustained(Part, kw_only=True, frozen=True):
     cublas: Steady
     idle_w: Amount
     seconds_each: Seconds
-    throttle: list[Name] | None
+    throttle: tuple[Name, ...] | None
 
     @property
     def ratio(self) -> float:
@@ -341,17 +373,17 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     ratio: Positive
     instantiation: Code
     temperature_c: float | None
-    throttle: list[Name] | None
+    throttle: tuple[Name, ...] | None
     rounds: Size
-    series: Annotated[list[Seconds], Meta(min_length=1)]
+    series: Annotated[tuple[Seconds, ...], Meta(min_length=1)]
     spread_within: Amount
     inputs: Name
     rival: Rival
     board: Hash
     alone: Alone | None = None
     cublas_alone: Alone | None = None
-    turns: list[Turn] = []
-    other_inputs: list[OtherInputs] = []
+    turns: tuple[Turn, ...] = ()
+    other_inputs: tuple[OtherInputs, ...] = ()
     chosen: Hash | None = None
     trials: Trials | None = None
     packing: Packing | None = None
@@ -400,9 +432,9 @@ class RivalRow(Problem, kw_only=True, frozen=True):
     cublas_tflops: Positive
     ratio: Positive
     temperature_c: float | None
-    throttle: list[Name] | None
+    throttle: tuple[Name, ...] | None
     rounds: Size
-    series: Annotated[list[Seconds], Meta(min_length=1)]
+    series: Annotated[tuple[Seconds, ...], Meta(min_length=1)]
     spread_within: Amount
     inputs: Name
     rival: Rival
@@ -414,7 +446,7 @@ class RivalRow(Problem, kw_only=True, frozen=True):
 class Counters(Sized, kw_only=True, frozen=True):
     """ncu's counters of one launch, by `lib.measure.counters`' names."""
 
-    metrics: dict[Name, Count | Amount]
+    metrics: Mapping[Name, Count | Amount]
 
 
 class Block(Part, kw_only=True, frozen=True):
@@ -422,7 +454,7 @@ class Block(Part, kw_only=True, frozen=True):
 
     block: Count
     sm: Count
-    warps: list[list[tuple[Count, int]]]
+    warps: tuple[tuple[tuple[Count, int], ...], ...]
 
 
 class Timeline(Sized, kw_only=True, frozen=True):
@@ -435,15 +467,15 @@ class Timeline(Sized, kw_only=True, frozen=True):
     dtype: Type
     hash: Hash
     revision: Name | None = None
-    events: list[Name]
+    events: tuple[Name, ...]
     mark_cycles: Amount
     seconds_with: Seconds
     seconds_without: Seconds
     warps: Size
     sm: Count
     total_blocks: Size
-    blocks: list[Block]
-    overview: list[tuple[Count, int, int]]
+    blocks: tuple[Block, ...]
+    overview: tuple[tuple[Count, int, int], ...]
 
 
 class MachineCode(Part, kw_only=True, frozen=True):
@@ -452,8 +484,8 @@ class MachineCode(Part, kw_only=True, frozen=True):
     `counters_missing` says why there are none.
     """
 
-    bench: list[Row]
-    counters: list[Counters]
+    bench: tuple[Row, ...]
+    counters: tuple[Counters, ...]
     arch: Arch
     registers: Count
     shared_bytes: Count
@@ -466,14 +498,14 @@ class Variant(Part, kw_only=True, frozen=True):
     `launch` is `lib.records.launched.launch_hash`.
     """
 
-    bench: list[Row]
-    counters: list[Counters]
+    bench: tuple[Row, ...]
+    counters: tuple[Counters, ...]
     hash: Hash
     launch: Hash
     arch: Arch
     registers: Count
     shared_bytes: Count
-    ptx: dict[Arch, MachineCode] = {}
+    ptx: Mapping[Arch, MachineCode] = EMPTY
     timeline: Timeline | None = None
     counters_missing: Text | None = None
 
@@ -489,10 +521,10 @@ class RivalVariant(Part, kw_only=True, frozen=True):
     `counters` are the default's, `best_counters` the best candidate's, where that was faster.
     """
 
-    bench: list[RivalRow]
-    counters: list[Counters]
+    bench: tuple[RivalRow, ...]
+    counters: tuple[Counters, ...]
     arch: Arch
-    best_counters: list[Counters] = []
+    best_counters: tuple[Counters, ...] = ()
     counters_missing: Text | None = None
 
 
@@ -528,26 +560,26 @@ class Pattern(Part, kw_only=True, frozen=True):
     lanes are `active`, and which read, where not all; the `stride` of a fragment's rows.
     """
 
-    offsets: list[int]
+    offsets: tuple[int, ...]
     active: Lanes | None = None
     reading: Lanes | None = None
-    sources: list[int] | None = None
+    sources: tuple[int, ...] | None = None
     stride: int | None = None
-    counts: list[Count | Amount]
+    counts: tuple[Count | Amount, ...]
 
 
 class Searched(Sized, kw_only=True, frozen=True):
     """The candidates' times on one shape."""
 
-    seconds: Annotated[dict[Name, Seconds], Meta(min_length=1)]
+    seconds: Annotated[Mapping[Name, Seconds], Meta(min_length=1)]
     cublas_seconds: Seconds
 
 
 class Search(Part, kw_only=True, frozen=True):
     """Which of a variant's candidates is fastest where."""
 
-    hashes: dict[Name, Hash]
-    rows: list[Searched]
+    hashes: Mapping[Name, Hash]
+    rows: tuple[Searched, ...]
 
 
 class Swept(Part, kw_only=True, frozen=True):
@@ -557,12 +589,12 @@ class Swept(Part, kw_only=True, frozen=True):
     warp: tuple[Size, Size]
     blocks: Size
     warps: Size
-    seconds: dict[Name, Seconds]
-    spread: dict[Name, Amount]
-    registers: dict[Name, Count]
-    hashes: dict[Name, Hash]
+    seconds: Mapping[Name, Seconds]
+    spread: Mapping[Name, Amount]
+    registers: Mapping[Name, Count]
+    hashes: Mapping[Name, Hash]
     cublas_seconds: Seconds
-    clock: dict[Name, Clock] = {}
+    clock: Mapping[Name, Clock] = EMPTY
 
 
 class Sweep(Part, kw_only=True, frozen=True):
@@ -571,7 +603,7 @@ class Sweep(Part, kw_only=True, frozen=True):
     kernel: Name
     shape: tuple[Size, Size, Size]
     method: Text
-    rows: list[Swept]
+    rows: tuple[Swept, ...]
 
 
 class Traffic(Part, kw_only=True, frozen=True):
@@ -580,7 +612,7 @@ class Traffic(Part, kw_only=True, frozen=True):
     dram_read_bytes: Count
     dram_write_bytes: Count
     instructions: Count
-    kernels: list[Symbol]
+    kernels: tuple[Symbol, ...]
 
 
 # Who computes a product with an epilogue: one kernel of ours, the same with the unit's tanh, the
@@ -622,7 +654,7 @@ class FusedRow(Sized, kw_only=True, frozen=True):
     epilogue: Name
     fuses: bool
     reason: Text
-    sides: Annotated[list[FusedSide], Meta(min_length=1)]
+    sides: Annotated[tuple[FusedSide, ...], Meta(min_length=1)]
     board: Hash
     chunk: Name
     idle_w: Amount | None = None
@@ -650,7 +682,7 @@ class Record(Part, kw_only=True, frozen=True):
     # The file's name, where all records of a kind have one.
     STEM: ClassVar[str] = ""
 
-    schema: Literal[3]
+    schema: Literal[4]
     kernel: Name
     gpu: Gpu
     software: Software
@@ -667,8 +699,8 @@ class Record(Part, kw_only=True, frozen=True):
 class KernelRecord(Record, kw_only=True, frozen=True):
     """A version of the catalogue."""
 
-    variants: dict[Name, Variant]
-    chunks: dict[Name, Chunk]
+    variants: Mapping[Name, Variant]
+    chunks: Mapping[Name, Chunk]
     digest: Hash = ""
 
 
@@ -677,8 +709,8 @@ class CublasRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = CUBLAS
 
-    variants: dict[Name, RivalVariant]
-    chunks: dict[Name, Chunk]
+    variants: Mapping[Name, RivalVariant]
+    chunks: Mapping[Name, Chunk]
     digest: Hash = ""
 
 
@@ -690,7 +722,7 @@ class QuickVariant(Part, kw_only=True, frozen=True):
     arch: Arch
     registers: Count
     shared_bytes: Count
-    bench: list[Row]
+    bench: tuple[Row, ...]
 
     @property
     def codes(self) -> dict[str, QuickVariant]:
@@ -703,8 +735,8 @@ class QuickRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = QUICK
 
-    chunks: dict[Name, Chunk]
-    versions: dict[Name, dict[Name, QuickVariant]]
+    chunks: Mapping[Name, Chunk]
+    versions: Mapping[Name, Mapping[Name, QuickVariant]]
     digest: Hash = ""
 
 
@@ -738,7 +770,7 @@ class PeerRow(Problem, kw_only=True, frozen=True):
     clock: Clock | None = None
     cublas_clock: Clock | None = None
     temperature_c: float | None
-    throttle: list[Name] | None
+    throttle: tuple[Name, ...] | None
     board: Hash
     chunk: Name
 
@@ -750,7 +782,7 @@ class PublicPeer(Part, kw_only=True, frozen=True):
     revision: Name
     licence: Name
     half_sums: bool
-    rows: list[PeerRow]
+    rows: tuple[PeerRow, ...]
 
 
 class RivalsRecord(Record, kw_only=True, frozen=True):
@@ -758,26 +790,24 @@ class RivalsRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = RIVALS
 
-    peers: dict[Name, PublicPeer]
-    chunks: dict[Name, Chunk]
+    peers: Mapping[Name, PublicPeer]
+    chunks: Mapping[Name, Chunk]
     digest: Hash = ""
 
 
 class LadderEntry(Part, kw_only=True, frozen=True):
-    """An instantiation in the ladder's pass.
+    """An instantiation in the ladder's pass, by ``VERSION/VARIANT``.
 
     `side` is true of what only isolates a version's change; `late` has the rows of one that starts
     before the launch before it has ended (programmatic launch), launched without that.
     """
 
-    kernel: Name
-    variant: Name
     hash: Hash
     launch: Hash
     side: bool = False
-    bench: list[Row]
-    late: list[Row] = []
-    counters: Counters | None = None
+    bench: tuple[Row, ...]
+    late: tuple[Row, ...] = ()
+    counters: tuple[Counters, ...] = ()
 
 
 class LadderRecord(Record, kw_only=True, frozen=True):
@@ -788,9 +818,9 @@ class LadderRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = LADDER
 
-    entries: list[LadderEntry]
-    peers: dict[Name, PublicPeer]
-    chunks: dict[Name, Chunk]
+    entries: Mapping[Name, LadderEntry]
+    peers: Mapping[Name, PublicPeer]
+    chunks: Mapping[Name, Chunk]
     digest: Hash = ""
 
 
@@ -810,8 +840,8 @@ class CalibrationRecord(Record, kw_only=True, frozen=True):
 
     arch: Arch
     hash: Hash
-    metrics: list[Name]
-    patterns: dict[Code, Pattern]
+    metrics: tuple[Name, ...]
+    patterns: Mapping[Code, Pattern]
     digest: Hash = ""
 
 
@@ -820,7 +850,7 @@ class SearchRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = SEARCH
 
-    searches: dict[Name, Search]
+    searches: Mapping[Name, Search]
     digest: Hash = ""
 
 
@@ -829,7 +859,7 @@ class SweepsRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = SWEEPS
 
-    sweeps: dict[Name, Sweep]
+    sweeps: Mapping[Name, Sweep]
     digest: Hash = ""
 
 
@@ -841,9 +871,9 @@ class EpiloguesRecord(Record, kw_only=True, frozen=True):
 
     STEM: ClassVar[str] = EPILOGUES
 
-    contests: list[FusedRow]
-    parts: list[FusedRow]
-    chunks: dict[Name, Chunk]
+    contests: tuple[FusedRow, ...]
+    parts: tuple[FusedRow, ...]
+    chunks: Mapping[Name, Chunk]
     digest: Hash = ""
 
 

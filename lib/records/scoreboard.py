@@ -14,8 +14,8 @@ from lib.kernels.spec import Kernel
 from lib.paths import ROOT, naming
 from lib.records import reach, sweeps
 from lib.records import store as records
-from lib.records.plausible import faults_of_date
-from lib.records.revision import DIRTY
+from lib.records.consistency import chunks_of, faults_of_date
+from lib.records.revision import DIRTY, history
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
@@ -303,13 +303,19 @@ def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
 
 def _distrusted(every: Sequence[AnyRecord]) -> Iterator[str]:
     """Records whose dates can't be, that no commit is all of, or that lack their rival."""
+    commits = history()
     for record in every:
         for fault in faults_of_date(record, datetime.date.today()):
             yield (f"{record.kernel} on {record.gpu.key} can't be right: {fault}: "
                    f"python -m lib record {record.kernel}")
-        if record.revision.endswith(DIRTY):
-            yield (f"{record.kernel} on {record.gpu.key} names a commit that isn't all of what was "
-                   f"measured: python -m lib record {record.kernel}")
+        for named in {record.revision, *(one.revision for one in chunks_of(record).values())}:
+            where = f"{record.kernel} on {record.gpu.key}"
+            if named.endswith(DIRTY):
+                yield (f"{where} names a commit that isn't all of what was measured: "
+                       f"python -m lib record {record.kernel}")
+            if commits is not None and f"\n{named.removesuffix(DIRTY)}" not in commits:
+                yield (f"{where} was measured at {named}, which is no commit of this project: "
+                       "measure in a clone of it")
     versions = Counter(record.gpu.key for record in every if record.kernel in KERNELS)
     rivals = {record.gpu.key for record in every if isinstance(record, CublasRecord)}
     for gpu, number in versions.items():

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from lib.kernels.spec import Kernel, Variant
@@ -31,6 +31,6 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=1)
-def _searches() -> dict[str, Search]:
+def _searches() -> Mapping[str, Search]:
     record = records.load(SearchRecord, SEARCHED_ON)
     return record.searches if record else {}

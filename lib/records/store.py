@@ -6,25 +6,22 @@ instantiation it measured, so that a page can tell when the source has changed s
 
 from __future__ import annotations
 
-import hashlib
-import json as standard_json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from msgspec import DecodeError, Struct, ValidationError, convert, json, structs
+from msgspec import DecodeError, Struct, ValidationError, json, structs
 
 from lib.compiler.fingerprint import file_identity, fingerprint
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, parted
-from lib.paths import CUDA, RESULTS, bytes_of, naming
+from lib.paths import CUDA, RESULTS, bytes_of
+from lib.records import seal
+from lib.records.consistency import faults
 from lib.records.launched import chosen, launch_hash
-from lib.records.plausible import faults
 from lib.records.schema import (
     CALIBRATION,
     CUBLAS,
@@ -49,6 +46,7 @@ from lib.records.schema import (
     type_of,
 )
 from lib.records.schema import Row as BenchRow
+from lib.records.seal import RecordError as RecordError
 
 R = TypeVar("R", bound=Record)
 V = TypeVar("V", bound=Variant | QuickVariant)
@@ -60,10 +58,6 @@ BOARD = 4
 HOT_ROUNDS = 60
 
 CALIBRATION_SOURCE = CUDA / "calibration.cu"
-
-
-class RecordError(Exception):
-    """A results file can't be used. The message names the file and says what to do."""
 
 
 class NotRecorded(RecordError):
@@ -161,154 +155,76 @@ def read(file: Path) -> AnyRecord:
         ) from None
 
 
-# A page asks for the same records dozens of times; to read them all takes a third of a second.
+# A page asks for the same records dozens of times; to read them all takes a second.
 @lru_cache(maxsize=256)
 def _read(file: Path, identity: str) -> AnyRecord:
     """What a file holds, until another one with another `identity` lies there."""
-    again = f"delete it and record again: python -m lib record {file.stem}"
     try:
-        document = json.decode(bytes_of(file))
-    except (DecodeError, RecursionError) as error:
-        raise RecordError(f"{file} is torn ({error}); {again}") from None
-    try:
-        record = _parsed(document)
+        record = _parsed(bytes_of(file))
         _refuse_place(record, file)
-    except _Unfit as fault:
-        raise RecordError(f"{file} {fault}; {again}") from None
+    except seal.Unfit as fault:
+        raise RecordError(f"{file} {fault}; delete it and record again: python -m lib record "
+                          f"{file.stem}") from None
     return record
 
 
-class _Unfit(Exception):
-    """What is wrong with what a file holds, a clause that the file's name goes before."""
+class _Head(Struct):
+    """What says of which type a record is."""
+
+    schema: Any = None
+    kernel: Any = None
 
 
-def _parsed(document: Any) -> AnyRecord:
-    """The record that a decoded file is.
+def _parsed(data: bytes) -> AnyRecord:
+    """The record that a file holds.
 
     Raises
     ------
-    _Unfit
+    Unfit
         If it is none that can be trusted.
     """
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != SCHEMA or isinstance(found, bool):
-        raise _Unfit(f"has schema {found!r}, this code reads {SCHEMA}")
-    kind = type_of(str(document.get("kernel")))
-    if fault := _misfit(document, kind):
-        raise _Unfit(fault)
-    record: AnyRecord = convert(document, kind)
-    if json.decode(json.encode(record)) != document:
-        raise _Unfit("does not fit its schema: what has its default is left out of a record, and "
-                     "here it is null or empty")
-    if not record.digest:
-        raise _Unfit("has no digest, so an edited figure would not be noticed")
-    if record.digest != digest(document):
-        raise _Unfit("was edited since it was written: its digest is not that of its figures "
-                     "(git checkout brings back the one that was committed)")
+    try:
+        head = json.decode(data, type=_Head)
+    except ValidationError:
+        head = _Head()
+    except (DecodeError, RecursionError) as error:
+        raise seal.Unfit(f"is torn ({error})") from None
+    if head.schema != SCHEMA or isinstance(head.schema, bool):
+        raise seal.Unfit(f"has schema {head.schema!r}, this code reads {SCHEMA}")
+    record: AnyRecord = seal.parsed(data, type_of(str(head.kernel)))
     try:
         clause = next(faults(record), None)
     except ArithmeticError as error:  # a size of 400 digits, a time of 0
         clause = f"holds numbers that nobody can have measured: {error}"
     if clause:
-        raise _Unfit(clause)
+        raise seal.Unfit(clause)
     return record
 
 
-def _misfit(value: Any, kind: Any) -> str | None:
-    """Say where a value is not of its type, or return None."""
-    try:
-        convert(value, kind)
-    except ValidationError as error:
-        # msgspec doesn't say under which key of a dict: the first item that fails alone is it.
-        hints = get_type_hints(kind) if isinstance(kind, type) and issubclass(kind, Struct) else {}
-        for field, hint in hints.items():
-            inside = value.get(field) if isinstance(value, dict) else None
-            if get_origin(hint) is dict and isinstance(inside, dict):
-                for key, item in inside.items():
-                    if fault := _misfit(item, get_args(hint)[1]):
-                        return fault.replace(" at $", f" at $.{field}.{key}", 1)
-        said, _, at = str(error).partition(" - at ")
-        return f"does not fit its schema: {said} at {at.strip('`') or '$'}"
-    except RecursionError:
-        return "is nested too deep at $"
-    return None
-
-
 def _refuse_place(record: Record, file: Path) -> None:
-    """Raise `_Unfit` if a record lies where another should."""
+    """Raise `Unfit` if a record lies where another should."""
     key, stem = record.gpu.key, record.kernel
     if (file.parent.name, file.stem) != (key.lower(), stem):
-        raise _Unfit(f"is of {stem} on {key}, and belongs in {path(key, stem, file.parent.parent)}")
+        raise seal.Unfit(
+            f"is of {stem} on {key}, and belongs in {path(key, stem, file.parent.parent)}")
 
 
-def digest(document: Mapping[str, Any]) -> str:
-    """What is noticed of a figure edited by hand: a SHA-256 over all of a record but itself."""
-    stored = {key: value for key, value in document.items() if key != "digest"}
-    return hashlib.sha256(json.encode(stored, order="sorted")).hexdigest()[:32]
-
-
-def sealed(record: R) -> R:
-    """A record with the digest of what it holds.
+def write(record: Record, root: Path | None = None) -> Path:
+    """Write a record, sealed, whole or not at all.
 
     Raises
     ------
     RecordError
         If it doesn't fit its schema, or says what can't be.
     """
-    # As it will be read: what JSON can't tell apart must not change the digest.
-    document = json.decode(json.encode(record))
-    document["digest"] = digest(document)
+    data = seal.sealed(record)
     try:
-        return structs.replace(record, digest=_parsed(document).digest)
-    except _Unfit as fault:
+        _parsed(data)
+    except seal.Unfit as fault:
         raise RecordError(f"the record of {record.kernel} {fault}: it was not written") from None
-
-
-def write(record: Record, root: Path | None = None) -> Path:
-    """Write a record, sealed, whole or not at all: to a file beside its place, then renamed.
-
-    Raises
-    ------
-    RecordError
-        As `sealed` does.
-    """
-    made = sealed(record)
-    file = path(made.gpu.key, made.kernel, root)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=".json")
-    try:
-        with naming(file), os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(dumps(made))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, file)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    file = path(record.gpu.key, record.kernel, root)
+    seal.write(file, data)
     return file
-
-
-def dumps(record: Record) -> str:
-    """JSON that a diff can be read in: indented, but lists of numbers on one line each."""
-    return _layout(json.decode(json.encode(record)), "") + "\n"
-
-
-def _layout(value: Any, indent: str) -> str:
-    flat = _text(value)
-    numbers_only = isinstance(value, list) and not any(isinstance(v, dict) for v in value)
-    if not isinstance(value, dict | list) or not value or numbers_only or len(flat) < 80:
-        return flat
-    deeper = indent + " "
-    if isinstance(value, dict):
-        rows = [f"{_text(key)}: {_layout(item, deeper)}" for key, item in value.items()]
-        opened, closed = "{", "}"
-    else:
-        rows = [_layout(item, deeper) for item in value]
-        opened, closed = "[", "]"
-    return f"{opened}\n{deeper}" + f",\n{deeper}".join(rows) + f"\n{indent}{closed}"
-
-
-def _text(value: Any) -> str:
-    """JSON on one line, a space behind each comma and colon."""
-    return standard_json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def plain(text: str) -> str:

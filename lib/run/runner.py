@@ -184,14 +184,15 @@ def run(
         if source is not None:  # reports show its lines, and not those of the file
             options["sources"] = {kernel.file(chosen.variant).name: source}
         *packing, main = prepared.steps(0)
-        hazards = []
+        packed = []
         for step in packing:
             packings = compile_kernel(kernel, step.variant, target,
                                    source=_of_its_file(kernel, chosen.variant, step, source))
-            hazards += emulate(packings, step.launch, step.arguments, trace=False,
-                               **(options | {"watch": None})).hazards
+            packed.append(emulate(packings, step.launch, step.arguments, trace=False,
+                                  **(options | {"watch": None})))
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
-        launched.hazards[:0] = hazards
+        launched.hazards[:0] = [hazard for copy in packed for hazard in copy.hazards]
+        launched.looked_at += sum(copy.looked_at for copy in packed)
     verdict = problem.judge(C, reference, *operands[3:])
     return Run(kernel, variant, problem, where, target, C, verdict, chosen, compiled, launched)
 

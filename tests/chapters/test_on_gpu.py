@@ -19,6 +19,12 @@ pytestmark = [pytest.mark.gpu, pytest.mark.chapters]
 OPTIONAL = ("nvmath", "pynvml", "torch", "cuda.bindings")
 
 
+def chapters(*quick: str) -> list:
+    """The chapters of kernels; all but these are slow."""
+    return [pytest.param(stem, marks=[] if stem in quick else [pytest.mark.slow])
+            for stem in in_book()]
+
+
 def executed(stem: str, **environment: str) -> nbformat.NotebookNode:
     """A chapter, run to its end here."""
     notebook = nbformat.read(ROOT / "chapters" / f"{stem}.ipynb", as_version=4)
@@ -28,9 +34,7 @@ def executed(stem: str, **environment: str) -> nbformat.NotebookNode:
     return notebook
 
 
-@pytest.mark.parametrize("stem", [
-    pytest.param(stem, marks=[] if stem in ("01_naive", "26_fp8") else pytest.mark.slow)
-    for stem in in_book()])
+@pytest.mark.parametrize("stem", chapters("26_fp8"))
 def test_a_chapter_runs_to_its_end_without_an_optional_package(stem, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n")
@@ -42,7 +46,7 @@ def test_a_chapter_runs_to_its_end_without_an_optional_package(stem, tmp_path):
                    for text in timed)
 
 
-@pytest.mark.parametrize("stem", in_book())
+@pytest.mark.parametrize("stem", chapters("01_naive", "08_warp_tile", "18_tma"))
 def test_a_chapter_measures_where_there_is_a_gpu(stem):
     notebook = executed(stem)
     shown: dict[str, list[str]] = {}

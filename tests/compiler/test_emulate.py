@@ -82,7 +82,7 @@ def test_a_template_is_run_and_told_by_line(call, path, tmp_path):
                           "--out", f"A={tmp_path / 'a.npy'}", "--out", f"B={tmp_path / 'b.npy'}")
     A, B, C = (np.load(tmp_path / name) for name in ("a.npy", "b.npy", "C.npy"))
     assert status == 0 and np.allclose(C, A @ B, atol=1e-4)
-    assert "ran to its end; no hazard." in out and "s in the emulator" in out
+    assert "ran to its end; races: none found, " in out and "s in the emulator" in out
     rows = [row.split() for row in out.splitlines() if row.startswith(line_of("sum +="))]
     fma = next(row for row in rows if "multiply-add" in row)
     assert fma[-1] == f"{64**3:,}"
@@ -103,8 +103,9 @@ def test_json_has_what_its_help_says(call, path):
     assert status == 1 and document["ok"] is False
     assert launch["hazards"][0]["kind"] == "race" and launch["ended"] == "ran to its end"
     assert launch["counters"]["ffma_thread_instructions"] == 64**3
-    assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "hazards", "counters",
-                           "lines", "merged", "seconds"}
+    assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "verdicts", "hazards",
+                           "counters", "lines", "merged", "seconds"}
+    assert launch["verdicts"] == {"races": f"{len(launch['hazards'])} found"}
 
 
 def test_an_error_is_status_1_with_its_line(call, path):

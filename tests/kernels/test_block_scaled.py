@@ -244,10 +244,11 @@ def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("variant", BLOCK_SCALED.variants, ids=lambda variant: variant.name)
+@pytest.mark.parametrize("kernel, variant", [
+    pytest.param(BLOCK_SCALED, each, id=each.name) for each in BLOCK_SCALED.variants])
 @pytest.mark.parametrize("M, N, K, beta", [(1, 8, 32, 0.0), (330, 392, 864, -2.0),
                                            (2048, 2048, 2048, 0.0)])
-def test_right_on_the_gpu(variant, M, N, K, beta):
+def test_right_on_the_gpu(kernel, variant, M, N, K, beta):
     form = next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
     done = block_scaled.run(BlockScaledProblem(M, N, K, 1.5, beta, variant.out, form.name),
                             variant=variant, backend="gpu")

@@ -70,9 +70,9 @@ def test_traffic_is_the_sum_of_a_side_s_launches():
             launched("void fused<a, b>(int)", 5), launched("busy", 0), launched("gemm", 7),
             launched("void at::x::gelu<(int)4>(a)", 8)]
     first, second = map(fused_traffic.traffic, fused_traffic.split(rows))
-    assert (first.dram_read_bytes, first.kernels) == (5, ["fused"])
+    assert (first.dram_read_bytes, first.kernels) == (5, ("fused",))
     assert (second.dram_read_bytes, second.dram_write_bytes, second.instructions) == (15, 2, 4)
-    assert second.kernels == ["gemm", "gelu"]
+    assert second.kernels == ("gemm", "gelu")
     assert fused_traffic.traffic([{**rows[1], "dram__bytes_read.sum": "n/a"}]) is None
     assert fused_traffic.traffic([]) is None
     anonymous = {"Kernel Name": "void (anonymous namespace)::softmax<4>(int)"}

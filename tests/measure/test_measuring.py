@@ -78,8 +78,8 @@ def test_marks_are_counted_from_the_first_of_all_though_the_clock_wraps():
         8: events([(0, near_end - 4), (5, near_end + 100)], []),
     })
     assert [block.block for block in blocks] == [3, 8]
-    assert blocks[0].warps == [[(0, 4), (1, 34)], [(0, 9)]]
-    assert blocks[1].warps == [[(0, 0), (5, 104)]]
+    assert blocks[0].warps == (((0, 4), (1, 34)), ((0, 9),))
+    assert blocks[1].warps == (((0, 0), (5, 104)),)
 
 
 def test_the_overview_counts_from_the_first_block_s_start():
@@ -213,7 +213,7 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
     ]
     made = _calibrated(monkeypatch, rows)
     assert made.metrics == ["memory_l1_wavefronts_shared"]  # the others are not in every row
-    assert [row.counts for row in made.patterns.values()] == [[i] for i in range(len(rows))]
+    assert [row.counts for row in made.patterns.values()] == [(i,) for i in range(len(rows))]
     assert list(made.patterns) == [p.name for p in patterns()]
     with pytest.raises(ncu.ProfilerMissing, match="saw 1 launches"):
         _calibrated(monkeypatch, rows[:1])

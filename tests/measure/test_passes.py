@@ -730,7 +730,7 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     file = records.write(record.assembled(head, made, where), tmp_path)
     stored = records.read(file).variants[names[0]]
     (row,) = stored.bench
-    assert row.rival.best.tile == "128x128" and row.throttle == ["power cap"]
+    assert row.rival.best.tile == "128x128" and row.throttle == ("power cap",)
     assert row.pair.variant == names[1] and row.temperature_c == 60.0
     # Each with its own speed, clock and cycles: burst, and sustained with its power.
     burst, steady = row, row.sustained.own

@@ -147,7 +147,7 @@ def contest(monkeypatch):
     monkeypatch.setattr(bench, "copies_of", lambda problem, cp, name: [problem.inputs(0, np)] * 2)
     monkeypatch.setattr(bench, "KernelPlayer", Timed)
     monkeypatch.setattr(bench.cublaslt, "kernels", lambda call: ["a_kernel"])
-    monkeypatch.setattr(bench.cublaslt, "default_kernels", lambda *_: ["default_kernel"])
+    monkeypatch.setattr(bench.cublaslt, "default_kernels", lambda *_: ("default_kernel",))
 
     def gemm(seconds, more=0.0):
         def run(A, B, C):
@@ -171,7 +171,7 @@ def test_the_best_of_the_candidates_is_the_rival(contest):
     about = made.rival.about
     assert about.candidates == 3 and about.best.place == 1
     assert about.default.seconds == 3e-3 and about.best.seconds == 2e-3
-    assert about.default.kernels == ["default_kernel"]
+    assert about.default.kernels == ("default_kernel",)
     assert made.cublas().take(1).seconds == 2e-3
 
 

@@ -92,7 +92,8 @@ def test_a_record_of_sweeps_is_read(tmp_path):
     made = SweepsRecord.of(structs.replace(head, kernel=SweepsRecord.STEM),
                            sweeps={sweeps.DOUBLE_BUFFER: sweep(row())})
     file = records.write(made, tmp_path)
-    assert records.load(SweepsRecord, "H100", root=tmp_path) == records.sealed(made)
+    found = records.load(SweepsRecord, "H100", root=tmp_path)
+    assert structs.replace(found, digest="") == made
     file.write_text(file.read_text().replace('"sweeps": {', '"swept": {'))
     with pytest.raises(records.RecordError, match="missing required field `sweeps`|`swept`"):
         records.load(SweepsRecord, "H100", root=tmp_path)

@@ -102,7 +102,7 @@ class Sensed:
         pass
 
     def throttle(self):
-        return ["power cap"]
+        return ("power cap",)
 
 
 def runner(gpu, log, name, watts, seconds, mhz=1500.0):
@@ -129,7 +129,7 @@ def test_a_sustained_run_has_its_own_speed_clock_and_joules_in_the_order_a_b_b_a
     assert own.tflops == pytest.approx(1.0) and found.ratio == pytest.approx(2.0)
     assert own.clock.series_mhz == pytest.approx([1400.0] * 2)
     assert own.clock.cycles == pytest.approx(2.8e6) and rival.clock.mhz == pytest.approx(1500.0)
-    assert own.joules_error == pytest.approx(0.02 / 2.0) and found.throttle == ["power cap"]
+    assert own.joules_error == pytest.approx(0.02 / 2.0) and found.throttle == ("power cap",)
 
 
 def test_how_long_each_ran_alone_is_the_shortest_of_its_stretches():
@@ -251,7 +251,7 @@ def test_the_sampler_polls_while_the_block_runs():
             nvml.asked.clear()
             assert nvml.asked.wait(5)
     assert sensed.temperature_c == 55.0
-    assert sensed.throttle() == ["power cap"] and set(sensed.throttle()) <= sensors.USUAL
+    assert sensed.throttle() == ("power cap",) and set(sensed.throttle()) <= sensors.USUAL
 
 
 def test_reasons_are_named_and_idling_is_none():

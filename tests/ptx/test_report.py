@@ -10,7 +10,15 @@ import pytest
 from lib import ptx
 from lib.ptx import advice
 from lib.ptx.count.trace import Site
-from lib.ptx.report import MAX_FINDINGS, by_line, document, grouped, hazard_lines, own_place
+from lib.ptx.report import (
+    MAX_FINDINGS,
+    by_line,
+    document,
+    grouped,
+    hazard_lines,
+    own_place,
+    verdicts,
+)
 
 from .conftest import compile_text
 
@@ -58,7 +66,7 @@ def test_one_missing_barrier_is_two_findings_however_far_the_loop_is_unrolled():
         ("race", store, load), ("race", load, store),
     }
     assert sum(f.pairs for f in found) == len(launch.hazards) > 2
-    assert str(launch).startswith("kernel 'turn' ran to its end; 2 hazards:")
+    assert str(launch).startswith("kernel 'turn' ran to its end; races: 2 found:")
     assert all(f.example.message in str(launch) for f in found)
 
 
@@ -81,7 +89,7 @@ def test_without_lines_of_the_source_not_every_pair_is_told():
     rows = hazard_lines(launch)
     assert rows[-1] == f"and {len(findings) - MAX_FINDINGS} more, between other lines"
     assert sum(row.startswith("race: ") for row in rows) == MAX_FINDINGS
-    assert f"; {len(findings)} hazards:" in str(launch) and f"  {rows[-1]}" in str(launch)
+    assert f"; races: {len(findings)} found:" in str(launch) and f"  {rows[-1]}" in str(launch)
     assert len(document(launch)["hazards"]) == len(findings)
     assert hazard_lines(launched(races=False)) == []
 
@@ -104,8 +112,20 @@ def test_without_lines_of_the_source_those_of_the_ptx_are_told():
 def test_what_was_not_looked_for_is_said():
     sound = SOURCE.replace("        b[i", "        __syncthreads();\n        b[i").replace(
         "y];\n    }", "y];\n        __syncthreads();\n    }")
-    assert "no hazard." in str(launched(sound))
-    assert "races were not looked for" in str(launched(sound, races=False))
+    launch = launched(sound)
+    # Of 1,024 threads in four turns: a load and a store in global memory, and in shared memory.
+    assert launch.looked_at == 1024 * 4 * 4
+    assert "; races: none found, 16,384 accesses looked at." in str(launch)
+    assert document(launch)["verdicts"] == {"races": "none found, 16,384 accesses looked at"}
+    assert "; races: not looked for." in str(launched(sound, races=False))
+
+
+def test_a_hazard_that_is_no_race_has_a_verdict_of_its_own():
+    halves = 'if (threadIdx.x < 16) { __syncthreads(); } else asm("bar.sync 0;");'
+    divergent = SOURCE.replace("        b[i", f"        {halves}\n        b[i")
+    launch = launched(divergent, races=False)
+    assert verdicts(launch) == {"races": "not looked for", "other hazards": "1 found"}
+    assert "; races: not looked for; other hazards: 1 found:" in str(launch)
 
 
 def test_an_access_in_a_header_of_cuda_is_told_where_it_was_called():

@@ -29,6 +29,7 @@ from lib.topics.time.clusters import page as clusters_page
 from lib.topics.time.shares import model as shares
 from lib.topics.time.shares import page as shares_page
 from lib.topics.version import Version
+from tests import built
 from tests.pages import cells
 from tests.topics.test_hopper_pages import recorded
 
@@ -117,14 +118,14 @@ def test_shares_are_drawn_by_their_tiles(monkeypatch):
 def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
     page, figures = recorded("23_stream_k"), []
     monkeypatch.setattr(display, "show", lambda *both: figures.append(both))
-    before, after = (page.version.record.variants[name] for name in ("whole", "cut"))
     # 6% and 50% full, 97% full, and one that fills its wave: of that nothing is cut.
     timed_as = {(1792, 1280, 4096): 80.0, (2304, 1408, 4096): 99.5, (2560, 1664, 16384): 125.0,
                 (2816, 1536, 4096): 100.0, (1024,) * 3: 125.0}
-    before.bench[:], after.bench[:] = (
-        [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-6 * (time or 100.0),
-                         spread=0.005) for (M, N, K), time in one.items()]
-        for stored, one in ((before, dict.fromkeys(timed_as)), (after, timed_as)))
+    row = page.version.record.variants["whole"].bench[0]
+    for name, times in (("whole", dict.fromkeys(timed_as, 100.0)), ("cut", timed_as)):
+        built.let_bench(page.version, name, [
+            structs.replace(row, M=M, N=N, K=K, seconds=1e-6 * time, spread=0.005)
+            for (M, N, K), time in times.items()])
     shares_page.gains(page.version)
     wide, narrow = figures[0]
     # The one at 50% is faster by less than the spreads.
@@ -169,7 +170,8 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
 @pytest.fixture
 def of_another_run(monkeypatch):
     """A record of 21 whose `unclustered` was added later, and timed beside `wide` then."""
-    variants = Version("21_clusters").record.variants
+    record = Version("21_clusters").record
+    variants = record.variants
     wide = {(row.M, row.N, row.K): row for row in variants["wide"].bench}
 
     def again(row):
@@ -179,9 +181,12 @@ def of_another_run(monkeypatch):
                     ratio=one.ratio / 1.01, clock=one.clock)
 
     added = variants["unclustered"]
-    monkeypatch.setitem(variants, "unclustered", structs.replace(added, bench=[
-        structs.replace(row, chunk="20261128T000000-0001", pair=again(row))
-        for row in added.bench]))
+    added = structs.replace(added, bench=tuple(
+        structs.replace(row, chunk="20261128T000000-0001", pair=again(row)) for row in added.bench))
+    record = structs.replace(record, variants={**variants, "unclustered": added})
+    load = store.load
+    monkeypatch.setattr(store, "load", lambda kind, key, stem="", root=None: (
+        record if stem == "21_clusters" else load(kind, key, stem, root)))
 
 
 @pytest.mark.usefixtures("of_another_run")
@@ -229,12 +234,11 @@ def test_profiled_launches_stand_without_a_speed(shown):
 def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
     page = recorded("23_stream_k")
     shapes = page.kernel.own_shapes
-    for name, microseconds in (("whole", 100.0), ("cut", 80.0)):
-        stored = page.version.record.variants[name]
-        rows = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-6 * microseconds)
-                for M, N, K in shapes[:3]]
-        stored.bench[:] = rows
-    stored.bench[2] = structs.replace(stored.bench[2], seconds=125e-6)
+    row = page.version.record.variants["whole"].bench[0]
+    for name, times in (("whole", (100.0,) * 3), ("cut", (80.0, 80.0, 125.0))):
+        built.let_bench(page.version, name, [
+            structs.replace(row, M=M, N=N, K=K, seconds=1e-6 * microseconds)
+            for (M, N, K), microseconds in zip(shapes, times, strict=False)])
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps")
     rows = cells(shown[0])
     assert len(rows) == len(shapes)
@@ -262,8 +266,8 @@ def test_a_change_stands_beside_how_full_the_last_wave_is(shown):
     for name, microseconds in (("persistent", 100.0), ("staged", 80.0), ("ping_pong", 60.0)):
         stored = page.version.record.variants[name]
         M, N, K = shapes[0]
-        stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, spread=0.01,
-                                         seconds=1e-6 * microseconds)]
+        built.let_bench(page.version, name, [structs.replace(
+            stored.bench[0], M=M, N=N, K=K, spread=0.01, seconds=1e-6 * microseconds)])
     shapes_page.last_waves(page.version, ("persistent", "staged"), ("cooperative", "ping_pong"))
     rows = cells(shown[0])
     # 140 tiles of 128×256 on 132 SMs leave 8 for a second wave, twice as many of 128×128 leave 16.
@@ -276,8 +280,8 @@ def test_packing_has_its_own_time_where_it_was_taken(shown):
     page = recorded("24_any_row")
     stored = page.version.record.variants["packed"]
     (M, N, K), (_, second) = page.kernel.own_shapes[0], page.kernel.own_shapes[:2]
-    stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-5,
-                                     packing=Packing(seconds=4e-6, spread=0.0))]
+    built.let_bench(page.version, "packed", [structs.replace(
+        stored.bench[0], M=M, N=N, K=K, seconds=1e-5, packing=Packing(seconds=4e-6, spread=0.0))])
     shapes_page.packing(page.version)
     rows = cells(shown[0])
     assert rows[0][:2] == ["33×57×75", "A and B"] and rows[0][-2:] == ["4.0", "40%"]
@@ -335,8 +339,9 @@ def test_shapes_that_were_won_are_counted(monkeypatch):
     page = recorded("23_stream_k")
     for name, seconds in (("whole", 1e-4), ("cut", 8e-5)):
         stored = page.version.record.variants[name]
-        stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=seconds)
-                         for M, N, K in page.kernel.own_shapes[:3]]
+        built.let_bench(page.version, name, [
+            structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=seconds)
+            for M, N, K in page.kernel.own_shapes[:3]])
     monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
     assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
     assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"
@@ -347,7 +352,7 @@ def test_ratios_have_three_means(shown):
     stored = page.version.record.variants["tuned"].bench
     odd, small = (structs.replace(stored[0], M=M, N=N, K=K, ratio=ratio)
                   for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
-    stored[:] = [structs.replace(stored[0], ratio=1.0), odd, small]
+    built.let_bench(page.version, "tuned", [structs.replace(stored[0], ratio=1.0), odd, small])
     shapes_page.means(page.version)
     assert cells(shown[0])[0] == [
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]

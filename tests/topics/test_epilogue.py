@@ -119,8 +119,9 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
 def test_a_difference_within_both_spreads_stands_in_brackets(recorded, monkeypatch):
     shown = []
     monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.append(rows))
-    for row in recorded.parts:
-        row.sides[:] = [structs.replace(one, spread=0.02) for one in row.sides]
+    parts = tuple(structs.replace(row, sides=tuple(
+        structs.replace(one, spread=0.02) for one in row.sides)) for row in recorded.parts)
+    monkeypatch.setattr(model, "recorded", lambda: structs.replace(recorded, parts=parts))
     page.parts()
     by = {row[0].partition("`")[0].strip("*: "): row[2] for row in shown[0]}
     assert by["ReLU"] == "(+2.0%)" and by["GELU, erf"] == "+5.0%"

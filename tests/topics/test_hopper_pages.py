@@ -53,9 +53,10 @@ def recorded(stem, speed=lambda name, shape: 600.0):
 
 def changed(page, variant, place=slice(None), **fields):
     """Let rows of a made-up record say otherwise: what a field's function gives of each."""
-    rows = page.version.record.variants[variant].bench
+    rows = list(page.version.record.variants[variant].bench)
     rows[place] = [structs.replace(row, **{name: of(row) for name, of in fields.items()})
                    for row in rows[place]]
+    built.let_bench(page.version, variant, rows)
 
 
 def test_machines_are_counted_as_the_trace_counts_them(shown):

@@ -140,11 +140,12 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
 
 def test_what_a_record_s_trials_and_the_rival_s_counters_give(monkeypatch):
     stored = records.load(KernelRecord, "H100", "09_fp32_limit")
-    rows = stored.variants["tuned"].bench
-    for place, row_ in enumerate(rows):
-        rows[place] = structs.replace(row_, trials=Trials(
-            of=8, ratio=1.0 + place / 8, instantiation=row_.instantiation, seconds=1e-3,
-            spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01, cublas_tflops=1.0))
+    rows = [structs.replace(row_, trials=Trials(
+        of=8, ratio=1.0 + place / 8, instantiation=row_.instantiation, seconds=1e-3,
+        spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01, cublas_tflops=1.0))
+        for place, row_ in enumerate(stored.variants["tuned"].bench)]
+    stored = structs.replace(stored, variants={
+        "tuned": structs.replace(stored.variants["tuned"], bench=tuple(rows))})
     load = records.load
     with monkeypatch.context() as patch:
         patch.setattr(records, "load", lambda kind, *of, **options: (

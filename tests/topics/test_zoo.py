@@ -125,7 +125,8 @@ def test_verdicts_are_recorded_and_the_next_call_goes_on(fake):
     (row,) = model.rows(names[:1], record)
     assert row["sanitizer"] == "racecheck, synccheck hangs"
     assert row["sanitizer_of_cure"] == "nothing"
-    record.kernels[names[0]] = structs.replace(record.kernels[names[0]], hash="0" * 16)
+    other = structs.replace(record.kernels[names[0]], hash="0" * 16)
+    record = structs.replace(record, kernels={**record.kernels, names[0]: other})
     assert model.rows(names[:1], record)[0]["sanitizer"] is None
     assert sanitizer.record(**settings | {"path": fake}, tell=said.append) == 0
 
@@ -140,7 +141,9 @@ def test_the_page_owns_up_to_reports_on_cures(fake, monkeypatch):
     page.mistakes(*names)
     assert len(said) == 1 and "racecheck, synccheck hangs" in said.pop()
     one = record.kernels["no_tail_guard"]
-    record.kernels["no_tail_guard"] = structs.replace(one, cured=one.mistake)
+    other = structs.replace(record, kernels={
+        **record.kernels, "no_tail_guard": structs.replace(one, cured=one.mistake)})
+    monkeypatch.setattr(page.sanitizer, "read", lambda: other)
     page.mistakes(*names)
     assert "the cure of `no_tail_guard`, too (racecheck, synccheck hangs)" in said[1]
 

@@ -6,25 +6,26 @@ from functools import lru_cache
 
 import numpy as np
 
+from .constant import read_only
 
-@lru_cache(maxsize=1)
-def _small_floats() -> dict[str, np.ndarray]:
-    """Return what the 256 bit patterns of the 8-bit floats stand for."""
-    tables = {}
-    for name, bits, bias, largest in (("e4m3", 3, 7, 0x7F), ("e5m2", 2, 15, 0x7C)):
-        code = np.arange(256)
-        exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
-        value = np.where(
-            exponent == 0,
-            fraction * 2.0 ** (1 - bias - bits),
-            (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
-        )
-        low = code & 0x7F
-        value = np.where(low >= largest, np.nan, value)
-        if name == "e5m2":
-            value = np.where(low == largest, np.inf, value)
-        tables[name] = np.where(code & 0x80, -value, value).astype(np.float32)
-    return tables
+
+@lru_cache(maxsize=2)
+@read_only
+def _small_floats(kind: str) -> np.ndarray:
+    """Return what the 256 bit patterns of a kind of 8-bit floats stand for."""
+    bits, bias, largest = {"e4m3": (3, 7, 0x7F), "e5m2": (2, 15, 0x7C)}[kind]
+    code = np.arange(256)
+    exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
+    value = np.where(
+        exponent == 0,
+        fraction * 2.0 ** (1 - bias - bits),
+        (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
+    )
+    low = code & 0x7F
+    value = np.where(low >= largest, np.nan, value)
+    if kind == "e5m2":
+        value = np.where(low == largest, np.inf, value)
+    return np.where(code & 0x80, -value, value).astype(np.float32)
 
 
 def to_float32(raw: np.ndarray, kind: str) -> np.ndarray:
@@ -37,4 +38,4 @@ def to_float32(raw: np.ndarray, kind: str) -> np.ndarray:
         return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     if kind in ("s8", "u8"):
         return raw.view("i1" if kind == "s8" else "u1").astype(np.float32)
-    return _small_floats()[kind][raw]
+    return _small_floats(kind)[raw]

@@ -115,6 +115,7 @@ class Batch(Lanes, Protocol):
     products: dict[int, tuple]
     observed: bool
     strict: bool
+    failing: frozenset[int]
     late: bool
     steps: int
     origin: int

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .decode import DECODE_PASSES, Decoding, decoder
 from .errors import ParseError
 from .linking import link
+from .liveness import addresses_of, live, registers_of
 from .origins import mark_origins
 from .predication import predicated
 from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
 from .step import PASSED, BasicBlock, Step, fuse
 from .syntax import Entry, Instruction, Program, Variable
-from .unwritten import addresses_of, registers_of
+from .unheeded_waits import unheeded
 
 # What the lanes that a mask names do together, and wait for each other to do.
 WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
@@ -73,6 +76,21 @@ class Code:
             step.instruction.opcode.startswith("clusterlaunchcontrol.try_cancel")
             for step in self.steps
         )
+
+    @cached_property
+    def live(self) -> dict[int, set[int]]:
+        """The slots that are live where each block begins, by its first instruction."""
+        return live(self.steps, self.blocks)
+
+    @cached_property
+    def unwritten(self) -> set[int]:
+        """The slots of registers that may be read before anybody writes them."""
+        return self.live.get(self.start, set())
+
+    @cached_property
+    def unheeded(self) -> frozenset[int]:
+        """The indices of waits that the kernel may go on behind although they have failed."""
+        return unheeded(self.steps)
 
     def _step(self, index: int, instruction: Instruction) -> Step:
         decoding = Decoding(self.registers, instruction, index)

@@ -77,15 +77,17 @@ class Execution:
         Whether reading memory that nobody wrote stops the kernel, used or not.
     recorder : Recorder or None
         Who is shown each instruction of one warp.
+    failing : frozenset of int
+        Indices of waits that fail at first, where nothing orders what they wait for before them.
     """
 
     def __init__(
         self, code: Code, geometry: Geometry, memory: Memory, trace: Tracer | None,
         races: Races | None, hazards: Hazards, schedule: str, random: np.random.Generator,
         landing: str = "early", turns: int | None = None, strict: bool = False,
-        recorder: Recorder | None = None,
+        recorder: Recorder | None = None, failing: frozenset[int] = frozenset(),
     ) -> None:
-        self.recorder = recorder
+        self.recorder, self.failing = recorder, failing
         self.strict = strict
         self.unwritten: Unwritten | None = None
         self.code, self.geometry, self.memory = code, geometry, memory
@@ -125,6 +127,7 @@ class Execution:
         self._contents: dict[tuple, AccessPattern] = {}
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
+        self.unwritten = Unwritten.of_registers(self)
 
     def _set_registers(self) -> None:
         for register in self.code.entry.registers:
@@ -183,7 +186,7 @@ class Execution:
                             for run, writes in block.pairs:
                                 self.masked(run, writes, merge)
                     except UninitialisedRead as error:
-                        first = None if self.strict else follows(error, self.code.steps)
+                        first = follows(error, self.code.steps, self.strict)
                         if first is None:
                             raise
                         self.active, self.merge = active, merge

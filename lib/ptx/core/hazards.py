@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .syntax import Instruction
 
 MISSING_LANE = "shuffle from a missing lane"
+FAILED = "where mbarrier.try_wait or test_wait returns false, as it may,"
+REMARK = "remark"  # of what PTX's text leaves open: it is told by strict launches, and no mistake
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Hazards:
 
     def __init__(self) -> None:
         self.found: list[Hazard] = []
+        self.remarks: list[Hazard] = []
+        self.when = ""  # what the run has of its own in which they are found, for their messages
         self._known: set[tuple] = set()
 
     def add(self, kind: str, message: str, first: Access, second: Access | None = None) -> None:
@@ -114,7 +118,8 @@ class Hazards:
         key = (kind, first.line, other)
         if key not in self._known:
             self._known.add(key)
-            self.found.append(Hazard(kind, message, first, second))
+            findings = self.remarks if kind == REMARK else self.found
+            findings.append(Hazard(kind, message + self.when, first, second))
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""

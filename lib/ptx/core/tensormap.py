@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from .constant import read_only
 from .device_memory import pointer, root
 
 # Bytes that a swizzle permutes, and the mask of its formula: chunk ^= (chunk >> 3) & mask, where a
@@ -351,6 +352,7 @@ def decoded(data: bytes) -> TensorMap | None:
 
 
 @lru_cache(maxsize=256)
+@read_only
 def _permutation(start: int, chunks: int, mask: int) -> np.ndarray:
     place = start + np.arange(chunks)
     return (place ^ ((place >> 3) & mask)) - start

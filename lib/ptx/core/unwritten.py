@@ -1,6 +1,7 @@
 """Values that are not defined: followed until one of them is used.
 
-They are read from memory that nobody wrote, or by a shuffle from a lane that its mask leaves out.
+They are read from a register or from memory that nobody wrote, or by a shuffle from a lane that its
+mask leaves out.
 
 A right program may do either: a vector load takes an element that nobody looks at, a tile's edge
 goes through a product whose rows are not stored, a reduction of half a warp shuffles from the other
@@ -8,8 +9,11 @@ half what only lanes get that are not asked. So a launch does not stop at the re
 its steps run one by one, and beside each register stands which lanes hold a value that depends on
 such a read, and on which. Such a value is used when it is stored to global memory, decides a branch
 or whether an instruction has an effect, is an address, or is given to an instruction that exchanges
-values in a way that is not followed (a vote, an atomic operation, wgmma). Then the launch stops if
-the value came from memory; a shuffle is reported as a hazard, and its value followed no further.
+values in a way that is not followed (a vote, an atomic operation, wgmma). Then the launch stops,
+unless the value came by a shuffle: that is reported as a hazard, and followed no further.
+
+Of a kernel in which a register may be read before it is written (`liveness`), this begins with the
+kernel. It ends where no register that may still be read holds such a value, and no memory does.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ import numpy as np
 
 from .errors import UninitialisedRead
 from .hazards import MISSING_LANE, Access, access
+from .liveness import accumulators_of, addresses_of, registers_of, sources_of, writes_of
 from .memory import LOADS, WRITTEN
 from .segment import WINDOWS, Segment
 from .step import BasicBlock, Step
-from .syntax import SIZES, Address, Instruction, Not, Pair, Register, Selected, Vector
+from .syntax import SIZES, Address, Instruction, Register, Symbol, Vector
 
 if TYPE_CHECKING:
     from .batch import Batch
     from .step import Run
-    from .syntax import Operand
 
 DOUBTFUL = 2  # beside 0 and 1 of `Segment.valid`: written, with a value that is followed
 # What has no effect but on its own registers, lane by lane, or is looked at on its own here.
@@ -63,40 +67,6 @@ class Origin:
     shuffle: Access | None = None
 
 
-def registers_of(operand: Operand) -> list[int]:
-    """The slots of the registers in an operand, those of an address left out."""
-    match operand:
-        case Register():
-            return [operand.slot]
-        case Vector():
-            return [slot for item in operand.items for slot in registers_of(item)]
-        case Pair():
-            return [*registers_of(operand.first), *registers_of(operand.second)]
-        case Not():
-            return registers_of(operand.operand)
-        case Selected():
-            return [operand.register.slot]
-    return []
-
-
-def addresses_of(instruction: Instruction) -> list[int]:
-    """The slots of the registers that an instruction's addresses are made of."""
-    return [
-        slot for operand in instruction.operands if isinstance(operand, Address)
-        for part in (operand.base, *operand.coordinates) for slot in registers_of(part)
-    ]
-
-
-def sources_of(step: Step) -> list[int]:
-    """The slots of the registers whose values an instruction takes."""
-    operands = step.instruction.operands
-    target = registers_of(operands[0]) if operands else []
-    only_written = target and set(target) <= set(step.writes)
-    if only_written and step.instruction.parts[0] != "wgmma":  # which adds to its target
-        operands = operands[1:]
-    return [slot for operand in operands for slot in registers_of(operand)]
-
-
 class Unwritten:
     """The values of a batch of blocks that are not defined.
 
@@ -118,9 +88,29 @@ class Unwritten:
         self.origins = [Origin("")]
         self.doubts: dict[int, np.ndarray] = {}
         self._known: dict[str, int] = {}  # numbers of origins by their text
-        self._shuffled: tuple[np.ndarray, int] | None = None  # lanes and origin, of this step
+        # Of this step, while it runs: a shuffle's lanes and origin, what tensor memory gave whom.
+        self._shuffled: tuple[np.ndarray, int] | None = None
+        self._words: dict[int, np.ndarray] = {}
         self._stored_from = 0  # the read that a value stored last came from
+        self._in_memory = False  # whether such a value was stored
+        # Numbers of registers that nobody wrote and nobody has read: in `origins` by their names.
+        self._unread: set[int] = set()
         f.memory.follows = True
+
+    @classmethod
+    def of_registers(cls, f: Batch) -> Unwritten | None:
+        """Begin with the registers that may be read before they are written, if there are any."""
+        slots = f.code.unwritten
+        if not slots:
+            return None
+        made = cls(f)
+        for register in f.code.entry.registers:
+            if register.slot in slots:
+                made.origins.append(Origin(f"register {register.name}"))
+                number = len(made.origins) - 1
+                made._unread.add(number)
+                made._hold(register.slot, np.full((f.blocks, f.threads), number, np.int32))
+        return made
 
     def undefined(self, lanes: np.ndarray, text: str, reader: Access) -> None:
         """Hear of a shuffle, while it runs, which of its lanes read lanes that its mask leaves out.
@@ -136,6 +126,19 @@ class Unwritten:
         """
         self._shuffled = lanes, self._number(Origin(text, reader))
 
+    def undefined_words(self, lanes: dict[int, np.ndarray], text: str) -> None:
+        """Hear of a load from tensor memory, while it runs, which lanes' registers nobody wrote.
+
+        Parameters
+        ----------
+        lanes : dict of int to ndarray of bool
+            By slot: (blocks, threads).
+        text : str
+            What is told of it.
+        """
+        number = self._number(Origin(text))
+        self._words = {slot: where * np.int32(number) for slot, where in lanes.items()}
+
     def _number(self, origin: Origin) -> int:
         if origin.text not in self._known:
             self._known[origin.text] = len(self.origins)
@@ -143,9 +146,14 @@ class Unwritten:
         return self._known[origin.text]
 
     def run(self, block: BasicBlock, first: int) -> None:
-        """Run the steps of a block from the instruction `first` on, and look at its end."""
+        """Run the steps of a block from the instruction `first` on, and look at its end.
+
+        Following ends where nothing is left to follow.
+        """
         f = self.f
         merge = f.merge
+        if first == block.start:
+            self._forget(f.code.live[first])
         for index, (run, writes) in enumerate(block.single[first - block.start :], first):
             def one(f: Batch, run: Run = run, writes: tuple[int, ...] = writes) -> None:
                 if merge is None:
@@ -161,6 +169,21 @@ class Unwritten:
                 f.recorder.end(f, index, taking)
         if block.end is not None:
             self._end(block.start + block.length - 1)
+        if self.over:
+            f.unwritten, f.memory.follows = None, False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to follow."""
+        return not self.doubts and not self._in_memory
+
+    def _forget(self, live: set[int]) -> None:
+        """Follow no further what the active lanes read no more: `live` are slots that they may."""
+        if self.f.code.calls:
+            return  # what a function doesn't read, who called it may
+        here = self.f.active_lanes
+        for slot in [slot for slot in self.doubts if slot not in live]:
+            self._hold(slot, np.where(here, np.int32(0), self.doubts[slot]))
 
     def _step(self, index: int, run: Run) -> None:
         f, step = self.f, self.f.code.steps[index]
@@ -173,26 +196,41 @@ class Unwritten:
             if unsure.any() and kind not in FOLLOWED - {"st"}:
                 self._used(instruction, slot, unsure, "decides whether it runs")
                 unsure = self._lanes(slot) & lanes
+            self._read(instruction, slot, lanes)
             guard = self._origins(slot)
             lanes = lanes & (~f.r[slot] if negated else f.r[slot])
         for slot in addresses_of(instruction):
             self._refuse(instruction, slot, lanes, "is its address")
         sources = sources_of(step)
+        accumulators, scale = accumulators_of(instruction)
+        if isinstance(scale, Register):  # where it is false, nothing is added to them
+            self._refuse(instruction, scale.slot, lanes, "decides whether it adds")
+            added = lanes & f.r[scale.slot]
+            for slot in accumulators:
+                self._refuse(instruction, slot, added, "is added to")
+            sources = [slot for slot in sources if slot not in accumulators]
         if kind not in FOLLOWED:
             for slot in sources:
                 self._refuse(instruction, slot, lanes, "is given to it")
+        elif kind != "mov":
+            for slot in sources:
+                self._read(instruction, slot, lanes)
         found = self._incoming(index, step, sources, lanes, run)
         stored = self._stored(instruction, lanes) if kind == "st" else ()
-        doubts = {slot: self.doubts[slot] for slot in step.writes if slot in self.doubts}
+        writes = writes_of(step)
+        doubts = {slot: self.doubts[slot] for slot in writes if slot in self.doubts}
+        self._words = {}
         run(f)
+        found |= self._words
         nothing = np.zeros(lanes.shape, np.int32)
-        for slot in step.writes:
+        for slot in writes:
             old, new = doubts.get(slot, nothing), found.get(slot, nothing)
             # A lane for which it is not known whether the step runs keeps either value.
             either = np.maximum(old, np.maximum(new, guard))
             self._hold(slot, np.where(unsure, either, np.where(lanes, new, old)))
         for segment, starts, nbytes in stored:
             segment.valid[(starts[:, None] + np.arange(nbytes)).ravel()] = DOUBTFUL
+            self._in_memory = True
             for shown in self._tracked():
                 shown.complete = False
 
@@ -248,10 +286,11 @@ class Unwritten:
     ) -> dict[int, np.ndarray]:
         """Which lanes load bytes that nobody wrote: the same load, of the bytes' validity."""
         f, instruction = self.f, step.instruction
-        space = next((p.partition("::")[0] for p in instruction.parts[1:]
-                      if p.partition("::")[0] in ("global", "shared", "local", "const", "param")),
-                     "generic")
-        if space in ("global", "const", "param"):
+        space = _space(instruction).partition("::")[0]
+        source = instruction.operands[1]
+        of_kernel = (isinstance(source, Address) and isinstance(source.base, Symbol)
+                     and source.base.name in f.code.registers.parameters)
+        if space in ("global", "const") or of_kernel:
             return {}
         base = addresses_of(instruction)
         if space == "generic":
@@ -340,8 +379,6 @@ class Unwritten:
         self, instruction: Instruction, lanes: np.ndarray
     ) -> list[tuple[Segment, np.ndarray, int]]:
         """Refuse doubtful values on their way to global memory; find the bytes of the others."""
-        f = self.f
-        space = next((p for p in instruction.parts[1:] if p in ("shared", "local")), "")
         found: list[tuple[Segment, np.ndarray, int]] = []
         address = instruction.operands[0]
         if not isinstance(address, Address):
@@ -351,17 +388,38 @@ class Unwritten:
         for i, item in enumerate(values.items if isinstance(values, Vector) else (values,)):
             for slot in registers_of(item):
                 doubtful = self._lanes(slot) & lanes
-                if not doubtful.any():
-                    continue
-                base = registers_of(address.base)
-                if not space or not base:
-                    self._used(instruction, slot, doubtful, "is stored")
-                    continue
-                segment = f.memory.segments[space][0]
-                self._stored_from = self._origins(slot)[doubtful].max()
-                at = np.broadcast_to(f.r[base[0]].astype(np.int64), lanes.shape)
-                rows = np.broadcast_to(0 if segment.rows is None else segment.rows, lanes.shape)
-                found.append((segment, (at + rows + address.offset + i * nbytes)[doubtful], nbytes))
+                if doubtful.any():
+                    at = self._places(address) + i * nbytes
+                    found += self._destinations(instruction, slot, doubtful, at, nbytes)
+        return found
+
+    def _places(self, address: Address) -> np.ndarray:
+        """Where an access begins in each lane, int64 (blocks, threads)."""
+        f, base = self.f, address.base
+        if isinstance(base, Symbol):
+            slot = f.code.registers.address_of(base.name, 0, np.dtype("u8"))
+            at = f.r[slot]
+        else:
+            at = f.r[registers_of(base)[0]] if registers_of(base) else np.zeros((1, 1))
+        return np.broadcast_to(at.astype(np.int64) + address.offset, (f.blocks, f.threads))
+
+    def _destinations(
+        self, instruction: Instruction, slot: int, doubtful: np.ndarray, at: np.ndarray, nbytes: int
+    ) -> list[tuple[Segment, np.ndarray, int]]:
+        """Where a doubtful value goes to shared or local memory; elsewhere it is used."""
+        found = []
+        for segment in self.f.memory.segments[_space(instruction)]:
+            if not segment.tracked or segment.space == "param":
+                continue
+            inside = doubtful & (at >= segment.first) & (at + nbytes <= segment.end)
+            if inside.any():
+                self._stored_from = self._origins(slot)[inside].max()
+                rows = 0 if segment.rows is None else segment.rows
+                places = np.broadcast_to(at - segment.base + rows, at.shape)
+                found.append((segment, places[inside], nbytes))
+                doubtful = doubtful & ~inside
+        if doubtful.any():
+            self._used(instruction, slot, doubtful, "is stored")
         return found
 
     def _tracked(self) -> list[Segment]:
@@ -370,20 +428,41 @@ class Unwritten:
         return list({id(s): s for s in segments if s.tracked}.values())
 
     def _end(self, index: int) -> None:
-        """Refuse a doubtful predicate or index at the end of a block."""
-        step = self.f.code.steps[index]
-        slots = [] if step.guard is None else [step.guard[0]]
-        for slot in (*slots, *sources_of(step), *addresses_of(step.instruction)):
-            self._refuse(step.instruction, slot, self.f.active_lanes, "decides where lanes go")
+        """Refuse a doubtful predicate or index at the end of a block; what it writes is defined."""
+        step, lanes = self.f.code.steps[index], self.f.active_lanes
+        if step.guard is not None:
+            slot, negated = step.guard
+            self._refuse(step.instruction, slot, lanes, "decides where lanes go")
+            lanes = lanes & (~self.f.r[slot] if negated else self.f.r[slot])
+        for slot in (*sources_of(step), *addresses_of(step.instruction)):
+            self._refuse(step.instruction, slot, lanes, "decides where lanes go")
+        for slot in writes_of(step):
+            self._hold(slot, np.where(lanes, np.int32(0), self._origins(slot)))
+
+    def _read(self, instruction: Instruction, slot: int, lanes: np.ndarray) -> None:
+        """Let lanes read a register: of one that nobody wrote, this is where it is read first."""
+        if not self._unread or slot not in self.doubts:
+            return
+        numbers = self.doubts[slot]
+        for number in self._unread.intersection(np.unique(numbers[lanes]).tolist()):
+            here = lanes & (numbers == number)
+            origin = self._number(Origin(
+                f"{self.f.place(instruction)}: {self.origins[number].text} was read before anybody "
+                f"wrote it: {self.f.lane_names(here)}"))
+            numbers = np.where(here, np.int32(origin), numbers)
+        self._hold(slot, numbers)
 
     def _refuse(self, instruction: Instruction, slot: int, lanes: np.ndarray, how: str) -> None:
+        self._read(instruction, slot, lanes)
         doubtful = self._lanes(slot) & lanes
         if doubtful.any():
             self._used(instruction, slot, doubtful, how)
 
     def _used(self, instruction: Instruction, slot: int, lanes: np.ndarray, how: str) -> None:
         """Stop at a use of what was read from memory; report one of what a shuffle brought."""
-        f, numbers = self.f, self._origins(slot)
+        f = self.f
+        self._read(instruction, slot, lanes)
+        numbers = self._origins(slot)
         for number in np.unique(numbers[lanes]).tolist():
             origin, users = self.origins[number], lanes & (numbers == number)
             text = (f"{origin.text}. That value {how}: {f.place(instruction)}, "
@@ -424,8 +503,22 @@ class Unwritten:
             self.doubts.pop(slot, None)
 
 
-def follows(error: UninitialisedRead, steps: Iterable[Step]) -> int | None:
-    """The index of the read at which following may begin, if it may: a load's or a shuffle's."""
-    if error.instruction is None or error.instruction.parts[0] not in (*LOADS, "shfl"):
+def _space(instruction: Instruction) -> str:
+    """The state space that an access names, in the cluster's window or its own; else generic."""
+    for part in instruction.parts[1:]:
+        name, _, window = part.partition("::")
+        if name in ("global", "shared", "local", "const", "param"):
+            return part if window == "cluster" else name
+    return "generic"
+
+
+def follows(error: UninitialisedRead, steps: Iterable[Step], strict: bool) -> int | None:
+    """The index of the read at which following may begin, if it may: a load's or a shuffle's.
+
+    A strict launch follows what comes from tensor memory alone, of which half a tile's lanes are
+    empty by design (PTX ISA 9.7.16.2.3, data path layouts).
+    """
+    kinds = ("tcgen05",) if strict else (*LOADS, "shfl", "tcgen05")
+    if error.instruction is None or error.instruction.parts[0] not in kinds:
         return None
     return next(i for i, step in enumerate(steps) if step.instruction is error.instruction)

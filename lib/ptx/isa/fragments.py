@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.constant import read_only
 from ..core.errors import Divergence
 from ..core.machine import WARP
 from ..core.masks import spread
@@ -102,6 +103,7 @@ class Fragment:
         return np.ascontiguousarray(parted).reshape(self.registers, -1)
 
     @cached_property
+    @read_only
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each element, two arrays of shape (registers, 32, packed)."""
         size = self.registers * WARP * self.packed

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.constant import read_only
+
 SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
 MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
 
@@ -35,6 +37,7 @@ class Descriptor:
 
 
 @lru_cache(maxsize=1024)
+@read_only
 def chunk_addresses(
     descriptor: Descriptor, rows: int, major: str, chunks: int = 2
 ) -> np.ndarray:

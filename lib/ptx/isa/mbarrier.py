@@ -130,7 +130,7 @@ def _wait(d: Decoding) -> Run:
     """mbarrier.{test_wait,try_wait}{.parity}...b64 p, [a], state{, time}"""
     d.only("test_wait", "try_wait", "parity", *_WORDS)
     d.count(*((3,) if d.has("test_wait") else (3, 4)))
-    instruction, following = d.instruction, d.index + 1
+    instruction, index, following = d.instruction, d.index, d.index + 1
     put = d.write(0, "pred")
     address, by_parity = shared_address(d, 1), d.has("parity")
     which = d.read(2, "u32" if by_parity else "b64")
@@ -144,7 +144,7 @@ def _wait(d: Decoding) -> Run:
             given = given & np.uint32(1)
         else:
             given = (given >> np.uint64(PENDING_BITS)).astype(np.int64) & MAX_COUNT
-        done = np.zeros(shape, bool)
+        done, failed = np.zeros(shape, bool), np.zeros(shape, bool)
         held = []
         for row, (at, phase), threads in lane_groups(f, address(f), given):
             barrier = all_.find(row, at, instruction, (row, int(threads[0])))
@@ -158,6 +158,12 @@ def _wait(d: Decoding) -> Run:
                         f"current nor the one before; {all_.state(barrier)}"
                     )
                 ready = behind == 1
+            if index in f.failing:
+                fail = all_.failing(barrier, row, threads, phase, by_parity)
+                failed[row, threads[fail]] = True
+                threads = threads[~fail]
+            if not len(threads):
+                continue
             if ready:
                 done[row, threads] = True
                 _acquire_clocks(f, barrier, row, threads, instruction, by_parity, acquires)
@@ -173,6 +179,7 @@ def _wait(d: Decoding) -> Run:
         if not held:
             f.go(following, active)
             return
+        done |= failed
         if done.any():
             f.go(following, Mask(done))
         for barrier, row, threads in held:

@@ -7,6 +7,7 @@ parked until the phase flips: it would only ask again, and must not starve whom 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 MAX_COUNT = (1 << 20) - 1  # arrivals, and the size of a tx-count
 PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
 CARRIED = 16  # phases whose clocks are kept: a wait learns of the one that it waited for
+FAILURES = 1 << 10  # of one wait in a run in which waits fail: more than most count up to
 _RETRIES = 1 << 13  # times that failed test_waits go on although nothing else can run
 
 
@@ -131,6 +133,26 @@ class Mbarriers(Waiter):
         self.objects: dict[tuple[int, int], Mbarrier] = {}
         self.ended: dict[tuple[int, int], int] = {}  # times of objects that are no more
         self.retries = 0
+        # How often the waits of `Execution.failing` failed: by object, phase, row and warp.
+        self.failed: Counter[tuple[int, int, int, int]] = Counter()
+
+    def failing(
+        self, barrier: Mbarrier, row: int, threads: np.ndarray, seen: int, by_parity: bool
+    ) -> np.ndarray:
+        """Whose wait fails that may fail, bool (lanes,): of all that can't know better.
+
+        `seen` is a parity, or the phase that is waited for.
+        """
+        found, races = np.zeros(len(threads), bool), self.f.races
+        if races is None:
+            return found
+        for warp in np.unique(threads // WARP).tolist():
+            known = barrier.phases_known(races, row, warp)
+            key = id(barrier), barrier.phase, row, warp
+            self.failed[key] += 1
+            if (known & 1 == seen if by_parity else known <= seen) and self.failed[key] <= FAILURES:
+                found |= threads // WARP == warp
+        return found
 
     def find(
         self, row: int, address: int, instruction: Instruction, user: tuple[int, int]

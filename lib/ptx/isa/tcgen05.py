@@ -13,12 +13,12 @@ import numpy as np
 
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding, opcode
-from ..core.errors import Divergence, Error
+from ..core.errors import Divergence, Error, UninitialisedRead
 from ..core.machine import WARP
 from ..core.masks import any_in_warp, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Register
-from ..core.tensor_memory import LANES, UNWRITTEN, Area, lanes_from
+from ..core.tensor_memory import COLUMNS, LANES, UNWRITTEN, Area, lanes_from
 from ..race.tensor_order import TensorAccess
 from .bulk_copy import cells, mark_valid, shared_bytes
 from .tcgen05_layouts import MAX_REGISTERS, SHAPES, fragment, registers_of
@@ -220,7 +220,9 @@ def _move(d: Decoding, what: str) -> Run:
         def load(f: Batch) -> None:
             found = np.zeros((many, f.blocks, f.threads), np.uint32)
             addresses = address(f)
-            for row, warp in whole_warps(f, instruction):
+            warps = list(whole_warps(f, instruction))
+            _tell_unwritten(f, reach, warps, addresses, slots, instruction)
+            for row, warp in warps:
                 place = reach.at(f, row, warp, addresses, instruction, "ld")
                 found[:, row, warp * WARP : warp * WARP + WARP] = (
                     UNWRITTEN if place is None else reach.read(f, row, place)
@@ -244,6 +246,29 @@ def _move(d: Decoding, what: str) -> Run:
                 f.waiter(TensorMemories).store(row, warp, reach.writer(f, row, place, values))
 
     return store
+
+
+def _tell_unwritten(
+    f: Batch, reach: Reach, warps: list[tuple[int, int]], addresses: np.ndarray,
+    slots: list[int | None], instruction: Instruction,
+) -> None:
+    """Tell `core.unwritten` of a load, before it has any effect, which of its words nobody wrote.
+
+    Under late landing a load is of words that are not there yet, too: that they are in flight is
+    another finding, and the better one.
+    """
+    missing = np.zeros((len(slots), f.blocks, f.threads), bool)
+    for row, warp in warps:
+        place = tensor_address(same_in_warp(f, addresses, row, warp, "addresses", instruction))
+        missing[:, row, warp * WARP : warp * WARP + WARP] = reach.unwritten(f, row, warp, place)
+    if not missing.any() or (f.late and f.races is not None):
+        return
+    text = (f"{f.place(instruction)}: tensor memory was read before anybody wrote it: "
+            f"{f.lane_names(np.logical_or.reduce(missing, axis=0))}")
+    if f.unwritten is None:
+        raise UninitialisedRead(text, instruction)
+    f.unwritten.undefined_words(
+        {slot: m for slot, m in zip(slots, missing, strict=True) if slot is not None}, text)
 
 
 class Reach:
@@ -312,6 +337,15 @@ class Reach:
             return words[lane, column]
         low, high = words[lane, column], words[lane, column + 1]
         return (low & np.uint32(0xFFFF)) | high << np.uint32(16)
+
+    def unwritten(self, f: Batch, row: int, warp: int, place: tuple[int, int]) -> np.ndarray:
+        """Tell which registers of a warp get words that nobody wrote, bool (registers, 32)."""
+        written = f.waiter(TensorMemories).of(row).written
+        lane, column = self.lane + warp % 4 * 32 + place[0] % 32, self.column + place[1]
+        there = (lane < LANES) & (column + self.wide <= COLUMNS)
+        lane, column = lane * there, column * there
+        whole = written[lane, column] & written[lane, column + self.wide - 1]
+        return there & ~whole
 
     def writer(
         self, f: Batch, row: int, place: tuple[int, int], values: np.ndarray

@@ -17,6 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.constant import read_only
+
 FRACTION = 25  # bits of the window below the largest exponent
 NAN32, NAN16 = 0x7FFFFFFF, 0x7FFF
 # Type -> bits of the exponent and fraction, bias, and what the largest exponent means.
@@ -53,6 +55,7 @@ def decoded(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=8)
+@read_only
 def _table(kind: str) -> tuple[np.ndarray, np.ndarray]:
     exponent, fraction, _, _ = FORMATS[kind]
     return _taken_apart(np.arange(1 << 1 + exponent + fraction, dtype=np.uint32), kind)

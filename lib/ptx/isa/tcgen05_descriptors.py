@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.constant import read_only
 from ..core.errors import Error, UnsupportedInstruction
 from .matrix_descriptor import MASKS, SPANS, Descriptor
 
@@ -197,6 +198,7 @@ def operand_descriptor(bits: int) -> Descriptor:
 
 
 @lru_cache(maxsize=1024)
+@read_only
 def operand_chunks(
     descriptor: Descriptor, rows: int, major: str, nbytes: int, chunks: int = 2
 ) -> np.ndarray:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.constant import read_only
 from ..core.tensor_memory import lanes_from
 
 # Shape -> lanes, and 32-bit words of a lane, that one repetition moves.
@@ -27,6 +28,7 @@ def registers_of(shape: str, repeats: int) -> int:
 
 
 @lru_cache(maxsize=64)
+@read_only
 def fragment(shape: str, repeats: int) -> tuple[np.ndarray, np.ndarray]:
     """Return lane and word of each register of a warp, both (registers, 32).
 

@@ -257,6 +257,7 @@ class AsyncProxy:
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int
     ) -> None:
         """Let an agent read cells of shared memory for a thread, by the instruction `index`."""
+        self.races.looked_at += cells.size
         self._access(cells, row, thread, index)
         stamp = self._stamp(row, thread, column, time, index)
         self.races.shared_shadow.read_by_agent(cells, column, stamp)
@@ -269,6 +270,7 @@ class AsyncProxy:
 
         With `behind_reads` ordinary reads of before need a proxy fence, too, as writes do.
         """
+        self.races.looked_at += cells.size
         self._access(cells, row, thread, index, True, asynchronous)
         if behind_reads:
             self._check_reads(cells, row, thread, index)

@@ -34,6 +34,7 @@ class Detector(Protocol):
     stamped: Stamped | None
     uses_tensors: bool  # whether tcgen05 takes part
     remembered: int  # bytes
+    looked_at: int  # accesses of words
     proxy: Any  # of `async_proxy`, or None
     release_acquire: Any  # of `release_acquire`, or None
     global_shadows: dict[int, Any]

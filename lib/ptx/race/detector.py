@@ -134,6 +134,7 @@ class RaceDetector:
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
         self.remembered = 0  # bytes that the arrays' words take: see `pages`
+        self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
         self.maps = TensormapProxy(self)

@@ -70,6 +70,7 @@ class GlobalShadow:
         return known
 
     def load(self, cells: np.ndarray, group: Group, index: int) -> None:
+        self.races.looked_at += cells.size
         cells = self._places(cells, index)
         who, when = self._stamps(group, index)
         warps = self._stamped(group)[3]
@@ -97,6 +98,7 @@ class GlobalShadow:
     def store(
         self, cells: np.ndarray, group: Group, index: int, old: Change | None, atomic: bool
     ) -> None:
+        self.races.looked_at += cells.size
         cells = self._places(cells, index)
         who, when = self._stamps(group, index)
         if self.touched:

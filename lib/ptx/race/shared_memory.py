@@ -44,6 +44,7 @@ class SharedShadow:
     ) -> None:
         """Compare and remember reads; `places` is what `places_of` these words returns."""
         races = self.races
+        races.looked_at += cells.size
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "read after write", None)
@@ -84,6 +85,7 @@ class SharedShadow:
         self, cells: np.ndarray, group: Group, index: int, old: Change | None, atomic: bool
     ) -> None:
         races = self.races
+        races.looked_at += cells.size
         _, thread, _, time = group
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:

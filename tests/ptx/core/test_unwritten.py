@@ -173,3 +173,64 @@ def test_products_that_were_put_off_behind_the_read_are_not_lost():
     out = np.full(LANES, 77, np.uint32)
     run(body + "cvt.rzi.u32.f32 %w, %f9;" + SAFE, out)
     assert out.tolist() == [*(8 * (t * t + 1) for t in range(31)), 77]
+
+
+# -- registers ----------------------------------------------------------------------------------
+
+# %n is written by no lane, %h by the lower half of a warp alone; all lanes store %w.
+REGISTERS = """
+.reg .b32 %t, %n, %h, %v, %w, %x, %i, %a; .reg .f32 %f, %e; .reg .b64 %o, %g, %l;
+.reg .pred %p, %q, %u; .local .align 4 .b8 own[8]; .shared .align 16 .b8 s[256];
+mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %g, %t, 4, %o; mov.u32 %w, %t;
+setp.lt.u32 %p, %t, 16; @%p mov.u32 %h, %t;
+"""
+STORED = "st.global.u32 [%g], %w;"
+UNWRITTEN_USES = {
+    "stored": ("st.global.u32 [%g], %n;", r"st\.global.*register %n .*is stored"),
+    "summed in a loop": (
+        "mov.u32 %i, 0;\nL: add.u32 %n, %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 9;"
+        "@%q bra L; st.global.u32 [%g], %n;", r"\(add.u32\): register %n .*is stored"),
+    "of half of the lanes": ("st.global.u32 [%g], %h;", "%h .*lane 16.*is stored.*lane 16; .* 12 "),
+    "copied": ("mov.u32 %v, %n; mov.u32 %x, %v; mul.lo.u32 %w, %x, 3;" + STORED,
+               r"\(mul.lo.u32\): register %n .*is stored"),
+    "branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + STORED,
+               "setp.*decides where lanes go"),
+    "predicate": ("@%u bra D; mov.u32 %w, 1;\nD:" + STORED, "%u .*decides where lanes go"),
+    "guard": ("@%u st.global.u32 [%g], %t;", "%u .*decides whether it runs"),
+    "address": ("mad.wide.u32 %l, %n, 4, %o; ld.global.u32 %w, [%l];" + STORED, "is its address"),
+    "shared memory": (
+        "mov.u32 %a, s; mad.lo.u32 %a, %t, 4, %a; st.shared.u32 [%a], %h; bar.sync 0;"
+        "ld.shared.u32 %w, [%a];" + STORED, "%h .*is stored"),
+    "another lane's": ("shfl.sync.bfly.b32 %w, %h, 16, 31, -1;" + STORED, "%h .*is stored.*lane 0"),
+    "local array": ("st.local.u32 [own], %n; ld.local.u32 %w, [own];" + STORED, "%n .*is stored"),
+    "reduced": ("red.global.add.u32 [%g], %n;", "is given to it"),
+}
+UNWRITTEN_HARMLESS = {
+    "in lanes that store nothing": ("add.u32 %w, %h, 0; @%p st.global.u32 [%g], %w;"),
+    "dropped": "selp.b32 %w, %h, %t, %p;" + STORED,
+    "written at last": "mov.u32 %v, %n; mov.u32 %n, %t; mov.u32 %w, %n;" + STORED,
+    "of two halves": "@!%p mov.u32 %h, %t; mov.u32 %w, %h;" + STORED,
+    "dead": "add.u32 %n, %n, 1; mul.lo.u32 %n, %n, %n;" + STORED,
+    "in a local array that is written": (
+        "st.local.u32 [own], %n; st.local.u32 [own+4], %n; st.local.u32 [own], %t;"
+        "ld.local.u32 %w, [own];" + STORED),
+    "in a loop that writes it first": (
+        "mov.u32 %i, 0;\nL: setp.eq.u32 %q, %i, 0; @%q bra F; mov.u32 %w, %n;\nF:"
+        "mov.u32 %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 3; @%q bra L;" + STORED),
+}
+
+
+@pytest.mark.parametrize("schedule", ["lowest", "random"])
+@pytest.mark.parametrize("use", UNWRITTEN_USES)
+def test_a_register_that_nobody_wrote_stops_the_kernel_where_it_is_used(use, schedule):
+    body, what = UNWRITTEN_USES[use]
+    with pytest.raises(ptx.UninitialisedRead, match=what):
+        run(REGISTERS + body, np.zeros(LANES, np.uint32), schedule=schedule)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("body", UNWRITTEN_HARMLESS.values(), ids=UNWRITTEN_HARMLESS)
+def test_a_register_that_no_result_depends_on_is_no_mistake(body, strict):
+    out = np.zeros(LANES, np.uint32)
+    run(REGISTERS + body, out, strict=strict)
+    assert out[:16].tolist() == list(range(16))

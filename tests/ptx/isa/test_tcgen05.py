@@ -320,7 +320,12 @@ READ = (
     "tcgen05.wait::ld.sync.aligned;\nmul.wide.u32 %x, %tid, 256; add.u64 %x, %out, %x;\n"
     + "".join(f"st.global.b32 [%x+{4 * i}], %r{i};" for i in range(64))
 )
-PROGRAM = ALLOC + FILL + MMA + COMMIT + WAIT + AFTER + READ + FREE
+CLEAR = (  # what no product writes is stored, too
+    OWN + "mov.u32 %r0, -1; tcgen05.st.sync.aligned.32x32b.x64.b32 [%w], {"
+    + ", ".join(["%r0"] * 64) + "}; tcgen05.wait::st.sync.aligned;\n"
+    "tcgen05.fence::before_thread_sync;\n"
+)
+PROGRAM = ALLOC + CLEAR + FILL + MMA + COMMIT + WAIT + AFTER + READ + FREE
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 CODES = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5,
@@ -647,13 +652,23 @@ def test_products_of_two_shapes_are_not_ordered():
     assert "tcgen05.mma" in launch.hazards[0].first.opcode
 
 
-def test_shared_memory_is_read_behind_fences():
-    for without, kind in (("fence.proxy.async;", "missing proxy fence"),
-                          (AFTER.strip(), "missing tcgen05.fence")):
-        head, _, tail = PROGRAM.partition(without)
-        launch, *_ = multiply(*CASE, program=head + tail, races=True)
-        assert kinds(launch) == {kind}
-        assert "tcgen05.mma" in launch.hazards[0].second.opcode
+def test_shared_memory_is_read_behind_a_proxy_fence():
+    head, _, tail = PROGRAM.partition("fence.proxy.async;")
+    launch, *_ = multiply(*CASE, program=head + tail, races=True)
+    assert kinds(launch) == {"missing proxy fence"}
+    assert "tcgen05.mma" in launch.hazards[0].second.opcode
+
+
+def test_operands_in_shared_memory_without_a_tcgen05_fence_are_remarked_on_by_strict_launches():
+    whole = PROGRAM.replace(CLEAR, "")
+    head, _, tail = whole.partition(AFTER.strip())
+    bare = head + tail
+    for text, strict, remarks in ((bare, False, 0), (bare, True, 1), (whole, True, 0)):
+        launch, *_ = multiply(*CASE, program=text, races=True, strict=strict)
+        assert launch.clean and len(launch.remarks) == remarks
+        for remark in launch.remarks:
+            assert "9.7.16.6.3" in remark.message and "CUTLASS" in remark.message
+            assert "tcgen05.mma" in remark.second.opcode and remark.message in str(launch)
 
 
 def test_shared_memory_is_not_overwritten_under_an_mma():
@@ -668,7 +683,7 @@ def test_shared_memory_is_not_overwritten_under_an_mma():
 
 
 def test_an_accumulator_that_nobody_wrote():
-    launch, *_ = multiply(*CASE, adds=1)
+    launch, *_ = multiply(*CASE, adds=1, program=PROGRAM.replace(CLEAR, ""))
     (hazard,) = launch.hazards
     assert hazard.kind == "tensor memory" and "enable-input-d false" in hazard.message
 

@@ -13,6 +13,7 @@ from lib import ptx
 from tests.ptx.isa.test_tcgen05 import (
     AFTER,
     BYTES,
+    CLEAR,
     FILL,
     HEAD,
     KIND,
@@ -47,8 +48,8 @@ MMA = "@%leader tcgen05.mma.cta_group::2.kind::KIND [%t], %a, %b, %idesc, %q;\n"
 COMMIT = ("mov.u16 %mask, 3;\n@%leader tcgen05.commit.cta_group::2.mbarrier::arrive::one."
           "shared::cluster.multicast::cluster.b64 [bar], %mask;\n")
 START = BEGIN + INIT + CLUSTER + ALLOC
-PROGRAM = (START + FILL + CLUSTER + AFTER + BASE + MMA + COMMIT + WAIT + AFTER + READ + FREE
-           + CLUSTER)
+PROGRAM = (START + "bar.sync 0;\n" + BASE + CLEAR + FILL + CLUSTER + AFTER + MMA + COMMIT + WAIT
+           + AFTER + READ + FREE + CLUSTER)
 
 
 def run(body, out, image=None, issuer=0, columns=64, cluster=2, grid=2, **options):
@@ -204,7 +205,7 @@ def test_an_allocation_may_come_too_early_and_not_be_freed_either():
 
 def test_both_blocks_have_allocated_before_one_issues():
     """Out of step: the barrier between the allocation and the mma is one of the block alone."""
-    lacking = PROGRAM.replace(CLUSTER + AFTER + BASE, "bar.sync 0;" + AFTER + BASE)
+    lacking = PROGRAM.replace(CLUSTER + AFTER + MMA, "bar.sync 0;" + AFTER + MMA)
     kinds, text = reports(lacking)
     assert "tensor memory" in kinds
     assert "accesses tensor memory of its pair while nothing orders it behind" in text

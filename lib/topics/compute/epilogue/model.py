@@ -8,7 +8,7 @@ scheduler issues one warp instruction per cycle, and an SM has four.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -205,7 +205,7 @@ def longer_per_tile(variant: str, over: str, side: int) -> float:
     return (after - before) / waves
 
 
-def _of(rows: list[FusedRow], shape: Shape) -> FusedRow:
+def _of(rows: Sequence[FusedRow], shape: Shape) -> FusedRow:
     for row in rows:
         if row.shape == shape:
             return row

@@ -8,13 +8,15 @@ and the one here is what ptxas makes of it. All of them are the emulator's
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from lib.ptx.core.constant import read_only
 from lib.ptx.isa import fragments as emulated
 from lib.ptx.isa import tcgen05_layouts, wmma
 
@@ -76,6 +78,7 @@ class Held:
 
 
 @cache
+@read_only
 def held(instruction: str, operand: str) -> Held:
     """Return who holds the elements of an operand.
 
@@ -267,7 +270,7 @@ _TENSOR_LANES = ("Rows are lanes of tensor memory, from the address on: a warp r
 
 
 @cache
-def maps() -> dict[str, tuple[Map, ...]]:
+def maps() -> Mapping[str, tuple[Map, ...]]:
     """The maps of registers that PTX documents, by instruction, as the emulator has them."""
     found: dict[str, tuple[Map, ...]] = {}
     for name, (k, typed) in _MMA.items():
@@ -289,9 +292,9 @@ def maps() -> dict[str, tuple[Map, ...]]:
         found[name] = tuple(made)
     for name, (shape, repeats) in LOADS.items():
         rows, columns = tcgen05_layouts.fragment(shape, repeats)
-        found[name] = (Map("tensor memory", "1 × 32 bits", 1, False, np.array(rows),
-                           np.array(columns), _TENSOR_LANES),)
-    return found
+        found[name] = (Map("tensor memory", "1 × 32 bits", 1, False, rows, columns,
+                           _TENSOR_LANES),)
+    return MappingProxyType(found)
 
 
 def _map(matrix: str, kind: str, fragment: emulated.Fragment, note: str = "", *,

@@ -367,15 +367,15 @@ def run(kernel: Foreign, folder: Path) -> Result:
     except ptx.Error as error:
         return Result(ended=f"{type(error).__name__}: {error}", right=None,
                       hazards=_hazards(error.hazards), counters={},
-                      mutants=Mutants(tried=0, unseen=[]))
+                      mutants=Mutants(tried=0, unseen=()))
     return Result(ended=ENDED, right=right, hazards=_hazards(launch.hazards),
                   counters=launch.traced.counters(),
                   mutants=_mutants(kernel, module, function, bool(launch.hazards)))
 
 
-def _hazards(found: Iterable[ptx.Hazard]) -> list[str]:
-    return sorted({f"{one.kind}: {' and '.join(filter(None, (one.first, one.second)))}"
-                   for one in grouped(found)})
+def _hazards(found: Iterable[ptx.Hazard]) -> tuple[str, ...]:
+    return tuple(sorted({f"{one.kind}: {' and '.join(filter(None, (one.first, one.second)))}"
+                         for one in grouped(found)}))
 
 
 def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
@@ -390,7 +390,7 @@ def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch
 def _mutants(kernel: Foreign, module: Any, function: Any, reports: bool) -> Mutants:
     """Try a sample of mutants, of a kernel that itself `reports` something or nothing."""
     if not kernel.mutants:
-        return Mutants(tried=0, unseen=[])
+        return Mutants(tried=0, unseen=())
     known = reports_of(_attempt(kernel, function)) if reports else set()
     every = list(mutants(module.ptx, function.name))
     chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
@@ -399,7 +399,7 @@ def _mutants(kernel: Foreign, module: Any, function: Any, reports: bool) -> Muta
         changed = ptx.Module(mutant.text, module.arch).get_function(function.name)
         if not verdict(_attempt(kernel, changed), known=known):
             unseen.append(str(mutant))
-    return Mutants(tried=len(chosen), unseen=unseen)
+    return Mutants(tried=len(chosen), unseen=tuple(unseen))
 
 
 def _attempt(kernel: Foreign, function: Any) -> Callable[..., tuple[ptx.Launch, bool]]:

@@ -17,16 +17,15 @@ from lib.topics.limits.bottleneck import scaling
 
 
 @cache
-def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], list[ptx.Trace]]:
+def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], tuple[ptx.Trace, ...]]:
     """Two depths, and the trace of one block of a variant at each."""
     kernel = kernels.find(stem)
     variant = kernel.variant(name)
     depths = (4 * variant.step, 8 * variant.step)
-    return depths, [
+    return depths, tuple(
         runner.run(kernel, variant.typed(Problem(*variant.tile, K)), variant=variant, exact=True,
                    backend="emulator", arch=arch, watch=(0, 0)).trace
-        for K in depths
-    ]
+        for K in depths)
 
 
 def unit_times(

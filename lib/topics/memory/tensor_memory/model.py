@@ -19,6 +19,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
+from lib.ptx.core.constant import read_only
 from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
@@ -173,6 +174,7 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
 
 
 @lru_cache(maxsize=8)
+@read_only
 def followed(
     stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int = 0,
     landing: str = ORDER["landing"],
@@ -293,6 +295,7 @@ class Asked:
 
 
 @lru_cache(maxsize=8)
+@read_only
 def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     """Count what one block, or cluster, asks that walks through all tiles of a problem."""
     kernel = find(stem)

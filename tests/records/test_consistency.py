@@ -6,7 +6,7 @@ import pytest
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
-from lib.records.plausible import faults
+from lib.records.consistency import faults
 from tests import built
 
 RECORD = built.record(rows=[built.spreading(built.row(1024), 0.01)])
@@ -61,40 +61,40 @@ def swapped(record):
     (lambda r: first(r).update(clock=built.clock(1e-3, 99999.0, 5)),
      ": clock of 99,999 MHz, where 2,079 are the most"),
     (lambda r: first(r)["alone"].update(clock=built.clock(1e-3, 2100.0)),
-     "alone.clock of 2,100 MHz"),
+     "alone: clock of 2,100 MHz"),
     (lambda r: first(r)["sustained"]["cublas"].update(clock=built.clock(5e-4, 2100.0, 2)),
-     "sustained.cublas.clock of 2,100 MHz"),
+     "sustained.cublas: clock of 2,100 MHz"),
     (lambda r: first(r)["turns"][0].update(cublas_clock=built.clock(5e-4, 2100.0)),
-     "turns of 50 ms, cublas_clock of 2,100 MHz"),
+     "turns: cublas_clock of 2,100 MHz"),
     (lambda r: first(r)["clock"].update(mhz=1700.0),
      "clock is 1700 MHz, and its series' median is 1755"),
     (lambda r: first(r)["clock"].update(series_mhz=[1755.0]), "1 series, and the times 5"),
     (lambda r: first(r)["clock"].update(cycles=1755001.0),
      "clock: 1,755,001 cycles, and 1,755 MHz for 0.001 s are 1,755,000"),
     (lambda r: first(r)["alone"]["clock"].update(cycles=1.04 * 1755000),
-     "alone.clock: 1,825,200 cycles"),
+     "alone: clock: 1,825,200 cycles"),
     (lambda r: first(r)["pair"]["clock"].update(sms=133), "of 133 SMs, and the GPU has 132"),
     # 2.1 TFLOP/s are more than 132 SMs with 128 lanes do at 60 MHz, and less than at 64.
     (lambda r: first(r).update(clock=built.clock(1e-3, 60.0, 5)),
      "2.147 TFLOP/s at 60 MHz are 271 FLOP per cycle and SM, and the H100's pipe does 256"),
     (lambda r: first(r)["rival"]["best"].update(clock=built.clock(5e-4, 100.0)),
-     "rival.best.4.295 TFLOP/s at 100 MHz"),
+     "rival.best: clock: 4.295 TFLOP/s at 100 MHz"),
     (lambda r: first(r)["sustained"]["own"].update(joules=0.74), "740 W, and the H100's board may"),
     (lambda r: first(r)["sustained"]["cublas"].update(joules=0.04), "80 W, and the idle GPU takes"),
     (lambda r: first(r)["sustained"]["own"].update(spread=0.1), "spread is 0.1, and that of its"),
-    (lambda r: first(r)["sustained"]["own"].update(tflops=3.0), "sustained.own.tflops is 3"),
+    (lambda r: first(r)["sustained"]["own"].update(tflops=3.0), "sustained.own: tflops is 3"),
     (lambda r: first(r)["alone"].update(seconds=0.004, tflops=first(r)["tflops"] / 4),
      "seconds and alone are 0.001 and 0.004"),
     (lambda r: first(r)["rival"]["best"].update(
         seconds=5e-5, tflops=10 * first(r)["cublas_tflops"]), "cublas_seconds and rival"),
-    (lambda r: first(r)["turns"][0].update(seconds=0.01), "seconds and turn are 0.001 and 0.01"),
+    (lambda r: first(r)["turns"][0].update(seconds=0.01), "seconds and turns are 0.001 and 0.01"),
     (lambda r: first(r)["other_inputs"][0].update(cublas_seconds=0.01),
-     "cublas_seconds and otherinputs"),
-    (lambda r: first(r)["trials"].update(cublas_tflops=1.0), "trials.cublas_tflops is 1"),
+     "cublas_seconds and other_inputs"),
+    (lambda r: first(r)["trials"].update(cublas_tflops=1.0), "trials: cublas_tflops is 1"),
     (lambda r: first(r)["packing"].update(seconds=0.002),
      "packing takes 0.002 s, and all of the product 0.001"),
-    (lambda r: first(r)["pair"].update(tflops=2.0), "pair.tflops is 2"),
-    (lambda r: first(r)["pair"].update(ratio=1.0), "pair.ratio is 1, and the times' is 0.25"),
+    (lambda r: first(r)["pair"].update(tflops=2.0), "pair: tflops is 2"),
+    (lambda r: first(r)["pair"].update(ratio=1.0), "pair: ratio is 1, and the times' is 0.25"),
     (lambda r: first(r).update(board="f" * 16), "its board is ffff"),
     (lambda r: metrics(r).update(cycles=1e7), "cycles in that time are 10,000 MHz"),
     (lambda r: metrics(r).update(l2_bytes=786431), "786431 B through the L2, and A, B and C have"),
@@ -125,7 +125,7 @@ def test_medians_differ_by_no_more_than_the_clock_wanders(wander, refused):
     clock = first(record)["alone"]["clock"]
     clock["series_mhz"] = [clock["mhz"] * (1 + wander * (place / 4 - 0.5)) for place in range(5)]
     clock["cycles"] *= 1.05
-    assert any("alone.clock:" in clause for clause in said(record)) == refused
+    assert any("alone: clock:" in clause for clause in said(record)) == refused
 
 
 # What pages have shown of Hopper: speeds of bursts beside NVML's clock, and joules of a
