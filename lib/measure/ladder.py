@@ -150,7 +150,8 @@ def _contest(
         try:
             row = contest.row(entry.kernel, entry.variant, thorough=headline)
             late = contest.row(entry.kernel, replace(entry.variant, programmatic_launch=False)) if (
-                entry.variant.programmatic_launch and not entry.side) else None
+                entry.variant.programmatic_launch and not entry.side
+                and not entry.variant.by_rule) else None  # a rule launches what it chooses
         except WrongResult as error:
             say(str(error))
             continue
