@@ -24,6 +24,22 @@ _SPEC = re.compile(
     r"(?:(?P<name>[A-Za-z_]\w*)=)?"
     r"(?:@(?P<file>.+)|(?P<type>\w+)(?:\[(?P<shape>[\d,x ]*)\])?(?::(?P<value>.+))?)"
 )
+GRAMMAR = """\
+arguments, in their order, each with NAME= before it or not:
+  int:128                          a number: bool char short int uint long size_t half float double,
+                                   or a type of NumPy's
+  float32[128,128]:uniform         an array; behind the colon zeros ones nan uniform normal arange
+                                   integers, numbers (1,2,0: the last fills the rest) or FIRST..LAST
+                                   (any whole numbers; FIRST..LAST bytes: of each byte)
+  @FILE.npy                        an array that numpy.save wrote
+  bytes:HEX                        a structure
+  null                             a null pointer
+  map[BOX]:A[:SWIZZLE[:WIDTH]]     a tensor map of the array A, named before; for a pointer to one
+                                   mapptr[BOX]:A. BOX is rows,columns; of 3 to 5 sizes it has the
+                                   columns in slices of WIDTH: (slice, row, column)
+  map[BOX]:float32[64,64]:uniform[:SWIZZLE[:WIDTH]]
+                                   the same of an array that is no argument of the kernel; or of
+                                   @FILE.npy"""
 FILLS = ("zeros", "ones", "nan", "uniform", "normal", "arange", "integers")
 
 
@@ -47,7 +63,7 @@ class Argument:
 
 def parse(
     words: list[str], seed: int = 0, arrays: Mapping[str, Any] | None = None,
-    encode: Callable[..., Any] | None = None,
+    encode: Callable[..., Any] | None = None, option: str = "--arg",
 ) -> list[Argument]:
     """Read arguments.
 
@@ -59,15 +75,18 @@ def parse(
         one to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``,
         ``[NAME=]bytes:HEX`` or ``[NAME=]null``;
         ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
-        array that was named before, ``mapptr`` for a pointer to one. A box of 3 to 5 sizes has the
-        array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column), axes
-        of 1 before them.
+        array that was named before, ``mapptr`` for a pointer to one; ``DTYPE[SHAPE]:FILL`` or
+        ``@FILE.npy`` in the place of ``ARRAY`` for one that is no argument. A box of 3 to 5 sizes
+        has the array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column),
+        axes of 1 before them. `GRAMMAR` has all of it.
     seed : int
         Of random fills; each argument has its own stream.
     arrays : mapping of str to ndarray, optional
         Further arrays that maps may name, of NumPy or of what `encode` takes.
     encode : callable, optional
         Makes a map of an array, a box and ``swizzle=``: the emulator's, if not given.
+    option : str
+        What they are called in messages.
 
     Raises
     ------
@@ -78,16 +97,16 @@ def parse(
     for place, word in enumerate(words):
         match = _SPEC.fullmatch(word)
         if match is None:
-            raise ValueError(f"--arg {word!r}: write int:128, 'A=float32[128,128]:uniform', "
-                             "A=@file.npy, bytes:HEX or null")
+            raise ValueError(f"{option} {word!r}: write int:128, 'A=float32[128,128]:uniform', "
+                             "A=@file.npy, bytes:HEX, null or 'map[32,32]:A:128'; --help has all")
         try:
             if match["type"] in ("map", "mapptr"):
                 named = {**(arrays or {}), **{one.name: one.value for one in found}}
-                value, keeps = _map(match, named, encode)
+                value, keeps = _map(match, named, encode, np.random.default_rng([seed, place]))
             else:
                 value, keeps = _value(match, np.random.default_rng([seed, place])), None
         except (TypeError, ValueError, OSError) as error:
-            raise ValueError(f"--arg {word!r}: {error}") from error
+            raise ValueError(f"{option} {word!r}: {error}") from error
         found.append(Argument(match["name"] or f"arg{place}", value, keeps))
     names = [one.name for one in found]
     for name in names:
@@ -97,13 +116,26 @@ def parse(
 
 
 def _map(
-    match: re.Match, arrays: Mapping[str, Any], encode: Callable[..., Any] | None
+    match: re.Match, arrays: Mapping[str, Any], encode: Callable[..., Any] | None,
+    random: np.random.Generator,
 ) -> tuple[Any, ptx.TensorMap | np.void]:
     """A tensor map, or the 128 bytes that a pointer to it shows."""
-    name, swizzle, width = ((match["value"] or "") + "::").split(":")[:3]
-    array = arrays.get(name)
+    name, *rest = (match["value"] or "").split(":")
+    array: Any
+    if name.startswith("@"):
+        array = _loaded(Path(name[1:]))
+    elif "[" in name:  # an array of its own, with its fill
+        own = _SPEC.fullmatch(":".join([name, *rest[:1]]))
+        if own is None:
+            raise ValueError(f"{name!r} is no array, such as float32[64,64]:uniform")
+        array, rest = _value(own, random), rest[1:]
+    else:
+        array = arrays.get(name)
+        array = getattr(array, "array", array)  # another map's
     if array is None or getattr(array, "ndim", 0) != 2:
-        raise ValueError(f"there is no matrix {name!r} before it")
+        raise ValueError(f"there is no matrix {name!r} before it; name one, or write it out, as in "
+                         "map[32,32]:float32[64,64]:uniform")
+    swizzle, width = (*rest, "", "")[:2]
     box = _sizes(match["shape"] or "")
     if len(box) > 2:
         rows = len(array)

@@ -28,7 +28,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to a parser."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
+    parser.epilog = f"{arguments.GRAMMAR}\n\n{EXAMPLES}"
     parser.add_argument("file", metavar="FILE", help="a .cu, .ptx or .py file")
     parser.add_argument("--kernel", help="its name, or a template's with its arguments (default: "
                         "the only one)")
@@ -38,8 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", type=_natural, default=0, metavar="BYTES",
                         help="dynamic shared memory per block")
     parser.add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE…",
-                        help="the next argument: int:128, float:0.5, 'A=float32[128,128]:uniform' "
-                        f"(or {', '.join(arguments.FILLS)}, a number), A=@file.npy, null")
+                        help="the next argument, such as int:128, 'A=float32[128,128]:uniform' or "
+                        "'map[64,32]:A:64': all of them are below")
+    parser.add_argument("--constant", action="append", default=[], metavar="NAME=TYPE…",
+                        help="what a __constant__ or __device__ variable holds, written as an "
+                        "argument is: 'filter=float32[9]:ones', limit=int:5")
     parser.add_argument("--out", action="append", default=[], metavar="[NAME=]FILE.npy",
                         help="write an argument's array; NAME is the file's stem if not given")
     parser.add_argument("--races", action="store_true", help="look for races")

@@ -30,9 +30,10 @@ _ON_DEVICE = ("__global__", "__device__", "__constant__", "__shared__", "__manag
 _ATTRIBUTES = ("__launch_bounds__", "__cluster_dims__", "__attribute__", "__maxnreg__",
                "__block_size__", "__align__", "alignas")
 _TOKEN = re.compile(
-    r"""(?P<directive>^[ \t]*\#(?:\\\n|//[^\n]*|/\*.*?\*/|[^\n\\]|\\)*)
-    | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
-    | (?P<text>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
+    r"""(?P<directive>^[ \t]*\#(?:\\\n|//[^\n]*|/\*.*?(?:\*/|\Z)|[^\n\\]|\\)*)
+    | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z))
+    | (?P<text>R"(?P<mark>[^(\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
+               |"(?:\\.|[^"\\\n])*+(?:"|$|\Z|\\)|'(?:\\.|[^'\\\n])++(?:'|$|\Z|\\))
     | (?P<word>[A-Za-z_]\w*|\d(?:'?[\w.])*)
     | (?P<sign>[^\s])""",
     re.S | re.M | re.X,
@@ -92,6 +93,8 @@ class Item:
         The namespaces around it, such as ``"ns::detail"``.
     gone : bool
         Whether it is left out.
+    container : bool
+        Whether it is a class, which goes for an error in its head alone: `last` is the head's.
     """
 
     first: int
@@ -102,6 +105,7 @@ class Item:
     end: int
     scope: str = ""
     gone: bool = False
+    container: bool = False
 
 
 @dataclass
@@ -112,8 +116,9 @@ class Source:
     ----------
     path : Path
     text : str
-    items : list of Item
-        In their order; what lies between them (braces of namespaces) always stays.
+    items, classes : list of Item
+        In their order; what lies between the items (braces of namespaces) always stays, but for
+        that of a class which has gone with all of its items.
     once : bool
         Whether ``#pragma once`` stands in it.
     """
@@ -121,12 +126,28 @@ class Source:
     path: Path
     text: str
     items: list[Item] = field(default_factory=list)
+    classes: list[Item] = field(default_factory=list)
     once: bool = False
+
+    def cut(self, macros: set[str]) -> None:
+        """Find its items and classes."""
+        every = list(_items(self.text, macros))
+        self.items = [item for item in every if not item.container]
+        self.classes = [item for item in every if item.container]
+
+    def gone(self) -> list[Item]:
+        """What is left out, in its order: items and classes, and nothing twice."""
+        found: list[Item] = []
+        every = sorted((*self.items, *self.classes), key=lambda item: (item.start, -item.end))
+        for item in every:
+            if item.gone and not (found and item.start < found[-1].end):
+                found.append(item)
+        return found
 
     def remaining(self) -> str:
         """The text without the items that are gone; directives in them stay, and all lines."""
         parts, at = [], 0
-        for item in (item for item in self.items if item.gone):
+        for item in self.gone():
             parts.append(self.text[at : item.start])
             parts.append(_blank(self.text[item.start : item.end]))
             at = item.end
@@ -181,7 +202,7 @@ class CudaFile:
         self._macros: set[str] = set()
         self._load(self.path)
         for source in self._sources.values():
-            source.items = list(_items(source.text, self._macros))
+            source.cut(self._macros)
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -209,7 +230,7 @@ class CudaFile:
         """What was taken for the host's: file and lines."""
         return [
             f"{source.path.name}:{item.first}" + (f"–{item.last}" if item.last > item.first else "")
-            for source in self._sources.values() for item in source.items if item.gone
+            for source in self._sources.values() for item in source.gone()
         ]
 
     def text(self) -> str:
@@ -246,15 +267,15 @@ class CudaFile:
         ]
         found = json.loads(cached(parts, lambda: self._document(expressions, options)))
         for source in self._sources.values():
-            gone = set(found["gone"][str(source.path)])
-            for item in source.items:
-                item.gone = item.start in gone
+            gone = found["gone"][str(source.path)]
+            for item in (*source.items, *source.classes):
+                item.gone = [item.start, item.end] in gone
         return Output(found["ptx"].encode(), b"", found["names"], "")
 
     def _document(self, expressions: Sequence[str], options: Sequence[str]) -> bytes:
         """What is kept of a compilation."""
         made = self._compile(expressions, options)
-        gone = {str(source.path): [item.start for item in source.items if item.gone]
+        gone = {str(source.path): [[item.start, item.end] for item in source.gone()]
                 for source in self._sources.values()}
         return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone}).encode()
 
@@ -429,7 +450,7 @@ class CudaFile:
 
     def _doubtful(self, file: str, line: int) -> Item | None:
         source = self._sources.get(Path(file))
-        for item in source.items if source else ():
+        for item in (*source.items, *source.classes) if source else ():
             if item.first <= line <= item.last and not item.device and not item.gone:
                 return item
         return None
@@ -467,7 +488,7 @@ def _kernels(items: Iterable[Item]) -> dict[str, Declared]:
 def _inside(template: str) -> str:
     """The parameters of a ``template <…>`` as a person writes them."""
     plain = template.removeprefix("template").strip()
-    return re.sub(r"\s+([,:>])", r"\1", plain[1:-1].strip()) if plain.startswith("<") else ""
+    return re.sub(r"(?<!\s)\s+([,:>])", r"\1", plain[1:-1].strip()) if plain.startswith("<") else ""
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -485,6 +506,7 @@ def _items(text: str, macros: set[str]) -> Iterator[Item]:
     at = 0
     closers: list[str] = []  # what a `}` ends: a namespace or a class, which has a `;` behind it
     names: list[str] = []  # what the namespaces among them are called
+    begins: list[tuple[int, int]] = []  # where their heads begin and end
     while at < len(tokens):
         token = tokens[at]
         if token.kind == "directive":
@@ -496,6 +518,9 @@ def _items(text: str, macros: set[str]) -> Iterator[Item]:
                 while at < len(tokens) and tokens[at].text != ";":
                     at += 1
                 at += 1
+                yield _class(tokens, *begins.pop(), min(at, len(tokens)), macros)
+            elif begins:
+                begins.pop()
         elif token.text in ("public", "private", "protected") and closers[-1:] == ["class"]:
             at += 2
         else:
@@ -503,6 +528,7 @@ def _items(text: str, macros: set[str]) -> Iterator[Item]:
             head = [t for t in tokens[at : end] if t.kind != "directive"]
             if opened:
                 closers.append(opened)
+                begins.append((at, end))
                 names.append(_namespace([t.text for t in head]))
             elif head and head[0].text != ";":
                 body = next((i for i, t in enumerate(head) if t.text == "{"), len(head))
@@ -585,6 +611,16 @@ def _before_parenthesis(words: Sequence[str]) -> list[str]:
     if "operator" in words:
         return words[: words.index("operator")]
     return words[: words.index("(")] if "(" in words else words
+
+
+def _class(
+    tokens: Sequence[Token], begin: int, head: int, end: int, macros: set[str]
+) -> Item:
+    """A class as a whole."""
+    words = [t.text for t in tokens[begin:head] if t.kind != "directive"]
+    device = any(t.text in _ON_DEVICE or t.text in macros for t in tokens[begin:end])
+    return Item(tokens[begin].line, tokens[head - 1].line, " ".join(words), device,
+                tokens[begin].start, tokens[end - 1].end, container=True)
 
 
 def _item(tokens: Sequence[Token], body: int, macros: set[str], in_class: bool) -> Item:

@@ -187,6 +187,7 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
         return error
     except ptx.Error as error:  # no PTX, no such kernel
         raise ValueError(str(error)) from error
+    _set_constants(module, options.constant, options.seed)
     extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
     values = [one.value for one in args]
     try:
@@ -198,6 +199,31 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     for file, value in outputs:
         _save(file, value)
     return None
+
+
+def _set_constants(module: RawModule, words: Sequence[str], seed: int) -> None:
+    """Write what variables of the module hold.
+
+    Raises
+    ------
+    ValueError
+        Naming the word, if there is no such variable or it is smaller.
+    """
+    for word, constant in zip(words, arguments.parse(list(words), seed, option="--constant"),
+                              strict=True):
+        if "=" not in word or not isinstance(constant.value, np.ndarray | np.generic | bytes):
+            raise ValueError(f"--constant {word!r}: write NAME=TYPE:NUMBER, "
+                             "NAME=DTYPE[SHAPE]:FILL, NAME=@FILE.npy or NAME=bytes:HEX")
+        there = module.variables()
+        if constant.name not in there:
+            raise ValueError(f"--constant {word!r}: the compiled module has no such variable; "
+                             f"there are: {', '.join(there) or 'none'}")
+        storage, value = module.get_global(there[constant.name]), constant.value
+        data = value if isinstance(value, bytes) else value.tobytes()
+        if len(data) > len(storage):
+            raise ValueError(f"--constant {word!r}: has {len(data)} bytes, the variable "
+                             f"{len(storage)}")
+        storage[: len(data)] = np.frombuffer(data, np.uint8)
 
 
 def _save(file: Path, value: np.ndarray) -> None:
@@ -220,7 +246,8 @@ def _outputs(
     words: Sequence[str], args: Sequence[arguments.Argument]
 ) -> list[tuple[Path, np.ndarray]]:
     """Which arrays go to which files."""
-    arrays = {one.name: one.value for one in args if isinstance(one.value, np.ndarray)}
+    values = {one.name: getattr(one.value, "array", one.value) for one in args}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     found = []
     for word in words:
         name, _, file = word.rpartition("=")

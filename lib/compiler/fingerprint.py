@@ -57,7 +57,7 @@ def include_folder(source: Path) -> Path:
 def _included(file: Path, folder: Path) -> tuple[Path, ...]:
     found = [file]
     text = file.read_text(encoding="utf-8")
-    for header in re.findall(r'^\s*#include "([^"]+)"', text, re.MULTILINE):
+    for header in re.findall(r'^[ \t]*#include "([^"]+)"', text, re.MULTILINE):
         found += [path for path in _included(folder / header, folder) if path not in found]
     return tuple(found)
 

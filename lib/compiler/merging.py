@@ -133,6 +133,23 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
     return found
 
 
+def alone(ptx: str, function: str) -> str:
+    """The PTX without its other entries, whose lines are left empty: ptxas takes long over each.
+
+    As it is where that would leave something open.
+    """
+    rows, inside, depth = [], False, 0
+    for row in ptx.splitlines():
+        code = row.partition("//")[0]
+        if depth == 0 and ".entry" in code:
+            inside = f" {function}(" not in code
+        depth += code.count("{") - code.count("}")
+        rows.append("" if inside else row)
+        if depth == 0 and "}" in code:
+            inside = False
+    return ptx if depth or inside else "\n".join(rows) + "\n"
+
+
 def rows_of(ptx: str, function: str) -> Iterable[tuple[int, str]]:
     """Lines of one entry, numbered from 1."""
     inside = False

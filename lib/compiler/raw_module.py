@@ -232,6 +232,12 @@ class RawModule:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
         return self._module.get_global(name)
 
+    def variables(self) -> dict[str, str]:
+        """The ``__constant__`` and ``__device__`` variables that were compiled, by plain name."""
+        variables = self._module.program.variables.values()
+        return {plain_name(each.name): each.name for each in variables
+                if each.space in ("global", "const") and each.count > 0}
+
     def _texts(self) -> dict[str, str]:
         """The source's text, by the names that the PTX has for its files."""
         if self._file is not None:
@@ -345,9 +351,11 @@ class Kernel:
         """What `merging.merged_accesses` and `arithmetic.ffma_of_others` say."""
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
+        entries = self.function.module.program.entries
+        text = merging.alone(self.text, self.name) if len(entries) > 1 else self.text
         listing = cached(
-            ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
-            lambda: disassemble(assemble(self.text, arch)[0]),
+            ["assembled and listed", text, arch, *tools, *DISASSEMBLY],
+            lambda: disassemble(assemble(text, arch)[0]),
         )
         made = self.text, sass.parse(listing.decode(), self.name), self.name
         return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
@@ -355,4 +363,4 @@ class Kernel:
 
 def _is_ptx(code: str) -> bool:
     """Whether text is PTX: its first word that is no comment is ``.version``."""
-    return re.match(r"(?:\s|//[^\n]*|/\*.*?\*/)*\.version\b", code, re.DOTALL) is not None
+    return re.match(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+\.version\b", code, re.DOTALL) is not None

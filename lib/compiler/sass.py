@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-_INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+_INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s*+(?P<text>[^;]*+);")
 _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 _SUBROUTINE = re.compile(r"^\s*\$__internal_\S*:")  # ptxas's own, of a division and the like
 _LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
@@ -96,7 +96,7 @@ def parse(listing: str, function: str) -> list[Instruction]:
         elif label := _LABEL.match(row):
             waiting.append(label[1])
         elif code := _INSTRUCTION.match(row):
-            address, text = int(code["address"], 16), code["text"]
+            address, text = int(code["address"], 16), code["text"].rstrip()
             labels.update(dict.fromkeys(waiting, address))
             waiting.clear()
             opcode = _PREDICATE.sub("", text).split()[0]

@@ -93,9 +93,9 @@ def _declared(text: str) -> Type:
         r"\b(?:const|volatile|struct|__restrict__|__restrict|restrict|__grid_constant__)\b", " ",
         text,
     )
-    array = re.search(r"\[[^]]*\]\s*$", words)
-    words = re.sub(r"\[[^]]*\]\s*$", "", words)
-    label = re.search(r"(\w+)\s*$", words)
+    array = re.search(r"\[[^][]*\]\s*$", words)
+    words = words[: array.start()] if array else words
+    label = re.search(r"(?<!\w)(\w+)\s*$", words)
     head = words[: label.start()] if label else words
     stars = head.count("*") + bool(array)
     name = " ".join(head.replace("*", " ").split())

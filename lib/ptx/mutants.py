@@ -67,12 +67,12 @@ class Mutant:
 
 def _more(match: re.Match) -> str:
     """Let one group more be in flight behind a wait."""
-    return re.sub(r"(\d+)\s*;$", lambda n: f"{int(n[1]) + 1};", match.group())
+    return re.sub(r"(?<!\d)(\d+)\s*;$", lambda n: f"{int(n[1]) + 1};", match.group())
 
 
 def _succeeds(match: re.Match) -> str:
     """Let a wait be over at once."""
-    return re.sub(r".*?\s([%\w$]+)(?:\|\S+)?\s*,.*", r"setp.eq.u32 \1, 0, 0;", match.group(),
+    return re.sub(r"\A.*?\s([%\w$]+)(?:\|\S+)?\s*,.*", r"setp.eq.u32 \1, 0, 0;", match.group(),
                   count=1, flags=re.S)
 
 
@@ -85,7 +85,7 @@ def _without(pattern: str, put: str = "") -> Callable[[re.Match], str]:
 
 
 # What writes memory that others may read; mbarrier.init is none of it.
-_WRITES = re.compile(r"(?:^|[;{}:])\s*(?:@!?[%\w$]+\s+)?"
+_WRITES = re.compile(r"(?:^|[;{}:])[ \t]*(?:@!?[%\w$]+\s+)?"
                      r"(?:st|atom|red|cp|wgmma|tcgen05|mbarrier\.(?!init))\b", re.M)
 
 # What orders something, by the beginning of a statement, and how it is weakened.

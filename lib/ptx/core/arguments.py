@@ -180,7 +180,10 @@ def _argument(entry: Entry, i: int, parameter: Variable, value: Any, device: Dev
     kind, size = parameter.type, parameter.size
     if isinstance(value, TensorMap):
         if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
-            wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
+            how = ("; to a pointer pass the map's bytes, "
+                   "numpy.frombuffer(bytes(tensor_map), numpy.uint8).copy(), and keep the map (on "
+                   "the command line mapptr[BOX] in the place of map[BOX])") * (size == 8)
+            wrong(f"is no parameter for a tensor map (128 bytes, aligned to 64){how}")
         device.bind(value, i)
         return encoded(value)
     if isinstance(value, Texture | Surface):

@@ -41,7 +41,8 @@ class Parser(ModuleParser):
     def __init__(self, text: str) -> None:
         self.files = {
             int(number): name
-            for number, name in re.findall(r'^\s*\.file\s+(\d{1,9})\s+"([^"\n]*)"', text, re.M)
+            for number, name in re.findall(
+                r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', text, re.M)
         }
         super().__init__(text)
         self.result = Program()

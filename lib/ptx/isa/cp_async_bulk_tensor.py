@@ -200,6 +200,13 @@ def find_map(
                 if f.races is not None:
                     f.races.maps.use(segment, at, row, thread, index)
                 return BoundTensorMap(*changed)
+    local = f.memory.locate("generic", address, address + TENSOR_MAP_BYTES)
+    if local is not None and local.space == "local":
+        raise Error(
+            f"{f.place(instruction)}: the tensor map's address {address:#x} is of the thread's "
+            "local memory: the kernel's parameter is passed by value, so taking its address copies "
+            "it; declare it const __grid_constant__ CUtensorMap"
+        )
     raise Error(
         f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
         "__grid_constant__ parameter, or put bytes(tensor_map), aligned to 64, where the kernel "

@@ -28,7 +28,7 @@ LAUNCHES = frozenset({
     "cudaDeviceSynchronize", "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
     "__cudaCDP2DeviceSynchronize",
 })
-_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([a-zA-Z%])")
+_CONVERSION = re.compile(r"%([-+ #0]*+)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([a-zA-Z%])")
 SystemCall = Callable[..., None]  # takes the `Execution` and the `CallSite`
 
 
