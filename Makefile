@@ -6,13 +6,13 @@ PY := $(BIN)/python
 PORT ?= 8000
 WORKERS ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # A worker that dies ends the run, and its test is named: with another one xdist waits for ever.
-SPREAD = -n $(WORKERS) --dist loadscope --max-worker-restart=0
+SPREAD = -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
 CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter size release release-check paper clean
+.PHONY: help book quick test coverage test-slow test-gpu test-pages test-colab serve lab new picture chapter size release release-check paper clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -38,7 +38,7 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 	$(PY) -m book.build
 	@echo "The book: _build/html/index.html (make serve opens it in a browser)"
 
-# `make quick SINCE=main`: all of a branch; WITHIN=60: fewer CPU seconds. Not instead of `make test`.
+# `make quick SINCE=main`: all of a branch; WITHIN=60: fewer seconds. Not instead of `make test`.
 SINCE ?= HEAD
 WITHIN ?= 120
 
@@ -65,11 +65,6 @@ coverage: $(VENV)/.dev  ## which lines of lib and book make test's tests run: sh
 	$(PY) -m coverage report --format=total
 	$(PY) -m coverage html -q -d _build/coverage/html
 	@echo "The lines: _build/coverage/html/index.html"
-
-mutants: $(VENV)/.dev  ## whether HEAD's tests still find what they found; hours (docs/testing.md)
-	$(PY) tools/mutate_sources.py cover
-	$(PY) tools/mutate_sources.py run
-	$(PY) tools/mutate_sources.py compare
 
 test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
 	$(PY) -m pytest $(SPREAD) -m slow tests

@@ -2,16 +2,21 @@
 
 Colab brings CuPy of one CUDA major or the other, and wheels of the toolkit that came with other
 packages. A second CuPy over the first breaks both, and NVRTC, its headers and ptxas must be of one
-release, so what is there decides what is added.
+release, so what is there decides what is added. The first cell of a notebook has fetched this
+checkout, or found it: one that is broken or older than what is published is renewed first. All of
+it works before anything is installed.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -106,10 +111,67 @@ def has_gpu() -> bool:
     return listing.returncode == 0 and "GPU 0" in listing.stdout
 
 
+def renew(root: Path) -> bool:
+    """Exchange a checkout that is broken or older than what is published; tell whether it was.
+
+    The old one is kept beside the new one. What this kernel has imported of it stays.
+
+    Raises
+    ------
+    SystemExit
+        If a broken one can't be fetched anew.
+    """
+    def git(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True,
+                              check=False)
+
+    def said(*words: str) -> str:
+        return git(*words).stdout.strip()
+
+    lost = git("diff", "--name-only", "--diff-filter=D", "HEAD")
+    whole = lost.returncode == 0 and not lost.stdout
+    address = said("remote", "get-url", "origin")
+    branch = said("symbolic-ref", "--short", "HEAD")  # none: a release, which stays as it is
+    if whole and (not branch or "lib" in sys.modules):
+        return False
+    newest = said("ls-remote", "origin", f"refs/heads/{branch}").partition("\t")[0]
+    if whole and not newest:
+        print(f"Could not ask {address} for a newer revision: going on with what is here.")
+    if whole and newest in ("", said("rev-parse", "HEAD")):
+        return False
+    part, before = (root.with_name(f"{root.name}{end}")
+                    for end in (".part", time.strftime("-until-%Y%m%d-%H%M%S")))
+    shutil.rmtree(part, ignore_errors=True)
+    done = git("clone", "-q", "--depth=1", address, part,
+               f"--branch={branch or said('describe', '--tags', '--exact-match')}")
+    if done.returncode:
+        why = done.stderr.strip().partition("\n")[0]
+        sys.exit(f"Could not fetch {address} ({why}). Run this cell again.")
+    root.rename(before)
+    part.rename(root)
+    os.chdir(root / "chapters")
+    print(f"Fetched the book's library anew; what was here is now in {before}.")
+    return True
+
+
 def prepare(root: Path = ROOT) -> None:
-    """Install what is missing on Colab, and say how to choose a GPU there; elsewhere do nothing."""
+    """On Colab renew the checkout, install what is missing, and say how to choose a GPU.
+
+    Elsewhere do nothing.
+    """
     if "google.colab" not in sys.modules:
         return
+    if renew(root):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "book"]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        importlib.import_module("book.colab").prepare_packages(root)
+    else:
+        prepare_packages(root)
+
+
+def prepare_packages(root: Path) -> None:
+    """Install what is missing, and say how to choose a GPU."""
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wanted = missing(lines, installed_distributions())
     if wanted:

@@ -37,44 +37,13 @@ SETUP_TAGS = ["colab-setup", "remove-cell"]
 
 _SETUP_CELL = '''\
 # Finds the book's library, which Colab must fetch first. Written by `python -m lib stamp`.
-import os
-import shutil
-import subprocess
 import sys
-import time
-from pathlib import Path
 
-root = Path("..").resolve()
 if "google.colab" in sys.modules:
-    root, part = Path("/content/{folder}"), Path("/content/{folder}.part")
-    address, revision = "{repository}", "{revision}"
-
-    def git(*words):
-        return subprocess.run(["git", *words], capture_output=True, text=True)
-
-    lost = git("-C", root, "diff", "--name-only", "--diff-filter=D", "HEAD")
-    here = git("-C", root, "rev-parse", "HEAD").stdout.split()
-    whole = lost.returncode == 0 and not lost.stdout
-    tag = f"refs/tags/{{revision}}"
-    named = git("ls-remote", address, f"refs/heads/{{revision}}", tag, tag + "^{{}}")
-    newest = named.stdout.split()[-2:-1]
-    # What this kernel has imported stays; else a checkout that is broken or older is renewed.
-    if not whole or (newest and newest != here and "lib" not in sys.modules):
-        shutil.rmtree(part, ignore_errors=True)
-        done = git("clone", "-q", "--depth=1", f"--branch={{revision}}", address, part)
-        if done.returncode:
-            why = done.stderr.strip().partition("\\n")[0]
-            sys.exit(f"Could not fetch {{address}} ({{why}}). Run this cell again.")
-        if root.exists():
-            before = root.rename(f"{{root}}-until-{{time.strftime('%Y%m%d-%H%M%S')}}")
-            print(f"Fetched the book's library anew; what was here is now in {{before}}.")
-        part.rename(root)
-    elif not newest:
-        print(f"Could not ask {{address}} for a newer revision: going on with what is here.")
-    os.chdir(root / "chapters")
-sys.path.insert(0, str(root))
-
-from book import colab
+    !cd /content/; test -f {folder}/chapters/colab.py && exit; rm -rf {folder}; \\
+        git clone -q --depth=1 -c advice.detachedHead=false -b {revision} {repository}
+    %cd -q /content/{folder}/chapters
+import colab
 
 colab.prepare()'''
 

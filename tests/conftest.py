@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import shutil
+import sys
 import time
+from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
+from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
 from lib.plotting import display
 from lib.run import device
-
-from . import cpu_seconds, garbage
-
-# Hooks: pytest takes them from here.
-from .cpu_seconds import pytest_runtest_protocol  # noqa: F401
-from .garbage import pytest_collection  # noqa: F401
-from .memory_limit import (  # noqa: F401
-    pytest_configure,
-    pytest_runtest_call,
-    pytest_runtest_setup,
-)
-from .scheduling import pytest_xdist_make_scheduler  # noqa: F401
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -37,6 +31,63 @@ def find_browser() -> tuple[str, str] | None:
 
 GPU_TESTS = pytest.StashKey[int]()
 SLOW_ON_GPU = pytest.StashKey[int]()
+KERNEL = re.compile(rf"\[.*?({'|'.join(CATALOGUE)})")
+GIB = 1 << 30
+_stayed = 0  # bytes that this process had after its last round of the collector
+
+
+class ByKernel(LoadScopeScheduling):
+    """Hand a worker all tests of a kernel, wherever they are: it is decoded once. Else a module's.
+
+    Pages and panels stay together, too: they share a browser, and an emulator that starts in it.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        kernel = KERNEL.search(nodeid)
+        shared = nodeid.startswith(("tests/book/", "tests/panel/"))
+        return kernel[1] if kernel and not shared else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Schedule by kernel where `--dist loadscope` is asked for."""
+    return ByKernel(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+def pytest_configure():
+    """Limit this process to 8 GiB, or TEST_MEMORY_GIB, on Linux, which counts what is allocated.
+
+    The collector looks through no garbage while thousands of tests are gathered.
+    """
+    gc.disable()
+    if sys.platform == "linux":
+        import resource
+
+        bound = int(float(os.environ.get("TEST_MEMORY_GIB", "8")) * GIB)
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
+
+
+def pytest_collection_finish():
+    """What lives as long as the run is no garbage; what decoding makes, hundreds of thousands of
+    objects, stays as long as it is kept. A third of the kernels' time went into such rounds."""
+    gc.freeze()
+    gc.set_threshold(5_000_000, *gc.get_threshold()[1:])
+    gc.enable()
+
+
+def pytest_runtest_setup():
+    """Collect garbage where a process has grown by a gibibyte: errors hold their frames."""
+    global _stayed
+    if sys.platform == "linux":
+        def allocated():
+            pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+        if allocated() > _stayed + GIB:
+            gc.collect()
+            _stayed = allocated()
 
 
 def why_not_here(item):
@@ -108,10 +159,8 @@ def browser_paths() -> tuple[str, str]:
 
 
 def pytest_sessionfinish(session):
-    """Hand on what a worker of a spread run has counted; let go of what is kept for the next test.
-    """
-    garbage.forget()
-    cpu_seconds.hand_on(session.config)
+    """Hand on what a worker has left out; spare pytest the last look through all that is kept."""
+    gc.freeze()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["gpu_tests"] = [
             session.config.stash.get(key, 0) for key in (GPU_TESTS, SLOW_ON_GPU)]
@@ -119,15 +168,13 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    """Take what a worker has counted."""
-    cpu_seconds.take(node)
+    """Take what a worker has left out."""
     counts = getattr(node, "workeroutput", {}).get("gpu_tests", (0, 0))
     node.config.stash[GPU_TESTS], node.config.stash[SLOW_ON_GPU] = counts
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Say what the tests cost, and what was left out for want of a GPU or a browser."""
-    cpu_seconds.summarise(terminalreporter)
+    """Say what was left out for want of a GPU or a browser."""
     if many := config.stash.get(GPU_TESTS, 0):
         terminalreporter.section(f"{many} tests left out: {device.why_unusable()}")
         terminalreporter.line("`pytest -m gpu --collect-only -q` lists them")

@@ -47,7 +47,8 @@ def library() -> dict[str, str]:
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
         code = (cell for cell in json.loads(path.read_text())["cells"]
-                if cell["cell_type"] == "code")
+                if cell["cell_type"] == "code"
+                and "colab-setup" not in cell["metadata"].get("tags", ()))
         found[f"chapters.{path.stem}"] = "\n".join("".join(cell["source"]) for cell in code)
     return found
 

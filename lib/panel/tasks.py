@@ -98,7 +98,7 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("02's tile of A is stored transposed, and now its columns are XORed with its rows. "
              "How many wavefronts does one store of As take?", "shared store As wavefronts",
              **_to("tile_swizzled", "tile_transposed")),
-        Task("Pad the rows of A's tile by one float. How many wavefronts does one store of As "
+        Task("Pad the rows of A's tile by two floats. How many wavefronts does one store of As "
              "take?", "shared store As wavefronts", **_to("spread_padded")),
     ),
     "06_vectorized": (

@@ -149,6 +149,12 @@ def percent(noise: float) -> str:
     return f"{max(100 * noise, 0.1):.1f}"
 
 
+def at_lowest(row: Row) -> str:
+    """A row's share and its shape: ``"84.3 ± 0.1% at 4,096×33×4,096"``."""
+    return (f"{give_or_take(row.ratio, row.noise)} at "
+            f"{'×'.join(f'{side:,}' for side in row.shape)}")
+
+
 def short(one: Reach) -> str:
     """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, ``"level within 1.2%"``."""
     if one.verdict == "level":
@@ -166,10 +172,7 @@ def answer(gpu: str = GPU) -> str:
     """
     single, half = reach("FP32", gpu), reach("FP16", gpu)
     large = steadiest(half, 2 * SIZE, gpu)
-    low = "; ".join(
-        f"{one.group} {give_or_take(row.ratio, row.noise)} at "
-        f"{'×'.join(f'{side:,}' for side in row.shape)}"
-        for one in (single, half) for row in (lowest(one, gpu),))
+    low = "; ".join(f"{one.group} {at_lowest(lowest(one, gpu))}" for one in (single, half))
     said = [
         f"At M = N = K = {SIZE:,} on an {gpu}, in turns of 5 ms with the best of cuBLAS: "
         f"**FP32** {_against(single)}; cuBLAS has no Hopper kernel there. "

@@ -64,7 +64,8 @@ def test_what_is_cited_is_listed_and_what_is_listed_is_cited(name):
 def test_every_tool_that_joss_compares_is_cited_in_its_own_paragraph():
     text = parts("paper/joss/paper.md")[1].partition("# State of the field")[2]
     paragraphs = text.partition("\n# ")[0].split("\n\n")
-    for tool in ("GPGPU-Sim", "Accel-Sim", "tinygrad", "Triton-Viz", "Compute Sanitizer"):
+    for tool in ("GPGPU-Sim", "Accel-Sim", "GPU Ocelot", "tinygrad", "Triton-Viz",
+                 "Compute Sanitizer"):
         assert any(tool in one and CITED.search(one) for one in paragraphs), tool
 
 

@@ -79,7 +79,7 @@ def test_badge_rocket_and_first_cell_name_one_revision(tmp_path, monkeypatch, re
     readme = (root / "README.md").read_text()
     assert f"someone/else/blob/{revision}/chapters/01_naive.ipynb" in readme
     cell = nbformat.read(root / "chapters" / "a.ipynb", 4).cells[1].source
-    assert f'address, revision = "https://github.com/someone/else", "{revision}"' in cell
+    assert f"-b {revision} https://github.com/someone/else" in cell
 
 
 @pytest.mark.parametrize("revision", ["trunk", "v9.8.7"])

@@ -22,6 +22,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
+from IPython.core.interactiveshell import InteractiveShell
+
+OWN = ("lib", "book", "colab")
+
 
 class Anything:
     """Takes every call, has every attribute and item, and is no number."""
@@ -83,16 +88,18 @@ def dry_run(path: Path, content: Path) -> list[str]:
     A cell is run statement by statement: what a stand-in can't carry, arithmetic with a counter,
     ends its statement and not the chapter.
     """
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("lib", "book")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in OWN]:
         del sys.modules[name]
     os.chdir(content)
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace: dict[str, Any] = {"__name__": "__main__",
+                                 "get_ipython": InteractiveShell.instance}
     missing = []
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
         source = "".join(cell["source"]).replace("/content/", f"{content}/")
+        source = TransformerManager().transform_cell(source)
         for statement in ast.parse(source).body:
             code = compile(ast.Module([statement], []), str(path), "exec")
             try:
@@ -110,6 +117,7 @@ def main(chapters: Path, content: Path) -> None:
     for name in ("google", "google.colab"):
         sys.modules[name] = types.ModuleType(name)
     sys.meta_path.insert(0, StandIn())
+    sys.path[0] = ""  # as in a kernel: the notebook's own folder
     with contextlib.redirect_stdout(io.StringIO()):
         found = {path.stem: dry_run(path, content) for path in sorted(chapters.glob("*.ipynb"))}
     json.dump(found, sys.stdout)

@@ -656,3 +656,19 @@ def test_claims_about_a_t4_that_another_gpu_judged_wait_for_one():
     ]
     assert [one.claim.id for one in claims.waiting(found)] == ["W1"]
     assert "judged by what another GPU measured" in claims.summary()
+
+
+def test_a_version_that_a_verdict_names_is_the_one_that_it_divides_by():
+    """W12: with the named version twice as slow the ratio is half."""
+    claim = next(one for one in claims.CLAIMS if one.id == "W12")
+
+    def slower(evidence):
+        return re.search(r"slower than (\d\d): ([\d.]+)×", claim.judge(evidence).sentence).groups()
+
+    evidence = Fixed()
+    number, ratio = slower(evidence)
+    (stem,) = [stem for stem in CATALOGUE if stem.startswith(number)]
+    first = CATALOGUE[stem].variants[0].name
+    was = evidence.bench("H100", stem, first, 4096)
+    evidence.benches[stem, first, 4096] = was._replace(seconds=2 * was.seconds)
+    assert float(slower(evidence)[1]) == pytest.approx(float(ratio) / 2, abs=0.01)

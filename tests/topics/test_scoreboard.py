@@ -19,13 +19,14 @@ from lib.topics.version import short_name
 from tests import built
 
 GPU = "H100"
-BY_KEY = {types.key: types for types in model.TYPES}
+EVERY = (*model.TYPES, *model.SCALED)
+BY_KEY = {types.key: types for types in EVERY}
 
 
 @pytest.fixture(scope="module")
 def boards():
     """The groups of the committed records."""
-    return {types.key: model.board(GPU, types) for types in model.TYPES}
+    return {types.key: model.board(GPU, types) for types in EVERY}
 
 
 def lines(board):
@@ -45,19 +46,27 @@ def test_every_recorded_variant_is_in_the_group_of_its_types(boards):
             for row in variant.bench:
                 if row.chunk in drafts(record):
                     continue
-                if row.scaling:  # each mode of scales has a rival of its own, on 26's page
+                if not any(types.has(row) for types in EVERY):
+                    # What isolates a layout, say, is compared with its neighbour and in no group;
+                    # nor are 8-bit floats with fast sums, or with C in FP32.
+                    assert row.scaling or name in {step.name for step in CATALOGUE[stem].steps}
                     continue
-                if not any(types.has(row) for types in model.TYPES):
-                    # What isolates a layout, say, is compared with its neighbour and in no group.
-                    assert name in {step.name for step in CATALOGUE[stem].steps}
-                    continue
-                (key,) = [types.key for types in model.TYPES if types.has(row)]
+                (key,) = [types.key for types in EVERY if types.has(row)]
                 mine = [one for one in lines(boards[key]) if one.record.endswith(f"{stem}.json")
                         and name in (one.name, one.note)]
                 assert len(mine) == 1, (stem, name)
                 cell = mine[0].cells[row.shape]
                 assert (cell.tflops, cell.share) == (row.tflops, row.ratio)
+                assert cell.noise == row.noise and row.board.startswith(
+                    cell.board.partition(",")[0].removeprefix("board "))
                 assert cell.capped == model.held_down(row, record.gpu.key)
+
+
+def test_no_line_says_not_recorded_above_rows_that_are(boards):
+    for board in boards.values():
+        for line in board:
+            assert line.note != model.NOT_YET or not (line.cells or line.variants)
+    assert all("26 FP8" in {line.name for line in boards[types.key]} for types in model.SCALED)
 
 
 def test_what_a_draft_measured_stands_on_no_board(tmp_path, monkeypatch):
@@ -88,15 +97,15 @@ def test_the_share_comes_first_and_a_capped_one_is_marked(tmp_path, monkeypatch)
     (line, *_) = model.board(GPU, BY_KEY["fp32"])
     soup = BeautifulSoup(figure.cubes(GPU, [(BY_KEY["fp32"], [line])], "../results"), "html.parser")
     free, capped = soup.select_one("tbody tr").find_all("td")
-    assert free.get_text(" ", strip=True) == "50.0% 2.1"
-    assert capped.get_text(" ", strip=True) == "50.0% ▾ below the clock of the peak 2.1"
+    assert free.get_text(" ", strip=True) == "50.0% ± 0.5 2.1"
+    assert capped.get_text(" ", strip=True) == "50.0% ▾ below the clock of the peak ± 0.5 2.1"
 
 
 def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
     record = records.load(RivalsRecord, GPU)
     for name, peer in record.peers.items():
         for row in peer.rows:
-            (key,) = [types.key for types in model.TYPES if types.has(row)]
+            (key,) = [types.key for types in EVERY if types.has(row)]
             names = [line.name for line in boards[key]]
             line = boards[key][names.index(name)]
             assert line.cells[row.shape].share == row.ratio

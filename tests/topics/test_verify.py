@@ -1,10 +1,14 @@
 """What `page.verify` says of a reader's kernel: each kind of mistake, and none."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from lib.chapter import Chapter
 from lib.kernels.source import edited
+from lib.topics.results.correctness import page as correctness
 from lib.topics.results.correctness.model import EMPTY
+from lib.topics.version import Version
 
 
 @pytest.fixture
@@ -68,3 +72,17 @@ def test_a_right_kernel_with_conflicts_is_told_what_they_cost(said):
 def test_a_kernel_that_stops_says_where(said):
     text = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM + 1]")
     assert text.startswith("It stops at 136x72x40") and "no multiple of 16 bytes" in text
+
+
+def test_a_check_prints_the_bound_that_it_judged_by(monkeypatch):
+    """A variant whose C is BF16 is allowed more than one whose C is FP32, and says so."""
+    version, tables = Version("17_wgmma"), []
+    monkeypatch.setattr(version, "run", lambda problem, name, **_: SimpleNamespace(
+        problem=version.kernel.variant(name).typed(problem), verdict=SimpleNamespace(ok=True)))
+    monkeypatch.setattr(correctness, "table", lambda head, rows, _: tables.append((head, rows)))
+    correctness.check(version, "wide", "bf16_column")
+    (head, rows), = tables
+    for problem, row in zip(correctness.checked(version.kernel.variants[0]), rows, strict=True):
+        for name, said in zip(("wide", "bf16_column"), row[3:], strict=True):
+            assert said == f"under {version.kernel.variant(name).typed(problem).tolerance:.1e}"
+        assert row[3] != row[4]

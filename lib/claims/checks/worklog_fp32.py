@@ -282,7 +282,7 @@ def fp32_end_w11(evidence: Evidence) -> Verdict:
 
 
 def depth_w12(evidence: Evidence) -> Verdict:
-    """The seed's tile with three depths, against 07: speed, DRAM bytes, wavefronts."""
+    """The seed's tile with three depths, against 06: speed, DRAM bytes, wavefronts."""
     n = 4096
     before = evidence.bench("H100", VECTORIZED, FLOAT4, n).seconds
     slower = [
@@ -302,12 +302,13 @@ def depth_w12(evidence: Evidence) -> Verdict:
     ]
     return Verdict(
         either(slower[0] > 1.05 and min(slower[1:]) < 1.05 and dram[0] > 1.5),
-        f"It is slower than 07: {slower[0]:.2f}× the time at {n:,} on an H100. But with BK = 16 "
-        f"and 32 it is {slower[1]:.2f}× and {slower[2]:.2f}×: depth is not the cause. It does read "
-        f"{dram[0]:.1f} times cuBLAS's bytes from DRAM, but {dram[1]:.1f} and {dram[2]:.1f} times "
-        f"with the deeper tiles, which are no slower for it. The cause is the smaller thread tile: "
-        f"{each[0]:.2f} wavefronts of shared memory for each multiply-add of a warp, where 06 "
-        f"needs {each[1]:.2f} and an SM has time for 0.25. (The 1.75 is a T4's.)",
+        f"It is slower than {VECTORIZED[:2]}: {slower[0]:.2f}× the time at {n:,} on an H100. But "
+        f"with BK = 16 and 32 it is {slower[1]:.2f}× and {slower[2]:.2f}×: depth is not the "
+        f"cause. It does read {dram[0]:.1f} times cuBLAS's bytes from DRAM, but {dram[1]:.1f} and "
+        f"{dram[2]:.1f} times with the deeper tiles, which are no slower for it. The cause is the "
+        f"smaller thread tile: {each[0]:.2f} wavefronts of shared memory for each multiply-add of "
+        f"a warp, where {VECTORIZED[:2]} needs {each[1]:.2f} and an SM has time for 0.25. (The "
+        f"1.75 is a T4's.)",
         (RECORDED, EMULATED),
         f"{record('H100', WARP_TILE)}; {record('H100', VECTORIZED)}; `cuda/{WARP_TILE}.cu` in "
         f"the emulator, 128×128×128, sm_75",

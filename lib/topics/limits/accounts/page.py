@@ -14,7 +14,7 @@ from lib.kernels import catalogue
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Pair
 from lib.plotting.columns import Column, listed
-from lib.plotting.display import table
+from lib.plotting.display import note, table
 from lib.plotting.markdown import NOT_YET
 from lib.records import predictions
 from lib.records import store as records
@@ -262,7 +262,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
 
     A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
     two factors are those of the larger one. Where the log has a guess that was written before the
-    change was measured, it stands beside.
+    change was measured, it stands beside, and its reason under the table.
 
     Parameters
     ----------
@@ -314,6 +314,10 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         + (TWO_RUNS if any(marked) else "")
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
+    if expected:
+        note("Why that was predicted: " + "; ".join(
+            f"{one.change}, {guess.because}" for one in chosen
+            if (guess := predictions.foreseen(one.first, one.second))) + ".")
 
 
 def _cause(account: str, counter: str) -> Column[Launches]:

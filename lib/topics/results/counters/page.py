@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lib import gpus, ptx
+from lib.compiler.arch import legal
 from lib.compiler.compiled import Resources
 from lib.compiler.sass import executions
 from lib.plotting.columns import Column, listed
@@ -100,11 +101,15 @@ def counters(version: Version, *variants: str) -> None:
 def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
     """Display what the emulator counts beside what ncu counted, of the same PTX.
 
+    Nothing of a kernel that has no such PTX.
+
     Parameters
     ----------
     ptx_arch : str
         The architecture whose PTX was recorded on the GPU.
     """
+    if ptx_arch not in legal(version.kernel.needs(version.kernel.variant())):
+        return
     measured = version.metrics(size, ptx_arch=ptx_arch)
     done = version.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
     trace = done.trace

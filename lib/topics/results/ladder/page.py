@@ -83,9 +83,7 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Bar]], dict[str, fl
     defaults, shape, versions = {}, (size, size, size), _versions()
     last = {kernel.group: stem for stem, kernel in versions.items()}
     for stem, kernel in versions.items():
-        first = kernel.variants[0]
-        types = next(one for one in model.TYPES
-                     if one[2:] == (first.dtype, first.out, first.b_layout))
+        types = next(one for one in model.TYPES if one.takes(kernel.variants[0]))
         for met, line in model.peers(RECORDED_ON, types):
             cell = line.cells.get(shape)
             home = met if met in versions else last[kernel.group]

@@ -19,7 +19,8 @@ from functools import cached_property
 from typing import Any
 
 from lib import gpus
-from lib.compiler.arch import BLACKWELL
+from lib.compiler.arch import BLACKWELL, KNOWN
+from lib.dispatch import cost
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
@@ -35,6 +36,7 @@ from lib.topics.compute.epilogue import model as epilogue
 from lib.topics.compute.fragments.model import shape_of
 from lib.topics.compute.promotion import model as promotion
 from lib.topics.compute.register_banks import model as register_banks
+from lib.topics.emulator.zoo.model import specimens
 from lib.topics.limits.accounts import model as accounts
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.limits.occupancy.model import occupancy
@@ -155,12 +157,35 @@ class Numbers:
         """The same while each runs alone for seconds."""
         return reach.give_or_take(*reach.reach(group).sustained)
 
+    def lowest(self, group: str) -> str:
+        """The least share of all its recorded shapes, and where."""
+        return reach.at_lowest(reach.lowest(reach.reach(group)))
+
+    def taken(self, M: int, N: int, K: int) -> str:
+        """The tile that the rule of `lib.gemm` takes for a product today, and who shares it."""
+        rule = KERNELS["hopper"]
+        tuned = rule.variants[0]
+        chosen = rule.variant(cost.choose(rule, tuned, tuned.problem(M, N, K)).name)
+        blocks = chosen.grid.split
+        return f"{'×'.join(map(str, chosen.tile))}, " + (
+            "persistent" if chosen.grid.blocks_per_sm else
+            f"{blocks} blocks per tile" if blocks > 1 else "a block per tile")
+
     def patterns(self) -> int:
         """Accesses of a warp that the emulator counts as Nsight Compute did, on a GPU."""
         record = records.load(CalibrationRecord, RECORDED_ON)
         if record is None:
             raise records.NotYet("no accesses are recorded: python -m lib record calibration")
         return len(record.patterns)
+
+    def mistakes(self) -> int:
+        """Kernels in `cuda/zoo`, with one mistake each."""
+        return len(specimens())
+
+    def architectures(self) -> str:
+        """Those that the book's kernels are compiled for: ``"sm_75 and sm_80"``."""
+        *others, last = KNOWN
+        return f"{', '.join(others)} and {last}"
 
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
@@ -544,11 +569,12 @@ class Numbers:
         return occupancy(gpu, used.registers, used.shared_bytes, chosen.threads).warps
 
 
-# What is not recorded of what `Numbers` gives.
+# What is not recorded of what `Numbers` gives; what is counted in the repository has no evidence.
+_COUNTED = {"architectures", "mistakes"}
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
              "on_sheet", "predicted",
-             "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
+             "registers", "shared_bytes", "stops_growing", "taken", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
 
 
@@ -578,7 +604,7 @@ def _rests_on(name: str, call: ast.Call) -> str:
     sized = len(call.args) > 1 or any(word.arg == "n" for word in call.keywords)
     if name in _EMULATED and not (name == "sectors" and sized):
         return "emulated"
-    return "modelled" if name in _MODELLED else "recorded"
+    return "" if name in _COUNTED else "modelled" if name in _MODELLED else "recorded"
 
 
 def evaluate(expression: str, stem: str) -> str:

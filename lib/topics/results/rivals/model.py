@@ -306,9 +306,8 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
         if record is None:
             continue
         for variant in kernel.measured:
-            takes = (variant.dtype, variant.out, variant.b_layout)
             built = ours(variant, arch)
-            if takes == types[2:] and not variant.candidates and built.schedule == like.schedule:
+            if types.takes(variant) and not variant.candidates and built.schedule == like.schedule:
                 stored = record.variants.get(variant.name)
                 for row in stored.bench if stored else ():
                     if row.is_cube(size) and day(row.chunk) == when:
@@ -323,7 +322,7 @@ def _candidates(gpu: str, types: Types, size: int, energy: bool = False
         record = records.load(KernelRecord, gpu, stem)
         for name, stored in record.variants.items() if record else ():
             variant = kernel.variant(name) if name in {v.name for v in kernel.measured} else None
-            if variant and (variant.dtype, variant.out, variant.b_layout) == types[2:]:
+            if variant and types.takes(variant):
                 for row in stored.bench:
                     if row.is_cube(size) and (row.joules or not energy):
                         yield row.ratio, stem, name

@@ -15,11 +15,13 @@ from lib.topics.results.scoreboard.model import (
     DEFAULT,
     HALF_SUMS,
     NOT_YET,
+    SCALED,
     TYPES,
     Cell,
     Line,
     Shape,
     Types,
+    boards_of,
 )
 
 # What stands in an empty cell, and what it is read out as; and behind a share that was measured
@@ -72,7 +74,7 @@ _STYLE = """
     .board-line:not(:has(input:checked)) .board-variant { display: none; }
 """ + "".join(
     f"    .board:has(input[value={t.key}]:checked) .board-part:not([data-types={t.key}])"
-    " { display: none; }\n" for t in TYPES
+    " { display: none; }\n" for t in (*TYPES, *SCALED)
 ) + "  }\n}\n"
 
 
@@ -93,8 +95,8 @@ def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str)
     def part(types: Types, lines: Sequence[Line]) -> str:
         head = ["version", *(f"{side:,}" for side, *_ in columns)]
         body = "".join(_lines(line, columns, folder) for line in lines)
-        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below, "
-                      "M = N = K", head, body)
+        return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+                      "TFLOP/s below; M = N = K", head, body)
 
     return _board(gpu, "cubes", boards, part)
 
@@ -121,7 +123,8 @@ def others(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
                       for line in there)
             + "</tr>" for shape in shapes
         )
-        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below",
+        return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
+                      "TFLOP/s below",
                       ["M×N×K", *(line.name for line in there)], f"<tbody>{body}</tbody>")
 
     return _board(gpu, "others", boards, part)
@@ -193,7 +196,9 @@ def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
     of = f"<small>{_OF[cell.of].strip()}</small>" if share and _OF[cell.of] else ""
     address = f"{html.escape(folder)}/{html.escape(record)}"
     mark = CAPPED if cell.capped else ""
-    return (f'<td{head}><a href="{address}">{share or speed(cell.tflops)}</a>{mark}{stale}{of}'
+    where = f' title="{html.escape(cell.board)}"' if cell.board else ""
+    return (f'<td{head}><a href="{address}"{where}>{share or speed(cell.tflops)}</a>{mark}{stale}'
+            f"{of}<small>{cell.off}</small>"
             f"<small>{speed(cell.tflops) if share else ''}</small></td>")
 
 

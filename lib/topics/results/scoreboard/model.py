@@ -10,16 +10,19 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.shapes import CUBES
+from lib.kernels.spec import Variant
 from lib.plotting.markdown import NOT_YET
+from lib.records import reach
 from lib.records import store as records
 from lib.records.revision import DIRTY
 from lib.records.schema import (
+    AnyRecord,
     CublasRecord,
     KernelRecord,
     PeerRow,
@@ -48,17 +51,22 @@ HELD_DOWN = 0.98
 
 
 class Types(NamedTuple):
-    """One combination of types and layout: what is compared stands in one group."""
+    """One combination of types, layout and scales: what is compared stands in one group."""
 
     key: str
     title: str
     dtype: str
     out: str
     b_layout: str
+    scaling: str = ""
 
     def has(self, row: Problem) -> bool:
-        """Whether a recorded row is of this group."""
-        return row.types == self[2:]
+        """Whether a recorded row is of this group; of fast sums of 8-bit floats none is."""
+        return row.promoted and (*row.types, row.scaling) == self[2:]
+
+    def takes(self, variant: Variant) -> bool:
+        """Whether a variant computes in this group."""
+        return (variant.dtype, variant.out, variant.b_layout, variant.scaling) == self[2:]
 
 
 TYPES = (
@@ -67,6 +75,11 @@ TYPES = (
     Types("bf16_column", "BF16 → BF16, B by columns", "bfloat16", "bfloat16", "column"),
     Types("fp16_out", "FP16 → FP16", "float16", "float16", "row"),
 )
+# 8-bit floats: each mode of scales has a rival of its own.
+SCALED = tuple(
+    Types(f"fp8_{scaling}", f"FP8 → BF16, {title}", "float8_e4m3fn", "bfloat16", "column", scaling)
+    for scaling, title in (("blocks", "scales by blocks"), ("vector", "by row and column"),
+                           ("tensor", "by matrix")))
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,10 @@ class Cell:
         Of the rival, 1.0 = as fast; None of the rival's own best.
     of : str
         `BEST`, `DEFAULT` or `HALF_SUMS`.
+    noise : float
+        How far `share` may be off, relative to it.
+    board : str
+        The board's first digits, and the day.
     stale : bool
         The kernel's source has changed since.
     capped : bool
@@ -89,8 +106,18 @@ class Cell:
     tflops: float
     share: float | None
     of: str = BEST
+    noise: float = 0.0
+    board: str = ""
     stale: bool = False
     capped: bool = False
+
+
+    @property
+    def off(self) -> str:
+        """How far the share may be off, in points: ``"± 0.5"``; nothing where none is known."""
+        if not self.share or not self.noise:
+            return ""
+        return f"± {reach.percent(self.share * self.noise)}"
 
 
 @dataclass(frozen=True)
@@ -151,8 +178,7 @@ def _not_yet(stem: str, types: Types) -> Line | None:
     kernel = in_book().get(stem)
     if kernel is None or kernel.min_arch == BLACKWELL:
         return None
-    first = kernel.variants[0]
-    if (first.dtype, first.out, first.b_layout) != types[2:]:
+    if not types.takes(kernel.variants[0]):
         return None
     return Line(short_name(kernel), "", {}, NOT_YET)
 
@@ -197,8 +223,9 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     for name, variant in record.variants.items():
         today = records.current(kernel, name, variant)
         cells = {
-            row.shape: Cell(row.tflops, row.ratio, records.rival(row),
-                            records.row_changed(today, row), held_down(row, record.gpu.key))
+            row.shape: Cell(row.tflops, row.ratio, records.rival(row), row.noise,
+                            _board(record, row), records.row_changed(today, row),
+                            held_down(row, record.gpu.key))
             for row in variant.bench if types.has(row) and row.chunk not in drafts
         }
         if cells:
@@ -206,9 +233,8 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     if not lines:
         return None
     variants = {variant.name for variant in kernel.variants}
-    first = next((line for line in lines if line.name in variants), None)
-    if first is None:  # of what isolates a step something is recorded, of the version nothing
-        return Line(short_name(kernel), "", {}, NOT_YET, variants=tuple(lines))
+    # Where a version itself is of other types, what isolates a step of it leads.
+    first = next((line for line in lines if line.name in variants), lines[0])
     others = tuple(line for line in lines if line is not first)
     return replace(first, name=short_name(kernel), note=first.name, variants=others)
 
@@ -224,13 +250,14 @@ def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
         best, default = {}, {}
         for row in rows:
             both = row.rival
+            where: dict[str, Any] = {"board": _board(record, row), "capped": held_down(row, gpu)}
             if not both.best:
-                default[row.shape] = Cell(row.tflops, None, DEFAULT, capped=held_down(row, gpu))
+                default[row.shape] = Cell(row.tflops, None, DEFAULT, **where)
                 continue
             fastest = both.fastest.tflops
-            best[row.shape] = Cell(fastest, None, capped=held_down(row, gpu))
+            best[row.shape] = Cell(fastest, None, **where)
             default[row.shape] = Cell(both.default.tflops, both.default.tflops / fastest,
-                                      capped=held_down(row, gpu))
+                                      noise=both.default.spread, **where)
         for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
             if cells:
                 yield Line(name, _file(record), cells, peer=True)
@@ -247,11 +274,22 @@ def peers(gpu: str, types: Types, drafts: bool = True) -> Iterator[tuple[str, Li
         if not rows:
             continue
         of = HALF_SUMS if peer.half_sums else None
-        cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row),
-                                 capped=held_down(row, gpu)) for row in rows}
+        cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row), row.spread,
+                                 _board(record, row), capped=held_down(row, gpu)) for row in rows}
         note = "public" + (", sums in FP16: not ranked" if peer.half_sums else "")
         met = rows[0].ours.kernel if rows[0].ours else ""
         yield met, Line(name, _file(record), cells, note, peer=True)
+
+
+def boards_of(lines: Sequence[Line]) -> str:
+    """Of how many boards the cells of lines are: ``"5 boards"``, or of which one."""
+    return records.of_boards(
+        cell.board.partition(",")[0].removeprefix("board ") for line in lines
+        for one in (line, *line.variants) for cell in one.cells.values() if cell.board)
+
+
+def _board(record: AnyRecord, row: Row | RivalRow | PeerRow) -> str:
+    return f"board {row.board[:records.BOARD]}, {records.day(record, row.chunk)}"
 
 
 def _file(record: Record) -> str:

@@ -52,7 +52,7 @@ def source() -> None:
 
 def _boards(gpu: str) -> list[tuple[model.Types, list[model.Line]]]:
     """The groups of types that something is recorded of."""
-    boards = [(types, model.board(gpu, types)) for types in model.TYPES]
+    boards = [(types, model.board(gpu, types)) for types in (*model.TYPES, *model.SCALED)]
     return [(types, lines) for types, lines in boards if lines]
 
 

@@ -341,7 +341,7 @@ def packing(version: Version, packed_by: str = "packed") -> None:
     """Display what packing moves on the shapes that a version is about, and how long it takes.
 
     Read once and written once, at the DRAM rate that was measured; then read again by the product.
-    Beside it the recorded time of the copies alone, and its share of the whole product's.
+    Where it is recorded, the time of the copies alone stands beside it, and its share of the whole.
 
     Parameters
     ----------
@@ -355,13 +355,14 @@ def packing(version: Version, packed_by: str = "packed") -> None:
         traffic = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
                     for one in map(problem.operand, packed))
         share = problem.flops / (traffic or 1)
-        row, cells = _row(version, packed_by, shape), (NOT_YET, "")
+        row, cells = _row(version, packed_by, shape), ("", "")
         if row and row.packing:
             labels[records.label(version.record)] = None
             cells = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
         rows.append((style.sides(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
                      f"{share:,.0f}", f"{1e6 * traffic / roof('copy'):.1f}", *cells))
-    table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
-           "copies alone, µs", "of the whole product"), rows,
+    head = ("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
+            *(("copies alone, µs", "of the whole product") if labels else ()))
+    table(head, [row[:len(head)] for row in rows],
           "; ".join(("modelled: bytes, at the measured rate of DRAM; small matrices stay in the L2",
                      *labels)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib import gpus
+from lib.compiler.arch import legal
 from lib.kernels.spec import Variant
 from lib.plotting import style
 from lib.plotting.columns import Column, listed
@@ -68,13 +69,15 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
     """Display the speed of this GPU's own code beside that of an older architecture's.
 
     A row for each size at which both are recorded. Where a source reports the version's speed on
-    a T4, that stands beside them.
+    a T4, that stands beside them. Nothing of a kernel that has no code of that architecture.
 
     Parameters
     ----------
     old : str
         The architecture whose code was assembled for the recorded GPU.
     """
+    if old not in legal(version.kernel.needs(version.kernel.variant(variant))):
+        return
     rows = []
     known = reported.T4_TENSOR_GFLOPS.get(version.kernel.stem, {})
     sizes = _cubes_of_both(version, variant, old) or SPEED_SIZES  # none of them: says so

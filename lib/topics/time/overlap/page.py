@@ -80,7 +80,7 @@ def of_pair(
             for form, name in names.items()],
         "title": f"One block alone: a step of {first.cycles:,.0f} cycles, of which products "
                  f"first hide {times.multiply:,.0f}",
-        "evidence": f"{records.label(version.record)}, {size:,}³: both steps and L = "
+        "evidence": f"{records.label(version.record)}, {size:,}³: steps, L = "
                     f"{times.latency:,.0f}; modelled: P = {times.store:,.0f}, C = "
                     f"{times.multiply:,.0f}",
     }
