@@ -114,7 +114,7 @@ def record(
     file = records.write(made, DRAFTS if draft else root)
     return file, [
         f"cuBLAS spreads by {figure.spread:.1%} on {figure.title}: not a steady board, make the "
-        "pass again" for figure in ladder.figures(made) if figure.spread > ladder.STEADY]
+        "pass again" for figure in ladder.figures(made).values() if figure.spread > ladder.STEADY]
 
 
 def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
