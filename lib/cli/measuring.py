@@ -19,7 +19,7 @@ OTHER_RECORDS = (
 )
 # What a shell returns of a command that Ctrl-C ended.
 STOPPED = 130
-# A chunk of GPU time that may be lent; a pass of several goes on by itself.
+# A stretch of GPU time that may be lent.
 MAX_MINUTES = 60
 
 
@@ -39,19 +39,15 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                    json_help="a record's timeline")
     common.add_problem(timeline, arch=False)
 
-    record = add(_record, "record", "measure, chunk by chunk, and write records into results/",
-                 json_help="{files, left, seconds_left}; with --plan {gpu, why, chunks}")
+    record = add(_record, "record", "measure what results/ lack for this GPU, row by row",
+                 json_help="{files, left}; with --plan {gpu, missing}")
     record.add_argument("kernels", nargs="*", metavar="NAME",
                         help=f"catalogue names, NAME/VARIANT, {', '.join(OTHER_RECORDS)}; default: "
-                        "what is left of an open pass, or all")
+                        "all")
     record.add_argument("--minutes", type=float, default=8.0,
-                        help="how long this chunk may last; the next one goes on behind it")
-    record.add_argument("--again", action="store_true",
-                        help="throw away what an open pass has measured")
+                        help="after so long nothing more is begun; the next run goes on behind it")
     record.add_argument("--whole", action="store_true",
-                        help="measure what records have of today's source, too")
-    record.add_argument("--finish", action="store_true",
-                        help="measure no more, and write what an open pass has")
+                        help="measure what records have at another commit, too")
     record.add_argument("--headline", action="store_true",
                         help="time 4096 and 8192, and measure nothing else: for a second GPU")
     record.add_argument("--quick", action="store_true",
@@ -60,8 +56,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="measure though cuda/ or lib/ differ from the commit, into "
                         "_build/drafts, which no page shows")
     record.add_argument("--plan", action="store_true",
-                        help="measure nothing: print what is missing or stale, in chunks of "
-                        "--minutes; with --gpu for a GPU that need not be here")
+                        help="measure nothing: print what is missing or stale; with --gpu for a "
+                        "GPU that need not be here")
     record.add_argument("--ladder", action="store_true",
                         help="every version's fastest kernel, cuBLAS and public kernels in one "
                         "pass on this board, in ten minutes")
@@ -178,12 +174,10 @@ def _record(options: argparse.Namespace) -> int:
     from lib.measure.record import record, record_quick
     from lib.run import device
 
-    if options.quick and (options.kernels or options.finish or options.again or options.headline
-                          or options.whole):
-        raise ValueError("--quick takes no names, and none of --finish, --again, --headline, "
-                         "--whole")
+    if options.quick and (options.kernels or options.headline or options.whole or options.plan):
+        raise ValueError("--quick takes no names, and none of --headline, --whole, --plan")
     if not 0 < options.minutes <= MAX_MINUTES:
-        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MAX_MINUTES}")
+        raise ValueError(f"--minutes {options.minutes:g}: a run lasts up to {MAX_MINUTES}")
     for name in options.kernels:
         stem, variant = parted(name)
         if stem not in OTHER_RECORDS:
@@ -197,22 +191,20 @@ def _record(options: argparse.Namespace) -> int:
     device.cupy()
     try:
         done = record_quick(draft=options.draft) if options.quick else record(
-            options.kernels, 60 * options.minutes, options.again, options.finish,
-            headline=options.headline, draft=options.draft, whole=options.whole)
+            options.kernels, 60 * options.minutes, headline=options.headline,
+            draft=options.draft, whole=options.whole)
     except KeyboardInterrupt:
-        print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
+        print("stopped; what was measured is in the records: go on with the same command",
+              file=sys.stderr)
         return STOPPED
     files = [str(file) for file in done.files]
-    document = {"files": files, "left": done.left, "seconds_left": done.seconds_left}
     lines = list(files)
     if done.left:
-        lines.append(f"{len(done.left)} units are not measured, from {done.left[0]} on"
-                     + ("" if options.quick or options.finish else
-                        f": about {done.seconds_left / 60:.0f} minutes; go on with python -m lib "
-                        "record"))
+        lines.append(f"{len(done.left)} tasks are not done, from {done.left[0]} on"
+                     + ("" if options.quick else ": go on with the same command"))
     elif not files:
-        lines.append("nothing is missing or stale; --whole measures all of it anew")
-    common.say(options, document, lines)
+        lines.append("nothing is missing or stale; --whole measures what is of another commit")
+    common.say(options, {"files": files, "left": done.left}, lines)
     return 0
 
 
@@ -233,26 +225,25 @@ def _ladder(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from lib.measure import lacking
+    from lib.measure.record import missing
     from lib.run import device
 
-    if options.quick or options.again or options.finish or options.draft or options.whole:
-        raise ValueError("--plan measures nothing, and takes none of --quick, --again, --finish, "
-                         "--draft, --whole")
-    if named := [name for name in options.kernels if parted(name)[1] is not None]:
-        raise ValueError(f"--plan is of records, not of one variant: {parted(named[0])[0]}")
     if options.gpu:
         sheet = gpus.find(options.gpu)
-        key, runs = sheet.key, lacking.runs_on(sheet)
+        key = sheet.key
+
+        def runs(kernel: Kernel, variant: Variant) -> bool:
+            return kernel.runs_on(sheet, variant)
     elif device.available():
         key, runs = gpus.key_of(device.name()), device.runs
     else:
         raise ValueError("no GPU here: --gpu H200 plans for one that is elsewhere")
-    found = lacking.planned(key, runs, options.kernels, options.headline, 60 * options.minutes)
-    document = {"gpu": key, "why": found.why, "chunks": [
-        {"minutes": found.seconds(chunk) / 60, "units": [unit.name for unit in chunk]}
-        for chunk in found.chunks]}
-    common.say(options, document, lacking.lines(found))
+    left = [task.name for task in missing(
+        options.kernels, runs, key, headline=options.headline, draft=options.draft,
+        whole=options.whole)]
+    common.say(options, {"gpu": key, "missing": left}, [*left, (
+        f"{key}: {len(left)} tasks: python -m lib record" if left
+        else f"{key}: nothing is missing or stale")])
     return 0
 
 

@@ -547,8 +547,6 @@ CATALOGUE: dict[str, Kernel] = {
             pairs=(
                 Pair("C through shared memory", "11_wmma_shared/warps_32x32",
                      "12_wmma_pipeline/epilogue"),
-                Pair("two buffers, the next tiles wait in registers", "12_wmma_pipeline/epilogue",
-                     "12_wmma_pipeline/staged"),
                 Pair("stored after multiplying, not before", "12_wmma_pipeline/at_once",
                      "12_wmma_pipeline/staged", "LOADS"),
                 Pair("half of the warps load", "12_wmma_pipeline/staged",
@@ -694,8 +692,6 @@ CATALOGUE: dict[str, Kernel] = {
                                   mma_k=mma_k) for mma_k in (8, 16)),
             ),
             pairs=(
-                Pair("fragments a step ahead, all loads first, registers for two blocks",
-                     "14_ldmatrix/k8", "15_turing_limit/padded"),
                 Pair("padded rows", "15_turing_limit/unpadded", "15_turing_limit/padded",
                      "LAYOUT"),
                 Pair("chunks XORed, after plain rows", "15_turing_limit/unpadded",
@@ -706,8 +702,6 @@ CATALOGUE: dict[str, Kernel] = {
                      "15_turing_limit/prefetch", "PREFETCH"),
                 Pair("registers for two blocks per SM", "15_turing_limit/one_block",
                      "15_turing_limit/prefetch", "BLOCKS"),
-                Pair("tiles of 128×256, warps of 64×64, the next tiles in registers",
-                     "15_turing_limit/one_block", "15_turing_limit/one_buffer"),
                 Pair("the next tiles wait in registers, 128×256", "15_turing_limit/no_prefetch",
                      "15_turing_limit/one_buffer", "PREFETCH"),
                 Pair("a second buffer, one barrier per tile", "15_turing_limit/one_buffer",
@@ -755,8 +749,6 @@ CATALOGUE: dict[str, Kernel] = {
                          block=(128, 256, 32), stages=4, mma_k=8),
             ),
             pairs=(
-                Pair("the ring, m16n8k8", "15_turing_limit/tile_128x256",
-                     "16_cp_async/tile_128x256_k8"),
                 Pair("cp.async and a ring of four, m16n8k16", "15_turing_limit/ahead_k16",
                      "16_cp_async/tile_128x256"),
                 *(Pair(f"m16n8k16, after m16n8k8 twice{where}", f"16_cp_async/{first}",

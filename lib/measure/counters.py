@@ -55,6 +55,8 @@ HARDWARE = {
     "instructions": "smsp__inst_executed.sum",
     "cycles": "sm__cycles_elapsed.max",
     "nanoseconds": "gpu__time_duration.sum",
+    # Warps in a state per instruction issued: the cycles that warps wait for it, all added up, per
+    # instruction issued.
     **{
         f"stall_{reason}":
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"

@@ -1,8 +1,8 @@
-"""Measure what a pass plans, chunk by chunk, and write records of what is complete.
+"""Measure what results/ lack for this GPU, task by task, and write each into its record at once.
 
-``python -m lib record`` goes on where the last chunk ended, for eight minutes at most; a record is
-written when all of it is measured (`lib.measure.plan` says what, `lib.measure.chunks` how). What a
-record has of today's source is not measured again (`lib.measure.lacking`).
+``python -m lib record`` ends after eight minutes, or sooner; the next one goes on with what the
+files don't have yet of today's source and of a clean commit. A row says in which stretch of GPU
+time, and on which board, it was measured.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import datetime
 import math
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -28,34 +29,34 @@ from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import (
     bench,
     calibration,
-    chunks,
     counters,
     cublas,
     cublaslt,
-    lacking,
-    plan,
     roofs,
     search,
     sensors,
     sweeps,
+    tasks,
     timeline,
 )
-from lib.measure.assembled import assembled, rival_rows, rows_of
-from lib.measure.measured import Calibrated, Counted, Counts, Variants, noted
-from lib.measure.plan import Unit
+from lib.measure.tasks import COUNTERS, TIMELINE, Runs, Task
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.records import launched, revision, schema, searches
 from lib.records import store as records
-from lib.records.consistency import rows_of as rows_in
-from lib.records.journal import Journal
+from lib.records import sweeps as recorded_sweeps
+from lib.records.consistency import chunks_of
+from lib.records.revision import DIRTY
 from lib.records.schema import (
+    AnyRecord,
+    CalibrationRecord,
     Chunk,
     Counters,
     CublasRecord,
     Gpu,
     KernelRecord,
     MachineCode,
+    MachineRecord,
     Method,
     Pair,
     PublicPeer,
@@ -64,9 +65,12 @@ from lib.records.schema import (
     Record,
     RivalRow,
     RivalsRecord,
+    RivalVariant,
     Row,
     SearchRecord,
+    Shape,
     Software,
+    SweepsRecord,
 )
 from lib.run import device
 
@@ -86,114 +90,80 @@ SLOW_SECONDS = 0.5
 
 # Where drafts lie: below nothing that a page, a table or a release reads.
 DRAFTS = ROOT / "_build" / "drafts"
+# GPU time comes in short stretches that may end at any moment.
+MAX_SECONDS = 480.0
 
-PASS, QUICK_PASS = plan.PASS, ".quick.jsonl"
+Code = TypeVar("Code", MachineCode, schema.Variant)
+R = TypeVar("R", Row, RivalRow)
+V = TypeVar("V", schema.Variant, RivalVariant)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a chunk came to: the files that were written, and what is left of the pass."""
+    """What a run came to: the files that were written, and what is still missing."""
 
     files: tuple[Path, ...]
     left: tuple[str, ...]
-    seconds_left: float
 
 
-def everything() -> list[str]:
-    """What a pass is of where nothing is named."""
-    return [*plan.OTHERS, *KERNELS]
+@dataclass(frozen=True)
+class Counted:
+    """Counters of a variant, and of older architectures' code; or why there are none."""
+
+    counters: tuple[Counters, ...] = ()
+    best_counters: tuple[Counters, ...] = ()
+    ptx: Mapping[str, tuple[Counters, ...]] = field(default_factory=dict)
+    missing: str | None = None
 
 
 def record(
-    names: Sequence[str] = (), max_seconds: float = chunks.MAX_SECONDS, again: bool = False,
-    finish: bool = False, root: Path | None = None, headline: bool = False, draft: bool = False,
-    whole: bool = False,
+    names: Sequence[str] = (), max_seconds: float = MAX_SECONDS, root: Path | None = None,
+    headline: bool = False, draft: bool = False, whole: bool = False,
 ) -> Done:
-    """Measure for one chunk, and write each record that is complete.
+    """Measure what is missing, for so long, and write each task's rows when it is done.
 
     Parameters
     ----------
     names : sequence of str
-        Versions, ``version/variant``, or records of `lib.measure.plan.OTHERS`. Where none is named,
-        the open pass goes on, or one of everything begins.
+        Versions, ``version/variant``, or records of `lib.measure.tasks.OTHERS`; all if none is
+        named.
     max_seconds : float
-        How long the chunk may last, s.
-    again : bool
-        Throw away what an open pass has measured.
-    finish : bool
-        End the pass: what is left is not measured, and records are written without it.
+        After so many seconds no task is begun; one is in any case.
     root : Path, optional
         The folder of results.
     headline : bool
-        Time the headline sizes and measure nothing else. An open pass keeps to what it was begun
-        with.
+        Time the headline sizes and measure nothing else.
     draft : bool
         Measure what no commit names, into `DRAFTS`, where no page looks.
     whole : bool
-        Measure what records have, too. An open pass keeps to what it was begun with.
+        Measure all of a record anew that is of another commit than today's.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
     ValueError
-        If a name is none, another pass is open, headline sizes would replace a whole record, or
-        cuda/ or lib/ differ from the commit and it is no draft.
+        If a name is none, or cuda/ or lib/ differ from the commit and it is no draft.
     RecordError
-        If a record is refused; the others are written, and the pass stays open.
+        If a record is refused: what was measured of that task isn't written.
     """
     root = _root(root, draft)
-    journal = Journal(_folder(root) / PASS)
-    if again:
-        journal.close()
-    chosen = list(names) or journal.names or everything()
-    units = plan.units(chosen, device.runs, headline or journal.headline)
-    anew = whole or journal.whole or headline or journal.headline
-    if not anew:
-        units = lacking.left(units, _key(), root)
-    if draft:  # a search decides what is launched of the kernels that pages show
-        units = [unit for unit in units if unit.kind != schema.SEARCH]
-    wider = headline and not journal.headline or whole and not journal.whole
-    if journal.names is not None and (wider or journal.names != chosen):
-        raise ValueError(
-            f"a pass of {_few(journal.names)} is open in {journal.file}: go on with python -m lib "
-            "record, write what it has with --finish, or throw it away with --again"
-        )
-    for stem, variant in map(parted, chosen):
-        if variant:
-            _refuse_missing(stem, variant, root)
-    if headline:
-        for stem in dict.fromkeys(unit.stem for unit in units):
-            _refuse_whole(stem, root)
-    if journal.names is None:
-        journal.open(chosen, headline, whole)
-    left: tuple[Unit, ...] = tuple(
-        unit for unit in units if journal.find(unit.name, unit.mark) is None)
-    seconds = 0.0
-    if not finish and left:
-        outcome = _chunk(units, journal, max_seconds)
-        left, seconds = outcome.left, outcome.seconds
-    unmeasured = {unit.stem for unit in left}
-    files, refused = [], []
-    for stem in dict.fromkeys(unit.stem for unit in units):
-        mine = [unit for unit in units if unit.stem == stem]
-        old = None if anew else _old(stem, mine, root)
-        if stem in unmeasured and not (finish and _enough(mine, journal, old)):
-            continue
-        try:
-            file = _write(stem, mine, journal, old, root)
-        except records.RecordError as error:  # the other records are none the worse for it
-            refused.append(str(error))
-            continue
-        if file:
-            files.append(file)
-    if refused:
-        raise records.RecordError(
-            "; ".join(refused) + f"; what was measured of it stands in {journal.file}: measure it "
-            "again with --again and its name")
-    if not left or finish:
-        journal.close()
-    return Done(tuple(files), tuple(unit.name for unit in left), seconds)
+    device.cupy()
+    for stem, variant in map(parted, names):
+        if variant and records.load(KernelRecord, _key(), stem, root) is None:
+            raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is none: "
+                             f"python -m lib record {stem}")
+    left = missing(names, device.runs, _key(), root, headline, draft, whole)
+    files: dict[Path, None] = {}
+    chunk, where = _begin() if left else ("", None)
+    for task in _within(left, max_seconds):
+        old = usable(task.stem, _key(), root, draft, whole)
+        made = measure(task, chunk, old)
+        left.remove(task)
+        if made is not None and where:
+            files[records.write(merged(provenance(task.stem), old, task, made, {chunk: where}),
+                                root)] = None
+    return Done(tuple(files), tuple(task.name for task in left))
 
 
 def record_quick(
@@ -211,22 +181,33 @@ def record_quick(
         If cuda/ or lib/ differ from the commit, and it is no draft.
     """
     root = _root(root, draft)
-    journal = Journal(_folder(root) / QUICK_PASS)
-    units = plan.quick(device.runs)
-    outcome = _chunk(units, journal, max_seconds)
+    device.cupy()
+    left = tasks.quick(device.runs)
+    chunk, where = _begin()
     versions: dict[str, dict[str, QuickVariant]] = {}
-    for unit, part in noted(journal, units):
-        version = versions.setdefault(unit.stem, {})
-        for name, variant in part.items():
+    file = None
+    for task in _within(left, max_seconds):
+        version = versions.setdefault(task.stem, {})
+        for name, one in measure(task, chunk, None).items():
             before = version[name].bench if name in version else ()
             version[name] = QuickVariant(
-                hash=variant.hash, launch=variant.launch, arch=variant.arch,
-                registers=variant.registers, shared_bytes=variant.shared_bytes,
-                bench=(*before, *variant.bench))
-    file = records.write(
-        QuickRecord.of(provenance(schema.QUICK), chunks=journal.chunks, versions=versions), root)
-    journal.close()
-    return Done((file,), tuple(unit.name for unit in outcome.left), outcome.seconds)
+                hash=one.hash, launch=one.launch, arch=one.arch, registers=one.registers,
+                shared_bytes=one.shared_bytes, bench=(*before, *one.bench))
+        left.remove(task)
+        file = records.write(QuickRecord.of(
+            provenance(schema.QUICK), chunks={chunk: where}, versions=versions), root)
+    return Done((file,) if file else (), tuple(task.name for task in left))
+
+
+def _within(left: Sequence[Task], max_seconds: float) -> Iterator[Task]:
+    """Each task that is begun in time; the time that it took is said."""
+    start, number = time.monotonic(), len(left)
+    for place, task in enumerate(list(left), 1):
+        begun = time.monotonic()
+        if place > 1 and begun - start > max_seconds:
+            return
+        yield task
+        say(f"[{place}/{number}] {task.name}: {time.monotonic() - begun:.1f} s")
 
 
 def _root(root: Path | None, draft: bool) -> Path | None:
@@ -237,97 +218,237 @@ def _root(root: Path | None, draft: bool) -> Path | None:
     return root
 
 
-def _chunk(units: Sequence[Unit], journal: Journal, max_seconds: float) -> chunks.Outcome:
-    """Begin a chunk and measure; what each row is of is noted in it."""
-    found = sensors.nvml()
-    name, where = chunk_here()
-    journal.begin(name, where)
-    if found is None:
+def _begin() -> tuple[str, Chunk]:
+    """Begin a chunk, and say what it can't measure."""
+    nvml = sensors.nvml()
+    if nvml is None:
         say(sensors.why_not())
     if cublaslt.binding() is None:
         say(cublaslt.MISSING)
-    if found and found.others():
-        say(f"{found.others()} other processes use this GPU: its times are not to be trusted")
-    return chunks.run(
-        units, journal, name, lambda unit: measure(unit, name, journal), say, max_seconds)
+    if nvml and nvml.others():
+        say(f"{nvml.others()} other processes use this GPU: its times are not to be trusted")
+    return chunk_here()
 
 
-def chunk_here() -> tuple[str, Chunk]:
-    """A name for a chunk that begins now, and what a record says of it."""
-    started = datetime.datetime.now(datetime.UTC)
-    found, board = sensors.nvml(), sensors.board()
-    return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", Chunk(
-        started=f"{started:%Y-%m-%dT%H:%M:%SZ}", board=board, driver=sensors.driver(),
-        revision=revision.revision(), others=found.others() if found else 0,
-    )
+# -- what a file has -----------------------------------------------------------------------------
 
 
-def write_rivals(
-    peers: Mapping[str, PublicPeer], chunk: str, where: Chunk, root: Path | None = None
-) -> Path:
-    """Write what `lib.measure.rivals` measured in a chunk; peers that were not are kept."""
-    old = records.load(RivalsRecord, _key(), root=root)
-    stored = {**(old.peers if old else {}), **peers}
-    used = {row.chunk for peer in stored.values() for row in peer.rows}
-    chunks = {**(old.chunks if old else {}), chunk: where}
-    made = RivalsRecord.of(
-        provenance(schema.RIVALS), peers=stored,
-        chunks={name: one for name, one in chunks.items() if name in used})
-    return records.write(made, root)
+def missing(
+    names: Sequence[str], runs: Runs, key: str, root: Path | None = None, headline: bool = False,
+    draft: bool = False, whole: bool = False,
+) -> list[Task]:
+    """The tasks that no record of a GPU has, of today's source and a clean commit, in order.
 
-
-def say(line: str) -> None:
-    """Progress, beside the output."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def measure(unit: Unit, chunk: str, journal: Journal) -> Any:
-    """Measure one unit; what comes of it is of the type that `lib.measure.measured.kind_of` says.
+    It needs no GPU: `runs` says what one can run. A search decides what is launched of the kernels
+    that pages show, so a draft has none.
     """
-    if unit.kind == schema.MACHINE:
+    return [task for task in tasks.tasks(names, runs, headline)
+            if not (draft and task.kind == schema.SEARCH)
+            and not _has(usable(task.stem, key, root, draft, whole), task)]
+
+
+def usable(
+    stem: str, key: str, root: Path | None = None, draft: bool = False, whole: bool = False
+) -> AnyRecord | None:
+    """What of a record a newer one may keep: of today's source, and of clean commits.
+
+    Counters are of the record's own commit, rows of their chunks'. Rows without the clock of their
+    launches go too. A timeline, which says nothing of speed, stays till there is a better one.
+    """
+    stored = records.load(schema.type_of(stem), key, stem, root)
+    if stored is None or whole and stored.revision != revision.revision():
+        return None
+    clean = draft or not stored.revision.endswith(DIRTY)
+    if isinstance(stored, CublasRecord):
+        return structs.replace(stored, variants={
+            name: structs.replace(
+                one, bench=_clean(one.bench, stored.chunks, draft),
+                counters=one.counters if clean else (),
+                best_counters=one.best_counters if clean else (),
+                counters_missing=one.counters_missing if clean else None)
+            for name, one in stored.variants.items()})
+    if not isinstance(stored, KernelRecord):
+        return stored if clean and not _old(stored) else None
+    found = {}
+    for name, one in stored.variants.items():
+        current = records.current(KERNELS[stem], name, one)
+        if current:
+            times = current.timeline
+            found[name] = structs.replace(
+                _usable(current, stored.chunks, clean, draft),
+                ptx={arch: _usable(code, stored.chunks, clean, draft)
+                     for arch, code in current.ptx.items()},
+                timeline=times and structs.replace(
+                    times, revision=times.revision or stored.revision),
+                counters_missing=current.counters_missing if clean else None)
+    return structs.replace(stored, variants=found)
+
+
+def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool, draft: bool) -> Code:
+    return structs.replace(code, bench=_clean(code.bench, chunks, draft),
+                           counters=code.counters if clean else ())
+
+
+def _clean(rows: Iterable[R], chunks: Mapping[str, Chunk], draft: bool) -> tuple[R, ...]:
+    return tuple(row for row in rows if row.clock and getattr(row, "cublas_clock", True)
+                 and (draft or not chunks[row.chunk].revision.endswith(DIRTY)))
+
+
+def _old(stored: AnyRecord) -> bool:
+    """Whether a record that one task is all of is of other source than today's, or has no clock."""
+    if isinstance(stored, MachineRecord):
+        return any(roof.clock is None for roof in stored.roofs.named().values())
+    if isinstance(stored, CalibrationRecord):
+        return stored.hash != records.calibration_hash()
+    if isinstance(stored, SearchRecord):
+        return any(records.searched_other_code(*one) for one in stored.searches.items())
+    return isinstance(stored, SweepsRecord) and any(
+        map(recorded_sweeps.stale, stored.sweeps.values()))
+
+
+def _has(stored: AnyRecord | None, task: Task) -> bool:
+    """Whether a record has all of a task, and what is compared from one chunk."""
+    if not isinstance(stored, KernelRecord | CublasRecord):
+        return stored is not None
+    if not stored.variants.keys() >= {*task.variants}:
+        return False
+    variants: list[Any] = [stored.variants[name] for name in task.variants]
+    if task.kind == COUNTERS:
+        return all(one.counters or one.counters_missing for one in variants)
+    if task.kind == TIMELINE:
+        return all(one.timeline and not (one.timeline.revision or "").endswith(DIRTY)
+                   for one in variants)
+    codes = [code for one in variants for code in getattr(one, "codes", {"": one}).values()]
+    rows = [[row for row in code.bench if row.shape == task.shape] for code in codes]
+    if not all(rows) or task.depth and rows[0][0].sustained is None:
+        return False
+    if task.pair and any(one[0].pair is None or stored.chunks[one[0].chunk].revision
+                         != revision.revision() for one in rows):
+        return False
+    cube = task.shape is not None and len({*task.shape}) == 1
+    return not cube or len({one[0].chunk for one in rows}) == 1
+
+
+def merged(
+    head: Record, old: AnyRecord | None, task: Task, made: Any, chunks: Mapping[str, Chunk]
+) -> AnyRecord:
+    """A record with what was measured of one task, and what it had besides."""
+    if task.kind == schema.MACHINE:
+        return MachineRecord.of(head, roofs=made)
+    if task.kind == schema.SEARCH:
+        return SearchRecord.of(head, searches=made)
+    if task.kind == schema.SWEEPS:
+        return SweepsRecord.of(head, sweeps=made)
+    if task.kind == schema.CALIBRATION:
+        method = Method(clocks=head.method.clocks, counters=calibration.METHOD)
+        return CalibrationRecord.of(
+            structs.replace(head, method=method), arch=device.arch(),
+            hash=records.calibration_hash(), metrics=made.metrics, patterns=made.patterns)
+    kind = CublasRecord if task.stem == schema.CUBLAS else KernelRecord
+    variants: dict[str, Any] = (
+        dict(old.variants) if isinstance(old, KernelRecord | CublasRecord) else {})
+    for name, part in made.items():
+        variants[name] = _joined(variants.get(name), part)
+    if task.stem in KERNELS:
+        names = [variant.name for variant in KERNELS[task.stem].measured]
+        variants = {name: variants[name] for name in names if name in variants}
+    codes = [code for one in variants.values()
+             for code in getattr(one, "codes", {"": one}).values()]
+    seen = dict.fromkeys(row.shape for code in codes for row in code.bench)
+    cubes = sorted(shape for shape in seen if len({*shape}) == 1 and shape[0] & shape[0] - 1 == 0)
+    order = [*cubes, *(shape for shape in seen if shape not in cubes)]
+    used = {row.chunk for code in codes for row in code.bench}
+    every = {**(chunks_of(old) if old else {}), **chunks}
+    return kind.of(
+        head, variants={name: _sorted(one, order) for name, one in variants.items()},
+        chunks={name: chunk for name, chunk in every.items() if name in used})
+
+
+def _joined(before: Any, made: Any) -> Any:
+    """A variant with what a task measured of it: of a shape the newer row, the counters, the marks.
+    """
+    if isinstance(made, schema.Timeline):
+        return structs.replace(before, timeline=made)
+    if isinstance(made, Counted):
+        changes = {"counters": made.counters, "counters_missing": made.missing}
+        if isinstance(before, RivalVariant):
+            return structs.replace(before, **changes, best_counters=made.best_counters)
+        return structs.replace(before, **changes, ptx={
+            arch: structs.replace(code, counters=made.ptx.get(arch, ()))
+            for arch, code in before.ptx.items()})
+    if before is None:
+        return made
+    shapes = {row.shape for row in made.bench}
+    bench_ = (*(row for row in before.bench if row.shape not in shapes), *made.bench)
+    if isinstance(made, schema.Variant):
+        made = structs.replace(
+            made, timeline=before.timeline, counters_missing=before.counters_missing,
+            ptx=before.ptx | {arch: _joined(before.ptx.get(arch), code)
+                              for arch, code in made.ptx.items()})
+    elif isinstance(made, RivalVariant):
+        made = structs.replace(made, best_counters=before.best_counters,
+                               counters_missing=before.counters_missing)
+    return structs.replace(made, bench=bench_, counters=before.counters)
+
+
+def _sorted(one: V, order: Sequence[Shape]) -> V:
+    """A variant whose rows stand as records list them: cubes by size, the others as measured."""
+    def rows(bench_: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(sorted(bench_, key=lambda row: order.index(row.shape)))
+
+    if isinstance(one, schema.Variant):
+        one = structs.replace(one, ptx={
+            arch: structs.replace(code, bench=rows(code.bench)) for arch, code in one.ptx.items()})
+    return structs.replace(one, bench=rows(one.bench))
+
+
+# -- measuring -----------------------------------------------------------------------------------
+
+
+def measure(task: Task, chunk: str, stored: AnyRecord | None) -> Any:
+    """Measure one task; None where it says why it can't."""
+    if task.kind == schema.MACHINE:
         return roofs.roofs()
-    if unit.kind == schema.CALIBRATION:
+    if task.kind == schema.CALIBRATION:
         try:
-            counted = calibration.measure()
+            return calibration.measure()
         except counters.ProfilerMissing as error:
             _in_one_line(error)
             return None
-        return Calibrated(method=calibration.METHOD, arch=device.arch(),
-                          hash=records.calibration_hash(), metrics=tuple(counted.metrics),
-                          patterns=counted.patterns)
-    if unit.kind == schema.SEARCH:
+    if task.kind == schema.SEARCH:
         found = search.search()
         # The rows behind it are of the tiles that it chooses.
         records.write(SearchRecord.of(provenance(schema.SEARCH), searches=found))
         searches.forget()
         return found
-    if unit.kind == schema.SWEEPS:
+    if task.kind == schema.SWEEPS:
         return sweeps.measure()
-    if unit.kind == plan.COUNTERS:
-        return (_rival_counters(unit, rival_rows(journal)) if unit.stem == schema.CUBLAS
-                else _counters(unit, rows_of(unit.stem, journal)))
-    if unit.kind == plan.TIMELINE:
-        kernel = find(unit.stem)
+    variants = stored.variants if isinstance(stored, KernelRecord | CublasRecord) else {}
+    if task.kind == COUNTERS:
+        rows: Any = {name: one.bench for name, one in variants.items()}
+        return (_rival_counters if task.stem == schema.CUBLAS else _counters)(task, rows)
+    if task.kind == TIMELINE:
+        kernel = find(task.stem)
         return {
             name: timeline.timeline(kernel, kernel.variant(name),
                                     kernel.variant(name).problem(*(TIMELINE_SIZE,) * 3))
-            for name in unit.variants
+            for name in task.variants
         }
-    if unit.shape is None:
-        raise ValueError(f"{unit.name}: no shape to time")
-    if unit.stem == schema.CUBLAS:
-        (name,) = unit.variants
-        row = bench.bench_cublas(cublas.problem(name, *unit.shape), chunk)
-        return {name: schema.RivalVariant(bench=(row,), counters=(), arch=device.arch())}
-    return _bench(unit, unit.shape, chunk)
+    if task.shape is None:
+        raise ValueError(f"{task.name}: no shape to time")
+    if task.stem == schema.CUBLAS:
+        (name,) = task.variants
+        row = bench.bench_cublas(cublas.problem(name, *task.shape), chunk)
+        return {name: RivalVariant(bench=(row,), counters=(), arch=device.arch())}
+    return _bench(task, task.shape, chunk)
 
 
-def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
+def _bench(task: Task, shape: Shape, chunk: str) -> dict[str, schema.Variant]:
     """All of a version's variants on one shape, and the rival."""
-    kernel = find(unit.stem)
+    kernel = find(task.stem)
     contests: dict[Problem, bench.Contest] = {}
     made = {}
-    for name in unit.variants:
+    for name in task.variants:
         variant = kernel.variant(name)
         problem = variant.problem(*shape)
         if problem not in contests:
@@ -335,9 +456,9 @@ def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
         contest = contests[problem]
         first = variant is kernel.variants[0]
         row = contest.row(
-            kernel, variant, thorough=first and unit.depth == plan.THOROUGH,
-            joules=first and unit.depth == plan.JOULES)
-        partner = _pair(contest, kernel, kernel.variant(unit.pair)) if unit.pair else None
+            kernel, variant, thorough=first and task.depth == tasks.THOROUGH,
+            joules=first and task.depth == tasks.JOULES)
+        partner = _pair(contest, kernel, kernel.variant(task.pair)) if task.pair else None
         code = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)))
         made[name] = schema.Variant(
             bench=(Row.of(row, chunk, partner),), counters=(), hash=kernel.hash(variant),
@@ -370,39 +491,39 @@ def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> Pair:
                 cublas_seconds=row.cublas_seconds, ratio=row.ratio, clock=row.clock)
 
 
-def _counters(unit: Unit, rows: Mapping[str, Sequence[Row]]) -> Counts:
+def _counters(task: Task, rows: Mapping[str, Sequence[Row]]) -> dict[str, Counted]:
     """Counters of a version's variants; or why there are none."""
     made: dict[str, Counted] = {}
-    kernel = KERNELS[unit.stem]
+    kernel = KERNELS[task.stem]
     first = kernel.variants[0].name
     try:
-        for sizes, names in _by_sizes(unit, rows).items():
+        for sizes, names in _by_sizes(task, rows).items():
             shapes = [(size,) * 3 for size in sizes]
-            found = counters.of_variants(unit.stem, names, shapes)
+            found = counters.of_variants(task.stem, names, shapes)
             for name, metrics in found.items():
                 older = {}
                 for arch in kernel.ptx_archs if name == first else ():
                     if arch != device.arch():
-                        (of_older,) = counters.of_variants(unit.stem, [name], shapes, arch).values()
+                        (of_older,) = counters.of_variants(task.stem, [name], shapes, arch).values()
                         older[arch] = _counted(sizes, of_older)
                 made[name] = Counted(counters=_counted(sizes, metrics), ptx=older)
     except counters.ProfilerMissing as error:
         missing = _in_one_line(error)
-        return {name: Counted(missing=missing) for name in unit.variants}
+        return {name: Counted(missing=missing) for name in task.variants}
     return made
 
 
-def _rival_counters(unit: Unit, rows: Mapping[str, Sequence[RivalRow]]) -> Counts:
+def _rival_counters(task: Task, rows: Mapping[str, Sequence[RivalRow]]) -> dict[str, Counted]:
     """Counters of one of cuBLAS's problems: its default's, and its best's where that was faster."""
-    (name,) = unit.variants
+    (name,) = task.variants
     try:
-        ((sizes, _),) = _by_sizes(unit, rows).items()
+        ((sizes, _),) = _by_sizes(task, rows).items()
         (default,) = counters.of_variants(
-            unit.stem, [name], [(size,) * 3 for size in sizes]).values()
+            task.stem, [name], [(size,) * 3 for size in sizes]).values()
         places = _places(rows.get(name, ()))
         faster = [size for size in sizes if size in places]
         best = counters.counters(
-            unit.stem, name, [(size,) * 3 for size in faster],
+            task.stem, name, [(size,) * 3 for size in faster],
             candidates=[places[size] for size in faster])
     except counters.ProfilerMissing as error:
         return {name: Counted(missing=_in_one_line(error))}
@@ -419,12 +540,12 @@ def _places(rows: Iterable[RivalRow]) -> dict[int, int]:
 
 
 def _by_sizes(
-    unit: Unit, rows: Mapping[str, Sequence[Row] | Sequence[RivalRow]]
+    task: Task, rows: Mapping[str, Sequence[Row] | Sequence[RivalRow]]
 ) -> dict[tuple[int, ...], list[str]]:
     """Which variants are profiled at which sizes: not where a launch would take too long."""
     found: dict[tuple[int, ...], list[str]] = {}
-    wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(unit.stem, ()))
-    for name in unit.variants:
+    wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(task.stem, ()))
+    for name in task.variants:
         # By the largest product that was timed; where none was, nothing is known to be slow.
         largest = max(((math.prod(row.shape), row.seconds) for row in rows.get(name, ())),
                       default=(1, 0.0))
@@ -444,70 +565,37 @@ def _in_one_line(error: Exception) -> str:
     return records.plain(str(error))
 
 
-def _old(stem: str, units: Sequence[Unit], root: Path | None) -> KernelRecord | None:
-    """What a version's record has that its next one keeps: all but a variant that is added to it.
-    """
-    if stem not in KERNELS:
-        return None
-    stored = records.load(KernelRecord, _key(), stem, root)
-    if stored is None or not any(unit.pair for unit in units):
-        return lacking.usable(KERNELS[stem], stored)
-    added = {name for unit in units for name in unit.variants}
-    return structs.replace(
-        stored, variants={name: one for name, one in stored.variants.items() if name not in added})
+def chunk_here() -> tuple[str, Chunk]:
+    """A name for a chunk that begins now, and what a record says of it."""
+    started = datetime.datetime.now(datetime.UTC)
+    found, board = sensors.nvml(), sensors.board()
+    return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", Chunk(
+        started=f"{started:%Y-%m-%dT%H:%M:%SZ}", board=board, driver=sensors.driver(),
+        revision=revision.revision(), others=found.others() if found else 0,
+    )
 
 
-def _write(
-    stem: str, units: Sequence[Unit], journal: Journal, old: KernelRecord | None,
-    root: Path | None,
-) -> Path | None:
-    """Write one record from what the journal has; None if it says why there can't be one."""
-    made = noted(journal, units)
-    if any(part is None for _, part in made):
-        return None
-    found = assembled(provenance(stem), made, journal.chunks, old)
-    return records.write(found, root)
+def write_rivals(
+    peers: Mapping[str, PublicPeer], chunk: str, where: Chunk, root: Path | None = None
+) -> Path:
+    """Write what `lib.measure.rivals` measured in a chunk; peers that were not are kept."""
+    old = records.load(RivalsRecord, _key(), root=root)
+    stored = {**(old.peers if old else {}), **peers}
+    used = {row.chunk for peer in stored.values() for row in peer.rows}
+    chunks = {**(old.chunks if old else {}), chunk: where}
+    made = RivalsRecord.of(
+        provenance(schema.RIVALS), peers=stored,
+        chunks={name: one for name, one in chunks.items() if name in used})
+    return records.write(made, root)
 
 
-def _enough(units: Sequence[Unit], journal: Journal, old: KernelRecord | None) -> bool:
-    """Whether a record can be written of what there is: each variant has a row at least."""
-    wanted = {name for unit in units for name in unit.variants}
-    done = [unit for unit in units if journal.find(unit.name, unit.mark) is not None]
-    timed = {name for unit in done if unit.kind == plan.BENCH for name in unit.variants}
-    timed |= {name for name, one in (old.variants.items() if old else ()) if one.bench}
-    return bool(done) and timed >= wanted
-
-
-def _refuse_missing(stem: str, variant: str, root: Path | None) -> None:
-    """One variant is added to a record of its version."""
-    if records.load(KernelRecord, _key(), stem, root) is None:
-        raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is none: "
-                         f"python -m lib record {stem}")
-
-
-def _refuse_whole(stem: str, root: Path | None) -> None:
-    """A record that has other sizes is not replaced by one of the headline sizes alone."""
-    stored = records.load(KernelRecord, _key(), stem, root) if stem in KERNELS else (
-        records.load(CublasRecord, _key(), root=root))
-    shapes = {row.shape for row in rows_in(stored)} if stored else set()
-    if shapes - {(size,) * 3 for size in plan.HEADLINE}:
-        file = records.path(_key(), stem, root)
-        raise ValueError(f"{file} has other sizes too, which --headline would drop: "
-                         f"python -m lib record {stem}")
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+def say(line: str) -> None:
+    """Progress, beside the output."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _key() -> str:
     return gpus.key_of(device.name())
-
-
-def _folder(root: Path | None) -> Path:
-    device.cupy()
-    return records.path(_key(), "any", root).parent
 
 
 def provenance(stem: str) -> Record:

@@ -69,10 +69,12 @@ def summary(record: LadderRecord) -> str:
     ]
     for step in ladder.steps(record):
         other = twice.get(step.kernel.stem)
+        speed = f"{step.row.tflops:.1f}{' (stale)' if step.stale else ''}"
+        numbers = ("", gain(step), "", "") if step.elsewhere else (
+            speed, gain(step), _of(step), _of(other) if other else "–")
         table.append("| " + " | ".join((
             f"{step.kernel.stem}{_OVERLAPS if step.variant.programmatic_launch else ''}",
-            _changes(step), f"{step.row.tflops:.1f}{' (stale)' if step.stale else ''}", gain(step),
-            _of(step), _of(other) if other else "–")) + " |")
+            _changes(step), *numbers)) + " |")
     return "\n".join(table)
 
 

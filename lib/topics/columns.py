@@ -126,7 +126,8 @@ class Retimed(Launches):
         again = row.pair
         return structs.replace(
             row, seconds=again.seconds, spread=again.spread, tflops=again.tflops,
-            cublas_seconds=again.cublas_seconds, ratio=again.ratio, clock=again.clock, pair=None)
+            cublas_seconds=again.cublas_seconds, ratio=again.ratio, clock=again.clock, pair=None,
+            series=[again.seconds])
 
 
 def in_one_run(first: Launches, second: Launches) -> tuple[Launches, Launches]:

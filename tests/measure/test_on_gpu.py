@@ -5,12 +5,11 @@ from msgspec import convert, to_builtins
 
 from lib import gpus
 from lib.kernels.catalogue import CATALOGUE, KERNELS
-from lib.measure import bench, counters, cublas, cublaslt, plan, probe, record
+from lib.measure import bench, counters, cublas, cublaslt, probe, record, tasks
 from lib.measure.energy import sustained
 from lib.measure.probe import clock
 from lib.measure.sensors import nvml, why_not
 from lib.problem import Problem
-from lib.records.journal import Journal
 from lib.records.schema import Row
 from lib.run import device
 from tests.built import CHUNK
@@ -52,11 +51,9 @@ def test_every_candidate_computes_the_product(name):
     assert cublaslt.default_kernels(contest.problem, *contest.copies[0])
 
 
-def test_a_unit_of_counters_is_measured_apart():
+def test_counters_are_measured_apart():
     try:
-        found = record.measure(
-            plan.Unit(plan.COUNTERS, "cublas", ("fp32",), None, "", 1.0), CHUNK,
-            Journal(record.ROOT / "no-such-journal"))
+        found = record.measure(tasks.Task(tasks.COUNTERS, "cublas", ("fp32",)), CHUNK, None)
     except counters.ProfilerMissing as error:
         pytest.skip(str(error))
     found_fp32 = found["fp32"]

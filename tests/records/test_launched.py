@@ -9,7 +9,7 @@ from msgspec import structs
 from lib.dispatch import cost
 from lib.kernels import spec
 from lib.kernels.catalogue import RULES
-from lib.measure import lacking, plan
+from lib.measure import record, tasks
 from lib.paths import CUDA
 from lib.records import launched, scoreboard, store
 from lib.records.reader import NotYet, Recorded
@@ -174,17 +174,11 @@ def test_before_a_release_it_is_said_of_how_many_shapes_rows_are_stale(stored, m
 
 
 def test_only_the_shapes_of_another_choice_are_measured_again(stored, monkeypatch):
-    prefer(monkeypatch, second(CUBE), CUBE)
-    only = [TUNED.name]
-    planned = lacking.planned("H100", lambda kernel, variant: variant.name in only, ["hopper"])
-    assert planned.why == {"hopper": "rows of another choice than today's: 1 of tuned"}
-    assert [(unit.kind, unit.shape) for chunk in planned.chunks for unit in chunk
-            if unit.kind == plan.BENCH] == [(plan.BENCH, CUBE)]
+    def missing():
+        return [task.shape for task in record.missing(
+            ["hopper"], lambda kernel, variant: variant.name == TUNED.name, "H100")
+            if task.kind == tasks.BENCH]
 
-
-def test_a_unit_of_a_pass_is_known_by_what_the_rule_takes(monkeypatch):
-    shapes = (CUBE, (2048,) * 3)
-    before = [plan.mark(RULE, [TUNED], shape) for shape in shapes]
+    before = missing()
     prefer(monkeypatch, second(CUBE), CUBE)
-    after = [plan.mark(RULE, [TUNED], shape) for shape in shapes]
-    assert before[0] != after[0] and before[1] == after[1]
+    assert CUBE not in before and {*missing()} - {*before} == {CUBE}

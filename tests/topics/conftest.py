@@ -182,12 +182,12 @@ def both_addressings(narrow=False):
 
 
 def roof(narrow=False):
-    roofs = Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100")
+    roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100")
     flop = 2.0 * 2048**3
     return roofline.draw(
         roofs,
-        points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "L2": 5.2e9, "DRAM": 5e7})
-        + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "L2": 1.2e9, "DRAM": 5e7})
+        points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "DRAM": 5e7})
+        + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "DRAM": 5e7})
         + points("cuBLAS", flop, 0.377e-3, {"DRAM": 5e7}),
         current="02 shared tile", evidence=RECORDED, narrow=narrow,
     )
@@ -361,7 +361,7 @@ FIGURES = {
     "by_shape": ratios,
     "raster": lambda narrow=False: raster.draw(
         Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
-        l2_bytes=GPUS["H100"].l2_bytes, l2_flops_per_s=1e15, narrow=narrow,
+        l2_bytes=GPUS["H100"].l2_bytes, narrow=narrow,
     ),
     "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
     "waves, one": lambda narrow=False: waves.draw(
@@ -481,9 +481,9 @@ FIGURES = {
         evidence="modelled: T4 rates × emulated counters, 4,096³",
     ),
     "roofline, tensor": lambda: roofline.draw(
-        Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100",
+        Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100",
               {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
-        points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L2": 1.5e9, "DRAM": 2e8}),
+        points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
     ),
     "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),

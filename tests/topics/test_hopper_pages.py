@@ -11,9 +11,8 @@ from lib.kernels.shapes import LAYERS
 from lib.plotting import display
 from lib.records import store as records
 from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
-from lib.records.store import HOT_ROUNDS, NotRecorded
+from lib.records.store import HOT_ROUNDS
 from lib.topics.code.source.page import instruction
-from lib.topics.compute.tensor_pipe.page import account, accounted
 from lib.topics.memory.tma_swizzle.page import draw as draw_tma_swizzle
 from lib.topics.results.ablation import page as ablation_page
 from lib.topics.results.counters.page import machines
@@ -149,29 +148,6 @@ def test_bytes_in_flight_are_those_of_all_stages_but_one():
     page = Chapter("16_cp_async")
     assert bytes_in_flight(page.version, "stages_2") == (256 + 128) * 32 * 2
     assert bytes_in_flight(page.version, "k8") == 3 * bytes_in_flight(page.version, "stages_2")
-
-
-def test_an_account_takes_both_speeds_apart_each_at_its_own_clock(shown):
-    page = recorded("20_persistent")
-    own, other = (convert(built.clock(time, mhz, 5), Clock) for time, mhz in (
-        (1e-3, 1755.0), (5e-4, 1800.0)))
-    changed(page, "ping_pong", clock=lambda row: own, cublas_clock=lambda row: other)
-    ours, rival = accounted(page.version, "ping_pong")
-    assert ours.peak * ours.share == pytest.approx(600e12)
-    assert rival.peak * rival.share == pytest.approx(500e12)
-    assert ours.clock == pytest.approx(1755 / 1980)
-    assert rival.clock == pytest.approx(1800 / 1980)
-    assert ours.waves == 1024 / (8 * 132)
-    account(page.version, "ping_pong")
-    assert cells(shown[0])[0][:4] == ["20 ping_pong", "600", "1,755", "0.886"]
-    assert cells(shown[0])[0][-2:] == ["**0.632**", "0.514"]
-
-
-def test_of_a_record_without_the_launches_clock_there_is_no_account():
-    page = recorded("20_persistent")
-    changed(page, "ping_pong", clock=lambda row: None)
-    with pytest.raises(NotRecorded, match="the clock of 20_persistent ping_pong: python -m lib"):
-        accounted(page.version, "ping_pong")
 
 
 def test_burst_alone_and_sustained_are_rows_of_their_own(shown):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.topics.time.phases import model, page
 from lib.topics.version import Version
 
@@ -98,3 +99,18 @@ def test_pages(shown):
     assert "| … |" in groups and "0 to 5" not in groups
     # Nine tiles, 0 to 8: of what is waited for behind them nothing may be read.
     assert "| 8, in stage 0 |" in groups and "0 to 9 | none: behind the last" in groups
+
+
+@pytest.mark.parametrize("schedule, limit", [("lowest", (1, 0)), ("highest", (0, 4))])
+def test_18_lets_a_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, limit, monkeypatch):
+    """Steps given back more than the other's: in the fourth a warpgroup is three ahead."""
+    kernel, emulate = Version("18_tma").kernel, model.emulate
+    monkeypatch.setattr(model, "emulate", lambda *args, **options: emulate(
+        *args, **options | {"schedule": schedule, "landing": "early"}))
+    freed, ahead = [0, 0], [0, 0]
+    for event in model.trace(kernel, kernel.variants[0]):
+        for thread in event.threads if (event.kind, event.barrier) == ("arrive", "empty") else ():
+            group = thread // (WARP * WARPGROUP)
+            freed[group] += 1
+            ahead[group] = max(ahead[group], freed[group] - freed[1 - group])
+    assert freed == [9, 9] and tuple(ahead) == limit

@@ -42,10 +42,19 @@ def test_roofs_of_the_data_sheet():
     assert roofs.attainable("DRAM", 1000) == GPUS["T4"].fp32_flops
 
 
+def test_the_rate_is_the_data_sheet_s_at_its_clock():
+    # Hopper's is given at 1,830 MHz, below the highest clock; the others' at the highest.
+    for key, clock in (("T4", 1590e6), ("A100", 1410e6), ("H100", 1830e6), ("H200", 1830e6)):
+        gpu = GPUS[key]
+        assert gpu.tensor_fp16_per_cycle * gpu.sms * clock == pytest.approx(
+            gpu.tensor_fp16_flops, rel=2e-3)
+
+
 def test_roofs_of_a_record_leave_out_what_was_not_measured(machine_of):
     record = machine_of(copy=3.0e12, l2=6e12, shared=30e12, ffma=65e12, mma_k8=4e14)
     roofs = Roofs.from_record(record, H100)
-    assert roofs.bandwidths == {"L1/shared": 30e12, "L2": 6e12, "DRAM": 3.0e12}
+    # What a loop reads of the L2 is passed by kernels: no roof.
+    assert roofs.bandwidths == {"L1/shared": 30e12, "DRAM": 3.0e12}
     assert roofs.peaks == {
         "FFMA": 65e12, "tensor": H100.tensor_fp16_flops, "mma.m16n8k8": 4e14}
     assert roofs.evidence == f"recorded: {record.gpu.name}, {record.date}"

@@ -104,14 +104,7 @@ def test_counters_of_a_large_problem():
         scaling.scaled({"x": 1}, {"x": 2}, (64, 128), K=96, blocks=1)
 
 
-def test_the_l2_stands_in_the_table_where_its_rate_is_known():
-    zero = dict.fromkeys((
-        "global_load_requests", "global_store_requests", "global_load_sectors",
-        "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
-    ), 0)
-    more = {"warp_instructions": 0, "dram_bytes": 0, "l2_bytes": 1e9}
-    assert busiest.least_times(zero, T4, l2_bytes_per_s=1e12, **more)["L2"] == 1e-3
-    assert "L2" not in busiest.least_times(zero, T4, **more)
+def test_bytes_and_flop_of_a_launch():
     assert busiest.l2_needed(1e9, {"x": 1e-3, "y": 2e-3}) == 5e11
     assert busiest.compulsory_bytes(2, 3, 4, itemsize=2, out=4) == 2 * (8 + 12) + 4 * 6
     wgmma = {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16": (8, 256)}

@@ -70,15 +70,15 @@ def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
     stalls(page.version, 2048, "one_fragment")
     assert "| 10 one_fragment | 40.0 | 8.0% | 4.29 | 1.50 | 0.02 | 0.062 | 31% |" in shown[0]
     assert "| 10 four_fragments | 70.0 | 14.0% |" in shown[0]
-    # 48.6% of 16 warps a sub-partition and 0.314 instructions a cycle: 24.8 warp-cycles for each.
-    assert "| 10 one_fragment | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
+    assert "| 10 one_fragment | 12.30 | 0.40 | 0.00 | 1.00 | 0.00 | 49% | 31% |" in shown[1]
     assert all("recorded: H100 80GB HBM3, 2026-11-21" in text for text in shown)
 
 
 def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
     roofs_table()
     record = records.load(MachineRecord, chapter.RECORDED_ON)
-    assert all(roof.method in shown[0] for roof in record.roofs.named().values())
+    assert all((roof.method in shown[0]) is (name != "l2")  # which kernels pass: no roof
+               for name, roof in record.roofs.named().items())
 
 
 @pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
@@ -111,7 +111,7 @@ def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
     busy = lines / GPUS["H100"].sms / clock / row.seconds
     assert busy > 0.75 and f"L1 lines: busy for at least {busy:.0%} of the time" in shown[0]
     page.busiest(n)
-    assert "L1 lines: busy" not in shown[1]
+    assert f"at least {busy:.0%} of the time" not in shown[1]
 
 
 def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown):

@@ -184,15 +184,15 @@ OPERATIONS = (
         (Role("a", "A's fragment", "A"), _ADDRESS,
          Role("stride", "elements from a row of the matrix in memory to the next", optional=True)),
         types=("A",), layouts=("A",), sass=r"LDSM|LDG|LDS|MOVM", sass_operands=("a",),
-        sass_meaning="ptxas makes ordinary loads of it: LDSM where the tile is in shared memory",
+        sass_meaning="ptxas makes loads of it: LDSM where the tile is in shared memory",
     ),
     Operation(
         "wmma.load.b", "the warp loads B's fragment from memory",
         (Role("b", "B's fragment", "B"), _ADDRESS,
          Role("stride", "elements from a row of the matrix in memory to the next", optional=True)),
         types=("B",), layouts=("B",), sass=r"LDSM|LDG|LDS|MOVM", sass_operands=("b",),
-        sass_meaning="ptxas makes ordinary loads of it: LDSM where the tile is in shared memory; "
-                     "MOVM transposes in registers",
+        sass_meaning="ptxas makes loads of it: LDSM where the tile is in shared memory, with MT "
+                     "transposed on the way; MOVM transposes in registers",
     ),
     Operation(
         "wmma.load.c", "the warp loads C's fragment from memory",

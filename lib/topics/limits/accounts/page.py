@@ -16,9 +16,9 @@ from lib.kernels.spec import Pair
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import note, table
 from lib.plotting.markdown import NOT_YET
-from lib.records import predictions
+from lib.records import noise, predictions
 from lib.records import store as records
-from lib.records.schema import mhz
+from lib.records.schema import Row, mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.columns import (
     Launches,
@@ -36,7 +36,6 @@ from lib.topics.version import RECORDED_ON, Version, by_kind, short_name
 SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
-TWO_RUNS = "; †: the two sides were timed in different runs of `python -m lib record`"
 AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
@@ -64,11 +63,10 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
         VERSION, *([BETWEEN] if between else []),
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
         Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
-        *_speeds(size),
-        recorded("M cycles, profiled", lambda one: one.counters["cycles"] / 1e6, ".4g"),
+        *_speeds(size), _k_cycles(size),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
              f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one "
-             f"profiled launch at {size:,}³; {labels(rows)}"
+             f"profiled launch at {size:,}³; cycles: of the timed ones; {labels(rows)}"
              + (_machine_code(rows[0]) if between else ""))
 
 
@@ -77,7 +75,7 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
     """Display what issue slots hold and warps wait for: the account where w caps nothing.
 
     The share of slots that hold an FMA is the share of the FP32 peak. Beside it stand what can
-    change it: instructions per FMA, and the cycles that a warp waits for each of its FMAs.
+    change it: instructions per FMA, and the cycles that warps wait per instruction issued.
     """
     rows = launches(version, variants, _above(version, above), size)
     listed([
@@ -88,7 +86,7 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
           for reason, name in _WAITS.items()), *_speeds(size),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
              "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles "
-             "in that stall per FMA of a warp, for global memory and at barriers; counters: one "
+             "per instruction issued, for global memory and at barriers; counters: one "
              f"launch at {size:,}³; {labels(rows)}")
 
 
@@ -124,7 +122,12 @@ def _slots(part: str, one: Launches) -> float:
 
 
 def _wait(reason: str, one: Launches) -> float:
-    return _per_fma(one) * one.counters[f"stall_{reason}"]
+    return one.counters[f"stall_{reason}"]
+
+
+def _k_cycles(size: int) -> Column[Launches]:
+    """Of the launches that were timed, so that they belong to the speeds beside them."""
+    return recorded(f"k cycles at {size:,}", _cycles, ",.1f", absent=NOT_YET)
 
 
 def _speeds(size: int) -> list[Column[Launches]]:
@@ -191,12 +194,12 @@ def every(size: int = SIZE) -> None:
         LINK, W, recorded("cap = 32 / (P·w)", lambda one: _capped(_by_wavefronts(one).cap)),
         recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".0%"),
         recorded("instructions per FMA", of_fp32(_per_fma), ".2f"),
-        recorded("issue slots empty, idle SMs' too", of_fp32(
-            lambda one: _slots("empty", one) + _slots("idle", one)), ".0%"),
+        recorded("issue slots empty", of_fp32(partial(_slots, "empty")), ".0%"),
         recorded("share of the peak", lambda one: _by_wavefronts(one).share, ".1%"), speed,
     ], first, "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per "
               f"cycle and SM of the unit that computes, {', '.join(peaks.values())}; cap: none "
-              f"where w leaves room for the whole peak; {labels(first)}, {size:,}³")
+              "where w leaves room for the whole peak; empty: of all issue slots, on SMs that have "
+              f"warps; {labels(first)}, {size:,}³")
     others = [ahead for one in second if one.counted and (ahead := _ahead(one))]
     listed([
         LINK, *BY_TENSOR,
@@ -257,12 +260,14 @@ def _ahead(one: Launches) -> str:
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
-             emulated: bool = False, size: int = SIZE, timed: bool = False) -> None:
+             emulated: bool = False, size: int = SIZE) -> None:
     """Display what each change by itself was worth: a row a pair that differs in one thing.
 
-    A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
-    two factors are those of the larger one. Where the log has a guess that was written before the
-    change was measured, it stands beside, and its reason under the table.
+    A speed is told at 2,048, where the clock holds, and at a larger size; cycles, of the launches
+    that were timed, and the account's two factors are those of the larger one. A difference within
+    the noise of its comparison is none, and two boards are not compared (`lib.records.noise`).
+    Where the log has a guess that was written before the change was measured, it stands beside, and
+    its reason under the table.
 
     Parameters
     ----------
@@ -276,9 +281,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         ``"empty"`` (`lib.topics.limits.issue_slots.model.Account.share`).
     emulated : bool
         Whether w stands beside the one that is predicted from emulated counters.
-    timed : bool
-        Whether cycles are those of the launches that were timed, at both sizes: many launches in a
-        row scatter less than the one that a profiler counts.
 
     Raises
     ------
@@ -290,28 +292,23 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
     rows: list[tuple[str, ...]] = []
     found: list[Launches] = []
-    marked: list[bool] = []
     for pair in chosen:
         both = in_one_run(*launches(version, (), (pair.first, pair.second), size)[:2])
-        marked.append(_of_two_runs(both))
         guess = predictions.foreseen(pair.first, pair.second)
-        mark = "†" if marked[-1] else ""
         rows.append((
-            f"**{pair.change}**{mark}: {' → '.join(_side(one, version) for one in both)}",
-            *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
+            f"**{pair.change}**: {' → '.join(_side(one, version) for one in both)}",
+            *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
             *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
-            *_changed(both, account, cause, timed)))
+            *_changed(both, account, cause)))
         found += both if all(one.current for one in both) else []
-    cycles = f"k cycles, timed, at {SMALL:,}; at {size:,}" if timed else "M cycles, profiled"
-    of_launches = ("cycles: of the timed launches; what stands behind them" if timed
-                   else "cycles and what stands behind them")
+    marked = MARKED if any(PROFILED_APART in row[-1] for row in rows) else ""
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
          *(("w predicted",) if emulated else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.head,
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", f"k cycles at {size:,}", cause.head,
          "tensor cores busy" if account == "tensor" else "stage busy"),
-        rows, f"{of_launches}: one profiled launch at {size:,}³; {current_labels(found)}"
-        + (TWO_RUNS if any(marked) else "")
+        rows, "none: within the noise; what stands behind the cycles: one profiled launch at "
+        f"{size:,}³{marked}; {current_labels(found)}"
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
     if expected:
@@ -327,7 +324,7 @@ def _cause(account: str, counter: str) -> Column[Launches]:
             "w: wavefronts per 32 multiply-adds")
     reason = counter.removeprefix("stall_")
     if reason != counter:
-        return Column(f"{reason.replace('_', ' ')}: warps per instruction issued",
+        return Column(f"{reason.replace('_', ' ')}: cycles per instruction issued",
                       lambda one: one.counters[counter], ".2f")
     return Column(f"issue slots {counter}", partial(_slots, counter), ".1%")
 
@@ -336,8 +333,8 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
             what: str = "", size: int = SIZE, account: str = "tensor") -> None:
     """Display two things changed apart and together: one down, the other across.
 
-    Of each kernel its speed at 2,048, where the clock holds, and at a larger size cycles, which
-    don't depend on it, and both factors of an account.
+    Of each kernel its speed at 2,048, where the clock holds, and at a larger size the cycles of
+    the timed launches, which don't depend on it, and both factors of an account.
 
     Parameters
     ----------
@@ -354,8 +351,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     cells: list[Column[Launches]] = [
         recorded(f"TFLOP/s at {SMALL:,}", lambda one: one.counters and one.at(SMALL).row.tflops,
                  ".4g", absent=NOT_YET),
-        recorded(f"cycles at {size:,}, profiled", lambda one: one.at(SMALL).row and (
-            one.counters["cycles"]), ",.0f", absent=NOT_YET),
+        _k_cycles(size),
         recorded("busy × at work", lambda one: one.at(SMALL).row and (
             f"{_by_tensor(one).busy:.1%} × {_by_tensor(one).active:.1%}"), absent=NOT_YET)
         if account == "tensor" else
@@ -366,7 +362,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
           [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
            for state, those in found.items()],
-          f"cycles and the last: one profiled launch at {size:,}³; "
+          f"the last: one profiled launch at {size:,}³; "
           f"{labels(chain.from_iterable(found.values()))}")
 
 
@@ -385,39 +381,50 @@ def _side(one: Launches, version: Version) -> str:
     return f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}'s `{one.variant.name}`"
 
 
-def _changed(both: Sequence[Launches], account: str, cause: Column[Launches], timed: bool
-             ) -> tuple[str, ...]:
+def _changed(both: Sequence[Launches], account: str, cause: Column[Launches]) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
     if not all(one.current for one in both):
         return NOT_YET, "", "", "", ""
     size, counted = both[0].size, all(one.counted for one in both)
     by_account = _by_tensor if account == "tensor" else _by_wavefronts
     busy = Column[Launches]("", lambda one: by_account(one).busy, ".1%")
-    cycles = "; ".join(_both(both, lambda one, n=n: _cycles(one.at(n)), ",.1f")
-                       for n in (SMALL, size)) if timed else (
-        _both(both, lambda one: one.counters["cycles"] / 1e6))
     return (
-        *(_both(both, lambda one, n=n: one.at(n).row.tflops) for n in (SMALL, size)), cycles,
-        *((" → ".join(map(column.cell, both)) for column in (cause, busy)) if counted
-          else (NOT_YET, "")))
+        *(_both([one.at(n) for one in both], lambda one: one.row.tflops, noise.of_speed)
+          for n in (SMALL, size)),
+        _both(both, _cycles, noise.of_cycles, ",.1f"),
+        *((" → ".join(column.cell(one) + _mark(one) for one in both) for column in (cause, busy))
+          if counted else (NOT_YET, "")))
 
 
-def _of_two_runs(both: Sequence[Launches]) -> bool:
-    """Tell whether the sides of a pair were timed in different recording runs, at either size."""
-    at = [[one.at(n) for one in both] for n in (SMALL, both[0].size)]
-    return any(len({one.row.chunk for one in sides}) > 1
-               for sides in at if all(one.timed for one in sides))
+PROFILED_APART = "‡"
+APART = 0.03  # profiled and timed cycles that differ by more are told apart
+MARKED = (f"; {PROFILED_APART}: that launch took over {APART:.0%} more or fewer cycles than the "
+          "timed ones")
 
 
-def _both(sides: Sequence[Launches], found: Callable[..., float | None], form: str = ".4g") -> str:
-    """A value of both sides and by how much they differ."""
+def _apart(one: Launches) -> bool:
+    """Tell whether a profiled launch took other cycles than those that were timed."""
+    clock = one.row.clock if one.timed else None
+    return clock is not None and abs(one.counters["cycles"] / clock.cycles - 1) > APART
+
+
+def _mark(one: Launches) -> str:
+    return PROFILED_APART if _apart(one) else ""
+
+
+def _both(sides: Sequence[Launches], found: Callable[..., float | None],
+          within: Callable[[Row, Row], float], form: str = ".4g") -> str:
+    """A value of both sides and by how much they differ, if by more than the noise."""
     try:
         before, after = map(found, sides)
     except records.NotRecorded:
         return NOT_YET
     if before is None or after is None:
         return NOT_YET
-    return f"{before:{form}} → {after:{form}}, {after / before - 1:+.1%}"
+    rows, change = [one.row for one in sides], after / before - 1
+    differ = ("two boards" if not noise.one_board(*rows)
+              else f"{change:+.1%}" if abs(change) > within(*rows) else "none")
+    return f"{before:{form}} → {after:{form}}, {differ}"
 
 
 def _cycles(one: Launches) -> float | None:
@@ -433,10 +440,8 @@ def _share_timed(one: Launches) -> float | None:
 
 def _of_peak(one: Launches) -> str:
     """Share of the peak in a profiled launch, and in timed ones where it is another."""
-    profiled, timed = _by_tensor(one).share, _share_timed(one) if one.timed else None
-    if timed is None or abs(timed / profiled - 1) <= APART:
-        return f"{profiled:.1%}"
-    return f"{profiled:.1%}; timed {timed:.1%}"
+    share = f"{_by_tensor(one).share:.1%}"
+    return f"{share}; timed {_share_timed(one):.1%}" if _apart(one) else share
 
 
 def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
@@ -486,6 +491,5 @@ AT_WORK: Column[Launches] = recorded(
     "SMs at work", lambda one: _by_tensor(one).active, ".1%", absent=NOT_YET)
 BY_TENSOR: tuple[Column[Launches], ...] = (
     BUSY, AT_WORK, recorded("share of the peak", _of_peak, absent=NOT_YET))
-APART = 0.03  # profiled and timed cycles that differ by more are told apart
 BY_TIMED = ("SMs at work: active of elapsed cycles; share: by its cycles, and by the timed "
             f"launches' too where these differ by over {APART:.0%}")

@@ -29,8 +29,7 @@ def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], tuple[
 
 
 def unit_times(
-    stem: str, name: str, gpu: Gpu, size: int, l2_bytes_per_s: float | None = None,
-    lines: bool = False,
+    stem: str, name: str, gpu: Gpu, size: int, lines: bool = False,
 ) -> tuple[dict[str, float], int]:
     """Return the least seconds of each unit for a version on tensor cores, and the L2's bytes.
 
@@ -46,8 +45,6 @@ def unit_times(
         The data sheet that gives the rates, and the architecture that is compiled for.
     size : int
         M = N = K: a multiple of the tile.
-    l2_bytes_per_s : float, optional
-        A measured bandwidth. No data sheet gives one; without it the L2 has no time.
     lines : bool
         Count the lines that the L1 looks up, instead of the fewest that requests and sectors allow;
         of kernels whose warps all access alike.
@@ -73,9 +70,8 @@ def unit_times(
     work = size**3
     l2_bytes = SECTOR * (counters["global_load_sectors"] + counters["global_store_sectors"])
     times = busiest.least_times(
-        counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work, l2_bytes=l2_bytes,
+        counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work,
         tensor_flops_per_s=busiest.fp8_flops(gpu, gpu.clock_hz) if variant.scaling else None,
-        l2_bytes_per_s=l2_bytes_per_s,
         warp_instructions=busiest.loop_instructions(mix.per_thousand_fma(i.opcode for i in loop),
                                                     counters, work // busiest.HMMA_1688),
         dram_bytes=busiest.compulsory_bytes(size, size, size, itemsize=ITEM_BYTES[variant.dtype],

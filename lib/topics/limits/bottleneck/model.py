@@ -14,12 +14,11 @@ tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_fl
 shared memory      wavefronts of 128 B                      ``gpus.data_bytes_per_clock`` / 128
 L1 lines           lines looked up, at least one a request  ``gpus.TAG_LOOKUPS``
 L1 bytes           sectors of 32 B                          ``gpus.data_bytes_per_clock`` / 32
-L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
 
-No data sheet gives the L2's rate. Where none is given, the L2 is left out, and `l2_needed` says
-what its rate would have to be.
+No data sheet gives the L2's rate, and kernels here pass what a loop of reads measured. So the L2
+is left out, and `l2_needed` says what its rate would have to be.
 """
 
 from __future__ import annotations
@@ -148,13 +147,11 @@ def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) ->
 def least_times(
     counters: Mapping[str, float], gpu: Gpu, *, warp_instructions: float, dram_bytes: float,
     lines: int | None = None, clock_hz: float | None = None, dram_bytes_per_s: float | None = None,
-    tensor_flops: float = 0.0, tensor_flops_per_s: float | None = None, l2_bytes: float = 0,
-    l2_bytes_per_s: float | None = None,
+    tensor_flops: float = 0.0, tensor_flops_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
 
-    The tensor pipe comes behind the FMA pipe where it has something to do, the L2 before DRAM where
-    its rate is given.
+    The tensor pipe comes behind the FMA pipe where it has something to do.
 
     Parameters
     ----------
@@ -178,10 +175,6 @@ def least_times(
     tensor_flops_per_s : float, optional
         Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
         record; if not given, the data sheet's, at the clock that is given.
-    l2_bytes : float
-        Bytes asked of the L2: measured, or 32 for each sector that no L1 holds.
-    l2_bytes_per_s : float, optional
-        A measured bandwidth.
 
     Raises
     ------
@@ -198,7 +191,6 @@ def least_times(
     data = gpus.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
     peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
-    l2 = {"L2": l2_bytes / l2_bytes_per_s} if l2_bytes_per_s is not None else {}
     return {
         "issue slots": warp_instructions / gpus.ISSUE_SLOTS / clocks,
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
@@ -206,7 +198,6 @@ def least_times(
         "shared memory": counters["shared_wavefronts"] * WAVEFRONT / data / clocks,
         "L1 lines": looked_up / gpus.TAG_LOOKUPS / clocks,
         "L1 bytes": sectors * SECTOR / data / clocks,
-        **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }
 
@@ -229,7 +220,7 @@ def of_record(
         By the names of ``lib.measure.counters``.
     gpu : Gpu
     roofs : Roofs, optional
-        Measured on that GPU: of the product's instruction, and of the L2.
+        Measured on that GPU: of the product's instruction.
     product : str, optional
         What `lib.topics.limits.roofline.model.product_of` says; None where no tensor core works.
     flops : float
@@ -246,7 +237,6 @@ def of_record(
             "tensor_flops": flops,
             "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
             else roofs and roofs.products.get(product),
-            "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
         }
     return least_times(metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
                        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],

@@ -56,7 +56,7 @@ def _here(version: Version, size: int, lines: bool) -> None:
         gpu = gpus.find(device.name())
     except ValueError:
         return
-    times, _ = unit_times(version, gpu.key, None, size, None, lines)
+    times, _ = unit_times(version, gpu.key, None, size, lines)
     both(busiest_figure.draw, times,
          seconds=version.timed(version.kernel.variants[0], size).seconds,
          seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
@@ -66,7 +66,7 @@ def _here(version: Version, size: int, lines: bool) -> None:
 @once_recorded()
 def saturates(
     version: Version, key: str = "T4", variant: str | None = None, size: int = 4096,
-    l2_bytes_per_s: float | None = None, lines: bool = False,
+    lines: bool = False,
 ) -> None:
     """Draw the least time that each unit of a GPU would need for this version.
 
@@ -76,26 +76,21 @@ def saturates(
         Data sheet.
     size : int
         M = N = K: a multiple of the tile.
-    l2_bytes_per_s : float, optional
-        A measured bandwidth. No data sheet gives one; without it the figure says what the L2
-        would have to deliver.
     lines : bool
         Count the lines that the L1 looks up, instead of the fewest that requests and sectors
         allow; of kernels whose warps all access alike.
     """
-    times, l2_bytes = unit_times(version, key, variant, size, l2_bytes_per_s, lines)
-    note = ""
-    if l2_bytes_per_s is None:
-        need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
-        note = f"the L2 must deliver {need} not to be longer"
+    times, l2_bytes = unit_times(version, key, variant, size, lines)
+    need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
     both(busiest_figure.draw, times,
          evidence=f"modelled: {key} rates × emulated counters, {size:,}³",
-         notes={"DRAM": "compulsory bytes"}, note=note)
+         notes={"DRAM": "compulsory bytes"},
+         note=f"the L2 must deliver {need} not to be longer")
 
 
 def unit_times(
     version: Version, key: str = "T4", variant: str | None = None, size: int = 4096,
-    l2_bytes_per_s: float | None = None, lines: bool = False,
+    lines: bool = False,
 ) -> tuple[dict[str, float], int]:
     """Return the least seconds of each unit, and the bytes asked of the L2 (`saturates`).
 
@@ -107,7 +102,7 @@ def unit_times(
         If tiles don't divide the problem.
     """
     return emulated.unit_times(version.kernel.stem, version.kernel.variant(variant).name,
-                               gpus.find(key), size, l2_bytes_per_s, lines)
+                               gpus.find(key), size, lines)
 
 
 def saturated(version: Version, *variants: str, key: str = "T4") -> Explorer:

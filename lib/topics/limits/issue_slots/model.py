@@ -159,21 +159,3 @@ def stalls(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
     reasons = [(name, name.removeprefix("stall_")) for name in metrics
                if name.startswith("stall_")]
     return [(name, reason) for name, reason in reasons if reason not in READY]
-
-
-def warp_time(metrics: Mapping[str, float], warps_per_sm: int) -> dict[str, float]:
-    """Return the share of the warps' time that each recorded stall takes.
-
-    ncu's stall ratios are warps that stand in a state for each instruction that is issued; all
-    warps of a sub-partition, over its instructions a cycle, are what they add up to.
-
-    Parameters
-    ----------
-    metrics : mapping of str to float
-        A record's counters: the ``stall_…``, `warps_active_percent` and `issue_active_percent`.
-    warps_per_sm : int
-        Warps that an SM can hold.
-    """
-    resident = metrics["warps_active_percent"] / 100 * warps_per_sm / SLOTS_PER_SM
-    each = resident / (metrics["issue_active_percent"] / 100)
-    return {name: value / each for name, value in metrics.items() if name.startswith("stall_")}

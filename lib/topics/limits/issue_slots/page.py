@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from lib.kernels.spec import parted
-from lib.plotting.columns import Column, listed
+from lib.plotting.columns import listed
 from lib.plotting.display import both, once_recorded
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.topics.columns import ISSUED, NAME, Launches, counter, launches
+from lib.topics.columns import ISSUED, NAME, counter, launches
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, short_name
@@ -52,7 +51,7 @@ def account(version: Version, variant: str | None = None, size: int = 4096) -> s
 
 @once_recorded()
 def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what the warps' time is spent waiting for, a row a variant.
+    """Display the cycles that warps wait per instruction issued, by reason, a row a variant.
 
     Parameters
     ----------
@@ -64,13 +63,9 @@ def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = (
         "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
         "stall_barrier": "barrier",
     }
-    def share(key: str, one: Launches) -> float:
-        return slots_of.warp_time(one.counters, one.sheet.warps_per_sm)[key]
-
     listed([
-        NAME.called("warps' time spent waiting for"),
-        *(Column(name, partial(share, key), ".0%") for key, name in names.items()),
+        NAME.called("cycles per instruction issued, waiting for"),
+        *(counter(name, key, ".2f") for key, name in names.items()),
         counter("warp slots filled", "warps_active_percent", ".0f", unit="%"), ISSUED,
     ], launches(version, variants, above, size, every=True),
-        f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed latencies, "
-        "waiting for a turn")
+        f"{records.label(version.record)}, ncu, n = {size:,}")

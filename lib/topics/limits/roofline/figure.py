@@ -12,7 +12,7 @@ from lib.plotting import style
 from lib.topics.limits.roofline.model import LEVELS, Point, Roofs
 
 AT_A_ROOF = 0.9  # of it, from which on a version is said to be there
-_MARKERS = {"L1/shared": "o", "L2": "s", "DRAM": "D"}
+_MARKERS = {"L1/shared": "o", "DRAM": "D"}
 _HEIGHT = 4.3
 _NARROW_HEIGHT = 3.2
 _NARROW_LINE = 13.0  # of the names under the chart, pt
@@ -223,13 +223,7 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
     if not shares:
         return "Every version lies under some roof"
     (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
-    if first > 1.005:  # a roof is what one loop reached
-        return f"{current} passes the measured {name} roof, {style.percent(first)} of it: no limit"
     if first >= AT_A_ROOF:
-        for other in dict.fromkeys(p.name for p in points):
-            if roofs.shares([p for p in points if p.name == other], peak).get(name, 0.0) > 1.005:
-                return (f"{current} reaches {style.percent(first)} of the {name} roof, which "
-                        f"{other} passes: no limit")
         return f"{current} reaches {style.percent(first)} of the {name} roof"
     labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
     return f"{current} is under every roof: {style.percent(first)} of the {name} roof{labelled}"

@@ -16,7 +16,7 @@ from lib.gpus import Gpu
 from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.records.schema import MachineRecord
 
-LEVELS = ("L1/shared", "L2", "DRAM")
+LEVELS = ("L1/shared", "DRAM")
 
 # Roofs of tensor-core instructions: the record's key, and the instruction.
 PRODUCTS = {"mma_k8": "mma.m16n8k8", "mma_k16": "mma.m16n8k16", "wgmma": "wgmma"}
@@ -30,9 +30,9 @@ class Roofs:
 
     Attributes
     ----------
-    dram, l2, shared : float or None
+    dram, shared : float or None
         Bandwidths, B/s; None where no source gives one. `shared` stands for L1 too: they are one
-        array behind one data path.
+        array behind one data path. Nobody gives the L2's.
     ffma, tensor : float or None
         FP32 and FP16 tensor-core peaks, FLOP/s.
     evidence : str
@@ -42,7 +42,6 @@ class Roofs:
     """
 
     dram: float | None
-    l2: float | None
     shared: float | None
     ffma: float | None
     tensor: float | None
@@ -52,7 +51,7 @@ class Roofs:
     @classmethod
     def from_gpu(cls, gpu: Gpu) -> Roofs:
         """Roofs of the data sheet; the vendor gives no L2 bandwidth."""
-        return cls(dram=gpu.dram_bytes_per_s, l2=None,
+        return cls(dram=gpu.dram_bytes_per_s,
                    shared=gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
                    ffma=gpu.fp32_flops, tensor=gpu.tensor_fp16_flops,
                    evidence=f"modelled: data sheet of {gpu.name}")
@@ -64,15 +63,15 @@ class Roofs:
         Parameters
         ----------
         machine : MachineRecord
-            ``roofs`` has ``copy``, ``l2``, ``shared`` in B/s and ``ffma``, ``mma_k8``, ``mma_k16``
-            and ``wgmma`` in FLOP/s.
+            ``roofs`` has ``copy``, ``shared`` in B/s and ``ffma``, ``mma_k8``, ``mma_k16`` and
+            ``wgmma`` in FLOP/s. Its ``l2``, what one loop of reads reached, is passed by kernels
+            here, so it is no roof.
         gpu : Gpu
             Gives the tensor cores' peak, which no instruction need reach.
         """
         measured = {name: roof.value for name, roof in machine.roofs.named().items()}
         return cls(
             dram=measured.get("copy"),
-            l2=measured.get("l2"),
             shared=measured.get("shared"),
             ffma=measured.get("ffma"),
             tensor=gpu.tensor_fp16_flops,
@@ -85,7 +84,7 @@ class Roofs:
     @property
     def bandwidths(self) -> dict[str, float]:
         """Known bandwidths by level, B/s."""
-        known = {"L1/shared": self.shared, "L2": self.l2, "DRAM": self.dram}
+        known = {"L1/shared": self.shared, "DRAM": self.dram}
         return {level: value for level, value in known.items() if value is not None}
 
     @property

@@ -72,7 +72,6 @@ def _points(version: Version, size: int, variant: str = "") -> list[roofline.Poi
     name = called(version.kernel.stem, variant) if variant else short_name(version.kernel)
     return roofline.points(name, 2.0 * size**3, seconds, {
         "L1/shared": roofline.l1_bytes(metrics),
-        "L2": metrics["l2_bytes"],
         "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
     })
 
@@ -81,7 +80,7 @@ def roofs_table() -> None:
     """Display the roofs measured on each machine, beside its data sheet's figure."""
     rows, labels = [], []
     sheet = {
-        "copy": ("DRAM", lambda g: g.dram_bytes_per_s, None), "l2": ("L2", lambda g: None, None),
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s, None),
         "shared": ("shared memory", lambda g: None, None),
         "ffma": ("FFMA", lambda g: g.fp32_flops, lambda g: g.clock_hz),
         **{key: (name, lambda g: g.tensor_fp16_flops, lambda g: g.tensor_clock_hz)
@@ -94,8 +93,9 @@ def roofs_table() -> None:
         key = record.gpu.key
         gpu = gpus.GPUS.get(key)  # None of a reader's own that no data sheet here is of
         labels.append(records.label(record))
-        for kind, roof in record.roofs.named().items():
-            name, peak, clock = sheet[kind]
+        for kind, (name, peak, clock) in sheet.items():
+            if (roof := record.roofs.named().get(kind)) is None:
+                continue
             unit, given = roof.unit, gpu and peak(gpu)
             at = f" at {clock(gpu) / 1e6:,.0f} MHz" if gpu and clock else ""
             rows.append((

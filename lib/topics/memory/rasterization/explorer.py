@@ -14,8 +14,7 @@ from lib.topics.memory.rasterization.model import Raster
 
 
 def rasters(
-    groups: Sequence[int] = (1, 8), l2_bytes_per_s: float | None = None,
-    default: tuple[int, int, int, int] = (3, 0, 1, 1),
+    groups: Sequence[int] = (1, 8), default: tuple[int, int, int, int] = (3, 0, 1, 1)
 ) -> Explorer:
     """Size, tile, order and cluster against waves and what crosses an H100's L2.
 
@@ -23,18 +22,15 @@ def rasters(
     ----------
     groups : sequence of int
         Rows of clusters' tiles in a band.
-    l2_bytes_per_s : float, optional
-        A measured bandwidth.
     """
     sheet = GPUS["H100"]
 
     def frame(n: int, tile: tuple[int, int], group: int, cluster: int, narrow: bool = False
               ) -> Figure:
         found = Raster(n, n, n, tile, group, cluster, sheet.sms)
-        limit = found.flop_per_l2_byte * l2_bytes_per_s if l2_bytes_per_s else None
         return raster_figure.draw(
             found, what=f"n = {n:,}, {style.sides(tile)}", l2_bytes=sheet.l2_bytes,
-            l2_flops_per_s=limit, narrow=narrow)
+            narrow=narrow)
 
     return Explorer([
         Control.of("M = N = K", (2048, 3072, 4096, 8192), default[0], thousands, slider=True),

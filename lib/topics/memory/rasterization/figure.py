@@ -18,7 +18,7 @@ _UNDER = 200.0  # pt: room for the numbers of a narrow figure, under its picture
 
 @style.styled
 def draw(
-    raster: Raster, *, what: str, l2_bytes: int, l2_flops_per_s: float | None = None,
+    raster: Raster, *, what: str, l2_bytes: int,
     evidence: str = "modelled: all tiles take equally long", narrow: bool = False,
 ) -> Figure:
     """Draw the waves of a product's tiles.
@@ -30,8 +30,6 @@ def draw(
         The product and its tiles, for the finding.
     l2_bytes : int
         Size of the L2.
-    l2_flops_per_s : float, optional
-        Speed that the L2's measured bandwidth allows.
     """
     height = _TOP + _SIDE + (_UNDER if narrow else 14)
     fig, ax = style.canvas(_finding(raster, what), height, narrow)
@@ -59,7 +57,7 @@ def draw(
                       facecolor=load)
     ax.text(_LEFT - _BAR - 3, top + 4, "A", size=style.NORMAL, weight="bold", va="bottom")
     ax.text(_LEFT + _SIDE + 4, top + 2, "B", size=style.NORMAL, weight="bold", va="bottom")
-    _facts(ax, raster, *((0.0, _UNDER - 12) if narrow else (_TEXT, top)), l2_bytes, l2_flops_per_s)
+    _facts(ax, raster, *((0.0, _UNDER - 12) if narrow else (_TEXT, top)), l2_bytes)
     return style.finish(fig, alt=_alt(raster, what, l2_bytes), evidence=evidence)
 
 
@@ -70,7 +68,7 @@ def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> Non
 
 
 def _facts(
-    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int, l2_flops_per_s: float | None
+    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int
 ) -> None:
     """The numbers beside the picture, what they belong to in its colour."""
     count = len(raster.wave(raster.waves - 1))
@@ -82,7 +80,8 @@ def _facts(
         (style.PHASE["load"], 1.0, "what the first one reads",
          f"{style.quantity(raster.needed(0), 'B')} of A and B; the L2 holds "
          f"{style.quantity(l2_bytes, 'B')}"),
-        (None, 1.0, "through the L2, in all", _traffic(raster, l2_flops_per_s)),
+        (None, 1.0, "through the L2, in all", f"{style.quantity(raster.from_l2, 'B')}, "
+         f"{style.number(raster.flop_per_l2_byte)} FLOP a byte"),
     ]
     y = top
     for colour, alpha, name, text in facts:
@@ -93,14 +92,6 @@ def _facts(
             y -= 13
             ax.text(left + 14, y, row, size=style.NORMAL, va="top")
         y -= 21
-
-
-def _traffic(raster: Raster, flops_per_s: float | None) -> str:
-    text = (f"{style.quantity(raster.from_l2, 'B')}, "
-            f"{style.number(raster.flop_per_l2_byte)} FLOP a byte")
-    if flops_per_s:
-        text += f": no more than {style.quantity(flops_per_s, 'FLOP/s')}"
-    return text
 
 
 def _wrapped(text: str, columns: int = 42) -> list[str]:

@@ -290,17 +290,8 @@ class Numbers:
         at_work = self.metric("cycles", name, n) * self.at_work(name, n)
         return at_work * (share if busy else 1 - share)
 
-    def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
-        """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
-
-        A stall ratio counts warp cycles per instruction issued, so it is times instructions per
-        FMA.
-        """
-        return self.per_fma("instructions", name, n) * sum(
-            self.stall(reason, name, n) for reason in reasons)
-
     def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
-        """Warps that wait for a reason, per instruction issued."""
+        """Cycles that warps wait for a reason per instruction issued; recorded."""
         return self.metric(f"stall_{reason}", name, n)
 
     def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
@@ -466,7 +457,7 @@ class Numbers:
 
     def of_roof(self, level: str, name: str = "", n: int = SIZE) -> float:
         """Recorded bytes per second across a level over those of its measured roof."""
-        roof = {"L1": "shared", "L2": "l2", "DRAM": "copy"}[level]
+        roof = {"L1": "shared", "DRAM": "copy"}[level]
         crossed = 2.0 * n**3 / self.intensity(level, name, n)
         return crossed / self._row(name, n).seconds / self.roof(roof)
 

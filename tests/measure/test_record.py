@@ -1,15 +1,11 @@
-"""A pass of measuring: its order, its chunks, that it goes on where it was cut off, what it writes.
+"""What is measured for records, in which order, and that a run goes on with what the files lack.
 
-Measuring is made up; the clock is too, but where a process is killed.
+Measuring is made up, and the clock is.
 """
 
 import datetime
 import math
 import os
-import signal
-import subprocess
-import sys
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,262 +15,101 @@ from msgspec import convert, structs
 from lib.__main__ import main
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.shapes import timed
-from lib.measure import bench, chunks, cublas, plan, record
-from lib.measure.assembled import assembled
+from lib.measure import bench, cublas, record, tasks
 from lib.measure.energy import sustained
-from lib.measure.measured import Counted
 from lib.measure.probe import Interval, Sample
-from lib.paths import ROOT
 from lib.records import schema, scoreboard
 from lib.records import store as records
-from lib.records.journal import Journal
 from lib.records.launched import launch_hash
 from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
 from tests import built, played
 from tests.built import BOARD, CHUNK, GPU, NAIVE
 
 
-def every_unit(names=None):
-    return plan.units(names or record.everything(), lambda kernel, variant: True)
+def every_task(*names):
+    return tasks.tasks(names, lambda kernel, variant: True)
 
 
-def test_a_pass_measures_everything_once():
-    units = every_unit()
-    names = [unit.name for unit in units]
+def test_everything_is_measured_once():
+    found = every_task()
+    names = [task.name for task in found]
     assert len(names) == len(set(names))
-    rows = [(unit.stem, variant, unit.shape) for unit in units if unit.kind == plan.BENCH
-            for variant in unit.variants if unit.stem in KERNELS]
+    rows = [(task.stem, variant, task.shape) for task in found if task.kind == tasks.BENCH
+            for variant in task.variants if task.stem in KERNELS]
     assert sorted(rows) == sorted(
         (kernel.stem, variant.name, shape) for kernel in KERNELS.values()
         for variant in kernel.measured for shape in timed(kernel, variant))
-    for kind in (plan.COUNTERS, plan.TIMELINE):
-        assert {u.stem for u in units if u.kind == kind} >= set(KERNELS)
-    assert {u.kind for u in units} == {
-        plan.BENCH, plan.COUNTERS, plan.TIMELINE, *plan.OTHERS} - {schema.CUBLAS}
-
-
-def test_steps_stand_in_a_record_behind_the_variants():
-    kernel = KERNELS["06_vectorized"]
-    (unit,) = (unit for unit in every_unit([kernel.stem])
-               if unit.kind == plan.BENCH and unit.shape == (2048,) * 3)
-    head = built.parsed(built.record(kernel.stem, [built.row(2048)]))
-    one = next(iter(head.variants.values()))
-    part = {name: one for name in reversed(unit.variants)}
-    found = assembled(head, [(unit, part)], head.chunks)
-    assert list(found.variants) == [variant.name for variant in kernel.measured]
-    assert found.variants.keys() >= {"float4", "transposed", "global_128"}
+    for kind in (tasks.COUNTERS, tasks.TIMELINE):
+        assert {one.stem for one in found if one.kind == kind} >= set(KERNELS)
+    assert {one.kind for one in found} == {
+        tasks.BENCH, tasks.COUNTERS, tasks.TIMELINE, *tasks.OTHERS} - {schema.CUBLAS}
 
 
 def test_what_a_page_shows_first_comes_first():
-    units = every_unit()
-    assert [unit.kind for unit in units[:2]] == [schema.MACHINE, schema.SEARCH]
+    found = every_task()
+    assert [task.kind for task in found[:2]] == [schema.MACHINE, schema.SEARCH]
     place = {}
-    for index, unit in enumerate(units):
-        key = (unit.kind, unit.shape) if unit.stem in KERNELS else unit.stem
+    for index, task in enumerate(found):
+        key = (task.kind, task.shape) if task.stem in KERNELS else task.stem
         place.setdefault(key, index)
-    cubes = [place[plan.BENCH, (size,) * 3] for size in (4096, 2048, 8192, 1024, 512)]
+    cubes = [place[tasks.BENCH, (size,) * 3] for size in (4096, 2048, 8192, 1024, 512)]
     assert cubes == sorted(cubes)
-    assert place[plan.BENCH, (4096,) * 3] < place[plan.COUNTERS, None] < cubes[1]
+    assert place[tasks.BENCH, (4096,) * 3] < place[tasks.COUNTERS, None] < cubes[1]
     # Every version has its first row before any has its second.
-    first = [unit.stem for unit in units if unit.shape == (4096,) * 3 and unit.stem in KERNELS]
+    first = [task.stem for task in found if task.shape == (4096,) * 3 and task.stem in KERNELS]
     assert first == list(KERNELS)
     # What is left out first: shapes that are no cubes, then the smallest cubes.
-    assert units[-1].shape and len(set(units[-1].shape)) > 1
-    assert place[plan.BENCH, (1000,) * 3] > max(cubes)
+    assert found[-1].shape and len(set(found[-1].shape)) > 1
+    assert place[tasks.BENCH, (1000,) * 3] > max(cubes)
 
 
 def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
-    found = plan.units(list(KERNELS), lambda kernel, variant: True, headline=True)
-    deep = {(unit.stem, unit.shape) for unit in found if unit.depth}
-    last = {kernel.stem for kernel in KERNELS.values() if plan.last_of_its_kind(kernel)}
+    found = tasks.tasks(list(KERNELS), lambda kernel, variant: True, headline=True)
+    deep = {(task.stem, task.shape) for task in found if task.depth}
+    last = {kernel.stem for kernel in KERNELS.values() if tasks.last_of_its_kind(kernel)}
     assert deep == {(stem, (4096,) * 3) for stem in last}
-    assert {unit.depth for unit in found} == {plan.THOROUGH, ""}
-    whole = {(unit.stem, unit.shape): unit.depth for unit in every_unit()
-             if unit.kind == plan.BENCH}
-    assert all(whole[stem, shape] == plan.THOROUGH for stem, shape in deep)
-
-
-def test_a_unit_fits_a_chunk():
-    assert all(0 < unit.estimate < chunks.MAX_SECONDS / 4 for unit in every_unit())
+    assert {task.depth for task in found} == {tasks.THOROUGH, ""}
+    whole = {(task.stem, task.shape): task.depth for task in every_task()
+             if task.kind == tasks.BENCH}
+    assert all(whole[stem, shape] == tasks.THOROUGH for stem, shape in deep)
 
 
 def test_which_versions_are_looked_at_thoroughly():
     def at(size, depth):
         return {stem for stem, kernel in KERNELS.items()
-                if plan.depth(kernel, (size,) * 3) == depth}
+                if tasks.depth(kernel, (size,) * 3) == depth}
 
     hopper = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_90a"}
     blackwell = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_100a"}
     last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", "26_fp8",
             max(hopper), max(blackwell)}
-    assert at(4096, plan.THOROUGH) == last | hopper
-    assert at(4096, plan.JOULES) == set(KERNELS) - last - hopper
-    assert at(8192, plan.THOROUGH) == last and not at(8192, plan.JOULES)
+    assert at(4096, tasks.THOROUGH) == last | hopper
+    assert at(4096, tasks.JOULES) == set(KERNELS) - last - hopper
+    assert at(8192, tasks.THOROUGH) == last and not at(8192, tasks.JOULES)
     assert at(2048, "") == set(KERNELS)
-    assert plan.depth(KERNELS["09_fp32_limit"], (4096, 33, 4096)) == ""
+    assert tasks.depth(KERNELS["09_fp32_limit"], (4096, 33, 4096)) == ""
 
 
 def test_an_older_gpu_measures_what_it_runs():
-    units = plan.units(list(KERNELS), lambda kernel, variant: kernel.min_arch == "sm_75")
-    assert {"15_turing_limit"} <= {unit.stem for unit in units}
-    assert "16_cp_async" not in {unit.stem for unit in units}
+    found = tasks.tasks(list(KERNELS), lambda kernel, variant: kernel.min_arch == "sm_75")
+    assert {"15_turing_limit"} <= {task.stem for task in found}
+    assert "16_cp_async" not in {task.stem for task in found}
 
 
 def test_one_variant_is_measured_beside_its_pair():
-    units = every_unit(["09_fp32_limit/turning"])
-    benches = [unit for unit in units if unit.kind == plan.BENCH]
-    assert {unit.variants for unit in units} == {("turning",)}
+    found = every_task("09_fp32_limit/turning")
+    benches = [task for task in found if task.kind == tasks.BENCH]
+    assert {task.variants for task in found} == {("turning",)}
     names = [v.name for v in KERNELS["09_fp32_limit"].variants]
-    assert {unit.pair for unit in benches} == {names[names.index("turning") - 1]}
-    assert {unit.kind for unit in units} == {plan.BENCH, plan.COUNTERS, plan.TIMELINE}
+    assert {task.pair for task in benches} == {names[names.index("turning") - 1]}
+    assert {task.kind for task in found} == {tasks.BENCH, tasks.COUNTERS, tasks.TIMELINE}
     naive = KERNELS["01_naive"]
-    assert plan.pair(naive, naive.variants[0]) is naive.variants[1]
+    assert tasks.pair(naive, naive.variants[0]) is naive.variants[1]
     clusters = KERNELS["21_clusters"]  # its pair, and not the one before it
-    assert plan.pair(clusters, clusters.variant("unclustered")) is clusters.variant("wide")
+    assert tasks.pair(clusters, clusters.variant("unclustered")) is clusters.variant("wide")
     unpaired = clusters.variant("bf16_column")
     place = clusters.measured.index(unpaired)
-    assert plan.pair(clusters, unpaired) is clusters.measured[place - 1]
-
-
-class Clock:
-    """A clock, and a way to measure that moves it; it may break off in the middle."""
-
-    def __init__(self, pace=1.0, breaks_at=None):
-        self.time, self.pace, self.breaks_at, self.begun = 0.0, pace, breaks_at, []
-
-    def now(self):
-        return self.time
-
-    def measure(self, unit):
-        self.begun.append(unit.name)
-        self.time += unit.estimate * self.pace / 2
-        if len(self.begun) == self.breaks_at:
-            raise KeyboardInterrupt
-        self.time += unit.estimate * self.pace / 2
-        return {"of": unit.name}
-
-
-def units_of(*seconds):
-    return [plan.Unit(plan.BENCH, f"k{i}", ("v",), (1, 1, 1), "0", one)
-            for i, one in enumerate(seconds)]
-
-
-def go_on(units, file, clock, max_seconds=100.0):
-    said = []
-    journal = Journal(file)
-    outcome = chunks.run(units, journal, "c", clock.measure, said.append, max_seconds, clock.now)
-    return outcome, said
-
-
-def test_a_chunk_ends_before_its_time_and_the_next_goes_on(tmp_path):
-    units, file = units_of(*[30.0] * 7), tmp_path / "journal"
-    measured = []
-    for expected in (3, 3, 1):
-        clock = Clock()
-        outcome, said = go_on(units, file, clock)
-        assert outcome.measured == expected and clock.time <= 100
-        assert len(said) == expected
-        measured += clock.begun
-    assert measured == [unit.name for unit in units] and outcome.left == ()
-    assert go_on(units, file, Clock())[0].measured == 0
-
-
-def test_what_is_slower_than_expected_is_learnt_and_said(tmp_path):
-    outcome, said = go_on(units_of(*[10.0] * 9), tmp_path / "journal", Clock(pace=3.0))
-    assert outcome.measured == 3 and outcome.seconds == pytest.approx(6 * 30.0)
-    assert said[0] == ("[1/9] bench k0 1x1x1 v: 30.0 s; 70 s left in this chunk, about 240 s to "
-                       "the end of the pass")
-
-
-def test_a_unit_that_is_longer_than_a_chunk_is_measured_alone(tmp_path):
-    units, file = units_of(10.0, 400.0, 10.0), tmp_path / "journal"
-    assert [go_on(units, file, Clock())[0].measured for _ in range(3)] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("breaks_at", range(1, 6))
-def test_a_pass_that_is_cut_off_loses_nothing_and_repeats_only_the_unit_it_was_in(
-        tmp_path, breaks_at):
-    units, file = units_of(*[10.0] * 5), tmp_path / "journal"
-    broken = Clock(breaks_at=breaks_at)
-    with pytest.raises(KeyboardInterrupt):
-        go_on(units, file, broken)
-    rest = Clock()
-    go_on(units, file, rest)
-    assert broken.begun[:-1] + rest.begun == [unit.name for unit in units]
-    assert broken.begun[-1] == rest.begun[0]
-    assert [Journal(file).find(u.name, "0").decoded(dict)["of"] for u in units] == [
-        u.name for u in units]
-
-
-def test_a_journal_may_be_torn_anywhere_in_its_last_line(tmp_path):
-    units, file = units_of(*[10.0] * 3), tmp_path / "journal"
-    go_on(units, file, Clock())
-    whole = file.read_bytes()
-    last = whole.rstrip(b"\n").rindex(b"\n") + 1
-    for end in range(last + 1, len(whole) - 1, 7):
-        file.write_bytes(whole[:end])
-        clock = Clock()
-        go_on(units, file, clock)
-        assert clock.begun == [units[-1].name]
-        assert all(Journal(file).find(unit.name, "0") for unit in units)
-
-
-def test_a_unit_of_other_source_is_measured_again(tmp_path):
-    units, file = units_of(10.0, 10.0), tmp_path / "journal"
-    go_on(units, file, Clock())
-    changed = [units[0], plan.Unit(plan.BENCH, "k1", ("v",), (1, 1, 1), "1", 10.0)]
-    clock = Clock()
-    go_on(changed, file, clock)
-    assert clock.begun == [changed[1].name]
-
-
-def test_of_a_unit_that_was_measured_twice_the_last_counts(tmp_path):
-    journal = Journal(tmp_path / "journal")
-    for made in (1, 2):
-        journal.done("bench k", "0", "c", float(made), made)
-    for one in (journal, Journal(tmp_path / "journal")):
-        found = one.find("bench k", "0")
-        assert (found.decoded(int), found.seconds) == (2, 2.0)
-        assert one.took() == {"bench k": 2.0} and list(one.made("bench", int)) == [1, 2]
-
-
-def test_a_unit_that_an_older_release_noted_otherwise_is_told(tmp_path):
-    journal = Journal(tmp_path / "journal")
-    journal.done("bench k", "0", "c", 1.0, {"variants": {}})
-    with pytest.raises(records.RecordError, match="bench k in another form .*--again"):
-        journal.find("bench k", "0").decoded(dict[str, Variant])
-
-
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, {root!r})
-from pathlib import Path
-from lib.measure import chunks, plan
-from lib.records.journal import Journal
-units = [plan.Unit(plan.BENCH, f"k{{i}}", ("v",), (1, 1, 1), "0", 1.0) for i in range(6)]
-begun = Path({begun!r})
-def measure(unit):
-    with begun.open("a") as log:
-        log.write(unit.name + "\\n")
-    if len(begun.read_text().split("\\n")) == {dies}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return {{"of": unit.name}}
-chunks.run(units, Journal(Path({journal!r})), "c", measure, print)
-"""
-
-
-def test_a_killed_process_loses_nothing(tmp_path):
-    begun, journal = tmp_path / "begun", tmp_path / "journal"
-    for dies, status in ((3, -signal.SIGKILL), (6, -signal.SIGKILL), (99, 0)):
-        code = KILLED.format(root=str(ROOT), begun=str(begun), dies=dies, journal=str(journal))
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-        assert done.returncode == status, done.stderr
-    names = [f"bench k{i} 1x1x1 v" for i in range(6)]
-    tried = begun.read_text().split()
-    assert sorted(set(tried)) == sorted(set(" ".join(names).split()))
-    # Two units were begun again: those in which it was killed.
-    assert begun.read_text().count("\n") == len(names) + 2
-    assert all(Journal(journal).find(name, "0") for name in names)
+    assert tasks.pair(clusters, unpaired) is clusters.measured[place - 1]
 
 
 @pytest.fixture
@@ -291,33 +126,37 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(record.sensors, "board", lambda: BOARD)
     monkeypatch.setattr(record.sensors, "driver", lambda: "580.1")
     monkeypatch.setattr(record.revision, "revision", lambda: "abc")
-    monkeypatch.setattr(record, "provenance", lambda stem: structs.replace(head, kernel=stem))
-    asked, clock = [], Clock()
-    monkeypatch.setattr(record.chunks, "run", partial(chunks.run, now=clock.now))
+    monkeypatch.setattr(record, "provenance", lambda stem: structs.replace(
+        head, kernel=stem, revision=record.revision.revision()))
+    asked, clock = [], SimpleNamespace(time=0.0)
+    monkeypatch.setattr(record.time, "monotonic", lambda: clock.time)
 
-    def measure(unit, chunk, journal):
-        asked.append(unit.name)
-        clock.time += unit.estimate
-        kernel = KERNELS.get(unit.stem)
-        if unit.kind == schema.MACHINE:
-            return built.parsed(built.machine()).roofs
-        if unit.kind == plan.COUNTERS:
-            counters = [Counters(M=256, N=256, K=256, metrics={"cycles": 1000})]
-            return {name: Counted(counters=counters) for name in unit.variants}
-        if unit.kind == plan.TIMELINE:
+    def measure(task, chunk, stored):
+        asked.append(task.name)
+        clock.time += 1.0
+        kernel = KERNELS.get(task.stem)
+        if task.kind == schema.MACHINE:
+            machine = built.machine()
+            for roof in machine["roofs"].values():
+                roof["clock"] = built.clock(1.0, 1900.0)
+            return built.parsed(machine).roofs
+        if task.kind == tasks.COUNTERS:
+            counters = (Counters(M=256, N=256, K=256, metrics={"cycles": 1000}),)
+            return {name: record.Counted(counters=counters) for name in task.variants}
+        if task.kind == tasks.TIMELINE:
             return {variant.name: convert(built.timeline(kernel.hash(variant, marks=True)),
                                           schema.Timeline)
-                    for variant in map(kernel.variant, unit.variants)}
-        row = timed_as(unit.shape, chunk, deep=bool(unit.depth))
-        pair = Pair(variant=unit.pair, ratio=row.ratio, seconds=row.seconds, spread=row.spread,
-                    tflops=row.tflops, cublas_seconds=row.cublas_seconds) if unit.pair else None
+                    for variant in map(kernel.variant, task.variants)}
+        row = timed_as(task.shape, chunk, deep=bool(task.depth))
+        pair = Pair(variant=task.pair, ratio=row.ratio, seconds=row.seconds, spread=row.spread,
+                    tflops=row.tflops, cublas_seconds=row.cublas_seconds) if task.pair else None
         return {variant.name: Variant(
-            bench=[structs.replace(
+            bench=(structs.replace(
                 row, pair=pair, dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout,
-                instantiation=kernel.expression(variant))],
-            counters=[], hash=kernel.hash(variant),
+                instantiation=kernel.expression(variant)),),
+            counters=(), hash=kernel.hash(variant),
             launch=launch_hash(kernel, variant), **built.code(),
-        ) for variant in map(kernel.variant, unit.variants)}
+        ) for variant in map(kernel.variant, task.variants)}
 
     monkeypatch.setattr(record, "measure", measure)
     return SimpleNamespace(asked=asked, folder=tmp_path / "h100")
@@ -332,62 +171,80 @@ def timed_as(shape, chunk, deep=False):
     return built.parsed_row(row | {"chunk": chunk})
 
 
-def test_a_pass_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, capsys):
+def test_a_run_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, capsys):
     measure = record.measure
 
-    def stopped(unit, chunk, journal):
+    def stopped(task, chunk, stored):
         if len(gpu.asked) == 2:
             raise KeyboardInterrupt
-        return measure(unit, chunk, journal)
+        return measure(task, chunk, stored)
 
     monkeypatch.setattr(record, "measure", stopped)
     assert main(["record", "01_naive"]) == 130
     said = capsys.readouterr()
-    assert said.err.splitlines()[-1].startswith("stopped; what was measured is kept")
-    stored = list(gpu.asked)
+    assert said.err.splitlines()[-1].startswith("stopped; what was measured is in the records")
+    assert records.load(KernelRecord, "H100", "01_naive").variants["coalesced"].bench
     monkeypatch.setattr(record, "measure", measure)
-    assert main(["record"]) == 0
-    assert gpu.asked[:2] == stored and len(gpu.asked) == len(set(gpu.asked))
+    assert main(["record", "01_naive"]) == 0
+    assert len(gpu.asked) == len(set(gpu.asked)) == len(every_task("01_naive"))
     assert str(gpu.folder / "01_naive.json") in capsys.readouterr().out
 
 
-def test_a_record_is_written_when_all_of_it_is_measured(gpu):
-    first = record.record(["01_naive", "machine"], max_seconds=3.0)
-    assert (gpu.folder / record.PASS).exists()
-    written = {path.stem for path in first.files}
-    assert "01_naive" not in written and first.left and first.seconds_left > 0
-    while record.record(max_seconds=3.0).left:
-        pass
+def test_each_run_goes_on_where_time_ended_the_one_before(gpu):
+    first = record.record(["01_naive", "machine"], max_seconds=2.5)
+    assert [name.split()[0] for name in gpu.asked] == ["machine", "bench", "counters"]
+    assert {path.stem for path in first.files} == {"01_naive", "machine"} and first.left
+    runs = 1
+    while record.record(["01_naive", "machine"], max_seconds=2.5).left:
+        runs += 1
+    assert runs > 2 and len(gpu.asked) == len(set(gpu.asked))
     made = records.load(KernelRecord, "H100", "01_naive")
-    assert not (gpu.folder / record.PASS).exists()
     assert set(made.variants) == {v.name for v in NAIVE.variants}
-    shapes = [row.shape for row in made.variants["coalesced"].bench]
+    rows = made.variants["coalesced"].bench
+    shapes = [row.shape for row in rows]
     assert shapes[:5] == [(size,) * 3 for size in (512, 1024, 2048, 4096, 8192)]
     assert sorted(shapes) == sorted(timed(NAIVE, NAIVE.variants[0]))
-    assert made.variants["swapped"].counters
-    assert len(gpu.asked) == len(set(gpu.asked))
-    rows = made.variants["coalesced"].bench
+    assert made.variants["swapped"].counters and made.variants["swapped"].timeline
     assert {row.chunk for row in rows} <= set(made.chunks)
     assert {chunk.board for chunk in made.chunks.values()} == {BOARD}
     assert records.load(MachineRecord, "H100").roofs
     assert {row.rival for row in records.rows()} == {"best"}
 
 
+def test_what_is_missing_is_said_without_a_gpu(gpu, monkeypatch, capsys):
+    finished("01_naive")
+    gpu.asked.clear()
+    assert main(["record", "01_naive", "--plan", "--gpu", "H100"]) == 0
+    assert capsys.readouterr().out == "H100: nothing is missing or stale\n"
+    monkeypatch.setattr(record.device, "available", lambda: False)
+    assert main(["record", "01_naive", "machine", "--plan", "--gpu", "H200"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "machine" and lines[1].startswith("bench 01_naive 4096x4096x4096")
+    assert lines[-1].startswith(f"H200: {len(every_task('01_naive', 'machine'))} tasks")
+    assert main(["record", "--plan"]) == 2 and not gpu.asked
+    assert "--gpu H200" in capsys.readouterr().err
+
+
 def finished(*names, **options):
-    """A pass of one chunk to its end; the units that it measured."""
+    """All of some names, measured."""
     done = record.record(list(names), max_seconds=1e6, **options)
     assert not done.left
     return done
 
 
-def test_what_a_record_has_is_not_measured_again(gpu, capsys):
+def test_what_a_record_has_is_not_measured_again(gpu, monkeypatch, capsys):
     finished("01_naive")
     before, whole = list(gpu.asked), records.load(KernelRecord, "H100", "01_naive")
     gpu.asked.clear()
     assert main(["record", "01_naive"]) == 0 and gpu.asked == []
     assert "nothing is missing or stale; --whole" in capsys.readouterr().out
+    finished("01_naive", whole=True)  # all of it is of this commit
+    assert gpu.asked == []
+    monkeypatch.setattr(record.revision, "revision", lambda: "abd")
+    assert record.record(["01_naive"], max_seconds=2.5, whole=True).left
+    assert record.usable("01_naive", "H100", whole=True).variants
     finished("01_naive", whole=True)
-    assert gpu.asked == before
+    assert sorted(gpu.asked) == sorted(before)
     assert records.load(KernelRecord, "H100", "01_naive").variants.keys() == whole.variants.keys()
 
 
@@ -399,7 +256,7 @@ def test_what_a_record_has_is_not_measured_again(gpu, capsys):
     ("source", {"everything"}),
 ])
 def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
-    """Of one variant of 01; a unit is of all variants, which are compared."""
+    """Of one variant of 01; a task is of all variants, which are compared."""
     finished("01_naive")
     every = set(gpu.asked)
     stored = records.load(KernelRecord, "H100", "01_naive")
@@ -420,9 +277,10 @@ def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
                    "dirty chunk": {"chunk": other}}
         return structs.replace(row, **changes.get(lost, {}))
 
-    bench_ = [spoilt(row) for row in one.bench if lost != "row" or row.shape != (2048,) * 3]
+    bench_ = tuple(spoilt(row) for row in one.bench
+                   if lost != "row" or row.shape != (2048,) * 3)
     one = structs.replace(
-        one, bench=bench_, counters=[] if lost == "counters" else one.counters,
+        one, bench=bench_, counters=() if lost == "counters" else one.counters,
         timeline=None if lost == "timeline" else structs.replace(
             one.timeline, revision="abc-dirty" if lost == "dirty timeline" else None),
         hash="0" * 16 if lost == "source" else one.hash)
@@ -451,37 +309,20 @@ def test_a_draft_lies_apart_and_searches_for_nothing(gpu, monkeypatch, tmp_path)
     monkeypatch.setattr(record, "DRAFTS", tmp_path / "drafts")
     monkeypatch.setattr(record.revision, "revision", lambda: "abc-dirty")
     names = ["machine", "search", "01_naive"]
-    while (done := record.record(names, max_seconds=30.0, draft=True)).left:
-        pass
+    record.record(names, max_seconds=3.0, draft=True)
+    done = record.record(names, max_seconds=1e6, draft=True)
+    assert len(gpu.asked) == len(set(gpu.asked)) and not done.left
     assert {file.parent for file in done.files} == {tmp_path / "drafts" / "h100"}
     assert "search" not in gpu.asked and not gpu.folder.exists()
     assert list(records.every()) == []
 
 
-def test_a_pass_of_something_else_is_refused_while_one_is_open(gpu):
-    record.record(["01_naive"], max_seconds=1e-3)
-    with pytest.raises(ValueError, match=r"a pass of 01_naive is open.*--finish.*--again"):
-        record.record(["02_shared_tile"], max_seconds=1.0)
-    record.record(["02_shared_tile"], max_seconds=1e-3, again=True)
-    assert Journal(gpu.folder / record.PASS).names == ["02_shared_tile"]
-
-
-def test_a_pass_may_be_finished_with_what_it_has(gpu):
-    record.record(["01_naive"], max_seconds=1e-3)
-    done = record.record(finish=True)
-    assert done.left and [path.stem for path in done.files] == ["01_naive"]
-    made = records.load(KernelRecord, "H100", "01_naive")
-    assert [row.shape for row in made.variants["swapped"].bench] == [(4096,) * 3]
-    assert not (gpu.folder / record.PASS).exists()
-
-
 def test_a_second_gpu_is_recorded_on_the_headline_sizes(gpu):
     asked = ["01_naive", "08_warp_tile"]
     record.record(asked, max_seconds=1e-3, headline=True)
-    assert Journal(gpu.folder / record.PASS).headline
-    while record.record(max_seconds=3.0).left:  # it goes on as it was begun
+    while record.record(asked, max_seconds=3.0, headline=True).left:
         pass
-    assert {name.split()[0] for name in gpu.asked} == {plan.BENCH}
+    assert {name.split()[0] for name in gpu.asked} == {tasks.BENCH}
     assert {name.split()[2] for name in gpu.asked} == {"4096x4096x4096", "8192x8192x8192"}
     for stem in asked:
         made = records.load(KernelRecord, "H100", stem)
@@ -492,36 +333,14 @@ def test_a_second_gpu_is_recorded_on_the_headline_sizes(gpu):
 
 
 def test_cublas_by_itself_is_timed_on_the_headline_sizes_too():
-    found = plan.units(["cublas"], lambda kernel, variant: True, headline=True)
-    assert {unit.shape for unit in found} == {(4096,) * 3, (8192,) * 3}
-    assert {unit.variants for unit in found} == {(name,) for name in cublas.PROBLEMS}
-
-
-def test_the_headline_sizes_replace_no_whole_record(gpu):
-    while record.record(["01_naive"], max_seconds=30.0).left:
-        pass
-    file = gpu.folder / "01_naive.json"
-    before = file.read_bytes()
-    with pytest.raises(ValueError, match="01_naive.json has other sizes too.*record 01_naive"):
-        record.record(["01_naive"], headline=True)
-    assert file.read_bytes() == before and not (gpu.folder / record.PASS).exists()
+    found = tasks.tasks(["cublas"], lambda kernel, variant: True, headline=True)
+    assert {task.shape for task in found} == {(4096,) * 3, (8192,) * 3}
+    assert {task.variants for task in found} == {(name,) for name in cublas.PROBLEMS}
 
 
 def test_the_headline_sizes_of_nothing_are_refused(gpu):
     with pytest.raises(ValueError, match="headline sizes are of versions and cublas"):
         record.record(["machine"], headline=True)
-
-
-def test_a_pass_that_measures_all_is_not_cut_to_the_headline_sizes(gpu):
-    record.record(["01_naive"], max_seconds=1e-3)
-    with pytest.raises(ValueError, match=r"a pass of 01_naive is open"):
-        record.record(["01_naive"], headline=True)
-
-
-def test_a_pass_without_a_row_of_each_variant_writes_nothing(gpu, monkeypatch):
-    record.record(["machine", "01_naive"], max_seconds=1e-3)
-    done = record.record(finish=True)
-    assert [path.stem for path in done.files] == ["machine"]
 
 
 def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch):
@@ -536,19 +355,19 @@ def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch)
     monkeypatch.setattr(record.bench, "Contest", Contest)
     kernel = KERNELS["16_cp_async"]
     half = kernel.variant("half")
-    partner = plan.pair(kernel, half)
+    partner = tasks.pair(kernel, half)
     assert partner.out != half.out
     made = record._pair(Contest(half.problem(64, 64, 64)), kernel, partner)
     assert made.variant == partner.name and made.ratio == 1.0
 
 
 def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):
-    while record.record(["01_naive"], max_seconds=60.0).left:
-        pass
+    finished("01_naive")
     before = records.load(KernelRecord, "H100", "01_naive")
     gpu.asked.clear()
-    while record.record(["01_naive/swapped"], max_seconds=60.0).left:
-        pass
+    record.record(["01_naive/swapped"], max_seconds=2.5)
+    finished("01_naive/swapped")
+    assert len(gpu.asked) == len(set(gpu.asked))
     after = records.load(KernelRecord, "H100", "01_naive")
     assert all("swapped" in name and "coalesced" not in name for name in gpu.asked)
     assert after.variants["coalesced"] == before.variants["coalesced"]
@@ -595,7 +414,6 @@ def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
     monkeypatch.setattr(record, "measure", lambda *_: None)
     assert record.record(["calibration"], max_seconds=60.0).files == ()
     assert not (gpu.folder / "calibration.json").exists()
-    assert not (gpu.folder / record.PASS).exists()
 
 
 def test_a_refused_record_costs_no_other_one(gpu, monkeypatch):
@@ -607,10 +425,9 @@ def test_a_refused_record_costs_no_other_one(gpu, monkeypatch):
         return write(made, root)
 
     monkeypatch.setattr(records, "write", refusing)
-    with pytest.raises(records.RecordError, match="01_naive: too fast; what was measured of it"):
+    with pytest.raises(records.RecordError, match="01_naive: too fast"):
         record.record(["01_naive", "machine"], max_seconds=1e6)
     assert records.load(MachineRecord, "H100").roofs
-    assert (gpu.folder / record.PASS).exists()  # and nothing is lost
 
 
 def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypatch, tmp_path,
@@ -619,8 +436,8 @@ def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypa
         raise record.counters.ProfilerMissing(record.counters.ncu.FORBIDDEN)
 
     monkeypatch.setattr(record.counters, "of_variants", refuse)
-    unit = next(u for u in every_unit(["01_naive"]) if u.kind == plan.COUNTERS)
-    made = record.measure(unit, "c", Journal(tmp_path / "journal"))
+    task = next(one for one in every_task("01_naive") if one.kind == tasks.COUNTERS)
+    made = record.measure(task, "c", None)
     assert set(made) == {"coalesced", "swapped"}
     reason = made["coalesced"].missing
     assert "run as root" in reason and "NVreg_RestrictProfilingToAdminUsers=0" in reason
@@ -628,8 +445,8 @@ def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypa
 
 
 @pytest.mark.parametrize("given, said", [
-    (("record", "--minutes", "0"), "a chunk lasts up to 60"),
-    (("record", "--minutes", "nan"), "a chunk lasts up to 60"),
+    (("record", "--minutes", "0"), "a run lasts up to 60"),
+    (("record", "--minutes", "nan"), "a run lasts up to 60"),
     (("record", "--quick", "01_naive"), "--quick takes no names"),
     (("record", "machine/fast"), "machine has no variants"),
     (("record", "01_naive/none"), "unknown variant 'none'"),
@@ -678,7 +495,7 @@ class Hot:
         pass
 
     def throttle(self):
-        return ["power cap"]
+        return ("power cap",)
 
 
 @pytest.fixture
@@ -707,11 +524,10 @@ def played_h100(monkeypatch, tmp_path):
         gemm=lambda A, B, C: product(problem, A, B, C), place=0,
         about=bench.cublaslt.About(66, "128x128", None, None, 1), workspace_bytes=0)])
     for name in ("kernels", "default_kernels"):
-        monkeypatch.setattr(bench.cublaslt, name, lambda *_: ["gemm"])
+        monkeypatch.setattr(bench.cublaslt, name, lambda *_: ("gemm",))
     monkeypatch.setattr(record.counters.ncu, "profile", profile)
     monkeypatch.setattr(record.counters, "asked", lambda: record.counters.ALL)
-    monkeypatch.setattr(plan, "HEADLINE", (32,))
-    return Journal(tmp_path / "journal")
+    monkeypatch.setattr(tasks, "HEADLINE", (32,))
 
 
 @pytest.mark.parametrize("stem", ["01_naive", "09_fp32_limit", "10_wmma"])
@@ -719,15 +535,14 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     """The whole way, but for the GPU: benchmarks, older code, counters, a timeline, the file."""
     kernel = KERNELS[stem]
     names = tuple(variant.name for variant in kernel.variants[:2])
-    made = []
-    for kind, shape in ((plan.BENCH, (32, 32, 32)), (plan.COUNTERS, None), (plan.TIMELINE, None)):
-        unit = plan.Unit(kind, stem, names, shape, "0", 1.0, names[1] if shape else "",
-                         plan.depth(kernel, shape) if shape else "")
-        made.append((unit, record.measure(unit, CHUNK, played_h100)))
-        played_h100.done(unit.name, "0", CHUNK, 1.0, made[-1][1])
     head = built.parsed(built.record(stem))
-    where = head.chunks
-    file = records.write(record.assembled(head, made, where), tmp_path)
+    made = None
+    for kind, shape in ((tasks.BENCH, (32, 32, 32)), (tasks.COUNTERS, None),
+                        (tasks.TIMELINE, None)):
+        task = tasks.Task(kind, stem, names, shape, names[1] if shape else "",
+                          tasks.depth(kernel, shape) if shape else "")
+        made = record.merged(head, made, task, record.measure(task, CHUNK, made), head.chunks)
+    file = records.write(made, tmp_path)
     stored = records.read(file).variants[names[0]]
     (row,) = stored.bench
     assert row.rival.best.tile == "128x128" and row.throttle == ("power cap",)
@@ -741,7 +556,7 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     assert steady.watts == pytest.approx(650.0) and len(steady.clock.series_mhz) == 2
     assert row.energy is None and row.joules == (steady.joules, row.sustained.cublas.joules)
     assert len(row.series) == 5
-    thorough = plan.last_of_its_kind(kernel)
+    thorough = tasks.last_of_its_kind(kernel)
     assert bool(row.turns) == thorough
     if thorough:
         assert [turn.milliseconds for turn in row.turns] == [5, 50, 500]
@@ -776,35 +591,32 @@ def test_copies_that_come_first_are_timed_by_themselves(played_h100, monkeypatch
 
 
 def test_launches_that_would_take_long_are_not_profiled():
-    unit = plan.Unit(plan.COUNTERS, "01_naive", ("coalesced", "swapped"), None, "0", 1.0)
+    task = tasks.Task(tasks.COUNTERS, "01_naive", ("coalesced", "swapped"))
     rows = {name: [built.parsed_row(built.row(*one)) for one in timed] for name, timed in {
         "coalesced": [(512, 1e-3), (4096, 0.02)], "swapped": [(4096, 0.3)]}.items()}
-    assert record._by_sizes(unit, rows) == {
+    assert record._by_sizes(task, rows) == {
         (256, 1024, 2048, 4096, 8192): ["coalesced"],  # 8,192 in 0.16 s, 16,384 in 1.3
         (256, 1024, 2048, 4096): ["swapped"],
     }
-    assert record._by_sizes(unit, {}) == {
+    assert record._by_sizes(task, {}) == {
         (256, 1024, 2048, 4096, 8192, 16384): ["coalesced", "swapped"]}
 
 
 def test_what_is_really_measured_of_cublas_makes_a_record(played_h100, tmp_path, monkeypatch):
     def profile(metrics, command, kernel=None):
         shapes = command[command.index("--shape") + 1].split("+")
-        launch = {name: "10" for name in metrics}
+        launch = {name: "10" if "pct" in name else "1e13" for name in metrics}
         return [launch | {"Kernel Name": name} for _ in shapes
                 for name in ("void busy<(int)1>(unsigned long long)", "gemm", "reduce")]
 
     monkeypatch.setattr(record.counters.ncu, "profile", profile)
-    made = []
-    for kind in (plan.BENCH, plan.COUNTERS):
-        for name in record.cublas.PROBLEMS:
-            unit = plan.Unit(kind, "cublas", (name,), (32, 32, 32) if kind == plan.BENCH else None,
-                             "", 1.0)
-            made.append((unit, record.measure(unit, CHUNK, played_h100)))
-            played_h100.done(unit.name, "", CHUNK, 1.0, made[-1][1])
     head = structs.replace(built.parsed(built.record()), kernel="cublas")
-    where = head.chunks
-    stored = records.read(records.write(record.assembled(head, made, where), tmp_path))
+    made = None
+    for kind, shape in ((tasks.BENCH, (32, 32, 32)), (tasks.COUNTERS, None)):
+        for name in record.cublas.PROBLEMS:
+            task = tasks.Task(kind, "cublas", (name,), shape)
+            made = record.merged(head, made, task, record.measure(task, CHUNK, made), head.chunks)
+    stored = records.read(records.write(made, tmp_path))
     assert set(stored.variants) == set(record.cublas.PROBLEMS)
     one = stored.variants["fp16_out"]
-    assert one.bench[0].ratio == 1.0 and one.counters[0].metrics["cycles"] == 20
+    assert one.bench[0].ratio == 1.0 and one.counters[0].metrics["cycles"] == 2e13
