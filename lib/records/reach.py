@@ -56,10 +56,11 @@ class Reach:
 
     @property
     def verdict(self) -> str:
-        """``"past"``, ``"level"`` or ``"below"``: level is what lies within the noise."""
-        if abs(self.share - 1) <= self.noise:
-            return "level"
-        return "past" if self.share > 1 else "below"
+        """``"past"`` or ``"below"`` in short turns and sustained alike, else ``"level"``."""
+        shares = [(self.share, self.noise)] + ([self.sustained] if self.row.sustained else [])
+        if all(share - 1 > noise for share, noise in shares):
+            return "past"
+        return "below" if all(1 - share > noise for share, noise in shares) else "level"
 
     @property
     def sustained(self) -> tuple[float, float]:
@@ -145,7 +146,7 @@ def at_lowest(row: Row) -> str:
 def short(one: Reach) -> str:
     """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, ``"level within 1.2%"``."""
     if one.verdict == "level":
-        return f"level within {percent(one.share * one.noise)}%"
+        return f"level within {percent(max(one.noise, abs(one.share - 1)))}%"
     return give_or_take(one.share, one.noise)
 
 
