@@ -16,13 +16,16 @@ from pathlib import Path
 from lib.compiler import arguments
 
 DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
-line, hazards, time. FILE may also be a Python script: what it launches is reported, in order."""
-JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
-             "merged, seconds}], over_budget, ok}")
+line, hazards, time. FILE may also be a Python script: what it launches is reported, in order, also
+by CuPy's RawModule, RawKernel and ElementwiseKernel, whose arrays are NumPy's then."""
+JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, remarks, counters, "
+             "lines, merged, seconds}], over_budget, ok}")
 EXAMPLES = """examples:
   %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
       --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
-  %(prog)s several_kernels.py --races"""
+  %(prog)s several_kernels.py --races
+  %(prog)s softmax.py --triton softmax --signature '*fp32:16,*fp32:16,i32,i32,512' --grid 8 \\
+      --arg 'o=float32[8,500]:nan' --arg 'x=float32[8,500]:normal' --arg int:500 --arg int:500"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .cu, .ptx or .py file")
     parser.add_argument("--kernel", help="its name, or a template's with its arguments (default: "
                         "the only one)")
+    parser.add_argument("--triton", metavar="NAME", help="FILE is Python: compile this "
+                        "@triton.jit function, ahead of time and without a GPU, and run it")
+    parser.add_argument("--numba", metavar="NAME", help="the same with numba-cuda")
+    parser.add_argument("--signature", metavar="TYPE,…", help="its parameters' types: of Triton's "
+                        "'*fp32:16, i32, 256' (the value of a constexpr), of Numba's "
+                        "'float32[:], int32'")
+    parser.add_argument("--num-warps", type=_natural, default=4, help="Triton's (default: 4)")
+    parser.add_argument("--num-stages", type=_natural, default=3, help="Triton's (default: 3)")
     parser.add_argument("--grid", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
     parser.add_argument("--block", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
     parser.add_argument("--cluster", type=_sizes, metavar="X[,Y[,Z]]")
@@ -51,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--landing", default="early", choices=("early", "late"),
                         help="when asynchronous copies land")
     parser.add_argument("--strict", action="store_true",
-                        help="stop where memory is read that nobody wrote")
+                        help="stop where memory is read that nobody wrote; one value that several "
+                        "lanes store to one word is a finding, too")
+    parser.add_argument("--allow", action="append", default=[], metavar="KIND",
+                        help="findings of this kind, as they are told (warning, race, …), are "
+                        "notes: they don't fail the command")
     parser.add_argument("--go-on", action="store_true",
                         help="leave a block that stops with an error, and run the others")
     parser.add_argument("--turns", type=_natural, metavar="N",

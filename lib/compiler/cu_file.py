@@ -270,14 +270,15 @@ class CudaFile:
             gone = found["gone"][str(source.path)]
             for item in (*source.items, *source.classes):
                 item.gone = [item.start, item.end] in gone
-        return Output(found["ptx"].encode(), b"", found["names"], "")
+        return Output(found["ptx"].encode(), b"", found["names"], found["log"])
 
     def _document(self, expressions: Sequence[str], options: Sequence[str]) -> bytes:
         """What is kept of a compilation."""
         made = self._compile(expressions, options)
         gone = {str(source.path): [[item.start, item.end] for item in source.gone()]
                 for source in self._sources.values()}
-        return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone}).encode()
+        return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone,
+                           "log": made.log}).encode()
 
     def _compile(self, expressions: Sequence[str], options: Sequence[str]) -> Output:
         std = self._names(r"\bstd\s*::|using\s+namespace\s+std\b")

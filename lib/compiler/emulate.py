@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arguments, waiting
+from lib.compiler import arguments, cupy_script, from_python, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
 from lib.compiler.waiting import lasting
+from lib.ptx.core.hazards import REMARK
 from lib.ptx.report import document, hazards_document
+
+MAX_WARNINGS = 8  # of NVRTC that are shown
 
 
 def emulate(options: argparse.Namespace) -> int:
@@ -35,9 +38,12 @@ def emulate(options: argparse.Namespace) -> int:
     far = Far(path.name, progress)
     with _recorded(options, progress) as launches, waiting.progress(far, options.progress):
         try:
-            error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
+            script = path.suffix == ".py" and not (options.triton or options.numba)
+            error = (_run_script if script else _run_kernel)(path, options)
         except CompileException as refused:
             raise CompileError(str(refused)) from None
+    for launch in launches:
+        _chosen(launch, options.strict, options.allow)
     over = [said for launch in launches for said in broken(launch, limits)]
     ok = error is None and bool(launches) and all(one.clean for one in launches) and not over
     if options.json:
@@ -62,6 +68,15 @@ def emulate(options: argparse.Namespace) -> int:
     elif not launches:
         print(f"{path.name} launched no kernel")
     return 0 if ok else 1
+
+
+def _chosen(launch: ptx.Launch, strict: bool, allowed: Sequence[str]) -> None:
+    """Let remarks be findings where they are to be, and findings of allowed kinds remarks."""
+    every = [*launch.hazards, *launch.remarks]
+    findings = {id(each) for each in (every if strict else launch.hazards)
+                if each.kind not in (REMARK, *allowed)}
+    launch.hazards = [each for each in every if id(each) in findings]
+    launch.remarks = [each for each in every if id(each) not in findings]
 
 
 class Far:
@@ -146,7 +161,8 @@ def _run_script(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     before = list(sys.path)
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        runpy.run_path(str(path), run_name="__main__")
+        with cupy_script.seen_by_scripts(options.arch):
+            runpy.run_path(str(path), run_name="__main__")
     except ptx.Error as error:
         return error
     except CompileException:
@@ -176,6 +192,8 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     outputs = _outputs(options.out, args)
     flags = [*(f"-I{folder}" for folder in options.include),
              *(f"-D{name}" for name in options.define), *options.option]
+    if options.triton or options.numba:
+        return _run_compiled(path, options, args, outputs)
     wanted = options.kernel
     expressions = [wanted] if wanted and "<" in wanted else []
     try:
@@ -183,6 +201,8 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
             path=path, options=flags, name_expressions=expressions, arch=options.arch
         )
         kernel = module.get_function(wanted or module.only_kernel())
+        for warning in module.warnings[:MAX_WARNINGS]:
+            print(f"warning: {warning}", file=sys.stderr)
     except ptx.UnsupportedInstruction as error:
         return error
     except ptx.Error as error:  # no PTX, no such kernel
@@ -193,6 +213,35 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     try:
         kernel(options.grid, options.block, values, options.shared, **extra)
     except ptx.LaunchError as error:  # what CUDA would refuse as well: nothing ran
+        raise ValueError(str(error)) from error
+    except ptx.Error as error:
+        return error
+    for file, value in outputs:
+        _save(file, value)
+    return None
+
+
+def _run_compiled(
+    path: Path, options: argparse.Namespace, args: Sequence[arguments.Argument],
+    outputs: Sequence[tuple[Path, np.ndarray]],
+) -> ptx.Error | None:
+    """Run a kernel that Triton or Numba compile from a Python file."""
+    if options.signature is None:
+        raise ValueError("--triton and --numba need --signature, a type for each parameter")
+    try:
+        if options.triton:
+            made = from_python.triton(path, options.triton, options.signature, options.arch,
+                                      options.num_warps, options.num_stages)
+        else:
+            made = from_python.numba(path, options.numba, options.signature, options.arch)
+    except ptx.UnsupportedInstruction as error:
+        return error
+    grid = (*options.grid, 1, 1)[:3]
+    values = made.complete([one.value for one in args], math.prod(grid))
+    block = (made.block,) if made.block and math.prod(options.block) == 1 else options.block
+    try:
+        made.kernel(options.grid, block, values, max(options.shared, made.shared))
+    except ptx.LaunchError as error:
         raise ValueError(str(error)) from error
     except ptx.Error as error:
         return error

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,11 @@ except ModuleNotFoundError as missing:
 
 _NOT_EMULATED = (
     "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx or .cu file"
+)
+# Of the source; or, with a word before it, of what the compiler makes of it.
+_WARNING = re.compile(
+    r"^(?P<made>warning: )?(?P<file>[^\n(]+)\((?P<line>\d+)\): [Ww]arning[^:\n]*: (?P<text>.*)",
+    re.M,
 )
 _CUDA_SUFFIXES = (".cu", ".cuh")
 
@@ -93,6 +98,8 @@ class RawModule:
     ----------
     ptx : str
         The PTX text that it runs.
+    warnings : list of str
+        What NVRTC warns of, in the source itself and of what it makes of the source.
 
     Raises
     ------
@@ -133,6 +140,7 @@ class RawModule:
         self.name_expressions = tuple(name_expressions or ())
         self._names: dict[str, str] = {}
         self._file: CudaFile | None = None
+        self._log = ""
         if path is not None and Path(path).suffix in _CUDA_SUFFIXES:
             self._file = CudaFile(path, self.options)
         self.ptx = code if _is_ptx(code) else self._compile()
@@ -168,7 +176,21 @@ class RawModule:
             self._explain_missing(name)
         written = self._declared().get(name.partition("<")[0].strip().rpartition("::")[2])
         return Kernel(self._module.get_function(wanted), self.ptx,
-                      written.parameters if written else None)
+                      written.parameters if written else None, self._traps())
+
+    def _traps(self) -> list[str]:
+        """Why NVRTC may have made a trap of code: what it warns of, with the lines that call it."""
+        reasons = []
+        for row in _WARNING.finditer(self._log):
+            if not row["made"]:
+                continue
+            called = _function_at(Path(row["file"]), int(row["line"]))
+            calls = [f"{PurePath(name).name}:{number}" for name, text in self._texts().items()
+                     for number, line in enumerate(text.split("\n"), 1)
+                     if called and re.search(rf"\b{re.escape(called)}\s*\(", line)]
+            where = f" ({called}, called at {', '.join(calls)})" if calls else ""
+            reasons.append(f"NVRTC made a trap of it: {row['text']}{where}")
+        return list(dict.fromkeys(reasons))
 
     def _declared(self) -> dict[str, Declared]:
         """The kernels that the source has."""
@@ -266,6 +288,7 @@ class RawModule:
                 str(error), self.code, "module.cu", self.options, "nvrtc"
             ) from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
+        self._log = made.log
         return made.ptx.decode()
 
     def _compile_file(self, file: CudaFile, virtual: str) -> str:
@@ -277,7 +300,18 @@ class RawModule:
                 str(error), self.code, str(file.path), self.options, "nvrtc"
             ) from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
+        self._log = made.log
         return made.ptx.decode()
+
+    @property
+    def warnings(self) -> list[str]:
+        own = {PurePath(name).name for name in self._texts()}
+        found = dict.fromkeys(
+            f"{PurePath(row['file']).name}:{row['line']}: {row['text']}"
+            for row in _WARNING.finditer(self._log)
+            if row["made"] or PurePath(row["file"]).name in own
+        )
+        return list(found)
 
 
 class Kernel:
@@ -290,6 +324,8 @@ class Kernel:
         The module's PTX.
     parameters : str, optional
         Its parameters as the source has them, for a kernel whose name doesn't tell their types.
+    traps : sequence of str
+        Why the compiler may have made a trap of code.
 
     Attributes
     ----------
@@ -302,8 +338,10 @@ class Kernel:
         and why.
     """
 
-    def __init__(self, function: ptx.Function, text: str, parameters: str | None = None) -> None:
+    def __init__(self, function: ptx.Function, text: str, parameters: str | None = None,
+                 traps: Sequence[str] = ()) -> None:
         self.function, self.name, self.text = function, function.name, text
+        self._traps = tuple(traps)
         self.signature = of_kernel(function.name, parameters)
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, **options: Any
@@ -322,7 +360,13 @@ class Kernel:
         if options.get("trace", True):
             options.setdefault("merge", self.merge)
             options.setdefault("ffma", self._made[1])
-        launch = self.function(grid, block, args, shared_mem, **options)
+        try:
+            launch = self.function(grid, block, args, shared_mem, **options)
+        except ptx.Error as error:
+            if "the kernel trapped" in str(error):
+                for reason in self._traps:
+                    error.add_note(reason)
+            raise
         for watch in WATCHES:
             watch.tell(launch)
         return launch
@@ -359,6 +403,18 @@ class Kernel:
         )
         made = self.text, sass.parse(listing.decode(), self.name), self.name
         return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
+
+
+def _function_at(header: Path, line: int) -> str:
+    """The function of a header that a line of it is in, or begins; empty if it can't be told."""
+    try:
+        rows = header.read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    for row in reversed(rows[:line]):
+        if name := re.search(r"\b(\w+)\s*\([^()]*fragment", row):
+            return name[1]
+    return ""
 
 
 def _is_ptx(code: str) -> bool:

@@ -18,7 +18,7 @@ from .core.errors import (
     UnsupportedInstruction,
     source_line,
 )
-from .core.hazards import FAILED, MISSING_LANE, Access, Hazard
+from .core.hazards import FAILED, MISSING_LANE, SAME_VALUE, UNCOMMITTED, Access, Hazard
 from .core.syntax import Instruction
 
 _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
@@ -66,6 +66,9 @@ def for_hazard(hazard: Hazard) -> str:
     if FAILED in hazard.message:
         return ("look at what the wait returns, and wait again until it is true, before anything "
                 "that it is to order")
+    if hazard.kind == SAME_VALUE:
+        return ("nothing, where all lanes are meant to store the same value, as they did in this "
+                "run; else let one of them store it")
     if hazard.kind == "block exited":
         if "wait_group" in hazard.message:
             return "cp.async.bulk.wait_group.read 0 before the thread that issued the copy returns"
@@ -114,6 +117,10 @@ def for_hazard(hazard: Hazard) -> str:
         return ("wait for the bulk copy: on its mbarrier, with the parity of the phase that it "
                 "completes, where it loads; by cp.async.bulk.wait_group.read, before its source is "
                 "written, where it stores; and then a barrier")
+    if UNCOMMITTED in hazard.message:
+        return (f"cp.async.commit_group (__pipeline_commit) between the copy at {_line(first)} and "
+                "its wait: wait_group waits for committed groups alone, so this copy may land "
+                "behind any of them")
     if any(name.startswith("cp.async") for name in opcodes):
         return ("wait for the copy in the thread that issued it (cp.async.wait_group, "
                 "__pipeline_wait_prior: of N, the newest N groups are not waited for), then "

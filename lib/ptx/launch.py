@@ -80,7 +80,8 @@ class Launch:
     hazards : list of Hazard
         Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
     remarks : list of Hazard
-        What PTX's text leaves open, of a strict launch: it makes none unclean.
+        What makes no launch unclean: one value that several lanes store to one word, and, of a
+        strict launch, what PTX's text leaves open.
     allocations : list of Allocation
         Which addresses are which argument's array.
     shared : list of Allocation

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
 from . import advice
-from .core.hazards import Access, Hazard
+from .core.hazards import SAME_VALUE, Access, Hazard
 from .count.trace import Site
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def report(launch: Launched) -> str:
 
 
 # Kinds of hazard that are two accesses of a word which nothing orders.
-RACES = ("race", "warning")
+RACES = ("race", "warning", SAME_VALUE)
 
 
 def verdicts(launch: Launched) -> dict[str, str]:

@@ -138,3 +138,96 @@ def test_one_entry_of_several_has_the_same_accesses():
     assert len(entries) == 1 and kernels[0].name in entries[0]
     single = RawModule(code=text, name_expressions=["k<4>"]).get_function("k<4>")
     assert kernels[0].merge and len(kernels[0].merge) == len(single.merge)
+
+
+SAME = r"""
+__global__ void k(float* x, int* flag)
+{
+    x[0] = 3.0f;                    // all lanes, all warps, all blocks
+    if (threadIdx.x % 2) flag[0] = 1;
+#ifdef TWO
+    asm volatile("" ::: "memory");
+    if (threadIdx.x == 40) flag[0] = 1;
+#endif
+    __shared__ float mean;
+    mean = 2.0f;
+    __syncthreads();
+    x[threadIdx.x + 1 + 64 * blockIdx.x] = mean;
+}
+"""
+
+
+@pytest.mark.parametrize("words,status,said", [
+    ((), 0, "same value"), (("--strict",), 1, "same value"),
+    (("--strict", "--allow", "same value"), 0, "same value"),
+    (("-D", "TWO"), 1, "warning"), (("-D", "TWO", "--allow", "warning"), 0, "warning"),
+])
+def test_one_value_of_many_lanes_is_a_note(tmp_path, capsys, words, status, said):
+    assert run(tmp_path, SAME, "--grid", "2", "--block", "64", "--arg", "x=float32[129]:nan",
+               "--arg", "flag=int32[1]", "--races", *words) == status
+    out = capsys.readouterr().out
+    assert f"{said}: k.cu" in out and "syncthreads" not in out
+
+
+UNCOMMITTED = r"""
+__global__ void k(const float* a, float* o)
+{
+    __shared__ float s[64];
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x]);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(a + threadIdx.x));
+#ifdef COMMIT
+    asm volatile("cp.async.commit_group;");
+#endif
+    asm volatile("cp.async.wait_group N;" ::: "memory");
+    __syncthreads();
+    o[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("text,words,said,unsaid", [
+    (UNCOMMITTED.replace("N;", "0;"), (), "commit_group (__pipeline_commit) between the copy at k",
+     "newest N groups"),
+    (UNCOMMITTED.replace("N;", "1;"), ("-D", "COMMIT"), "newest N groups", "__pipeline_commit)"),
+])
+def test_the_advice_names_what_is_missing(tmp_path, capsys, text, words, said, unsaid):
+    assert run(tmp_path, text, "--block", "64", "--arg", "float32[64]:uniform", "--arg",
+               "float32[64]", "--races", *words) == 1
+    out = capsys.readouterr().out
+    assert said in out and unsaid not in out
+
+
+def test_a_trap_comes_with_the_compilers_reason(tmp_path, capsys):
+    text = """#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void k(const half* a, float* c)
+{
+    half own[256];
+    for (int i = 0; i < 256; ++i) own[i] = a[i];
+    fragment<matrix_a, 16, 16, 16, half, row_major> x;
+    load_matrix_sync(x, own, 16);
+    c[threadIdx.x] = x.x[0];
+}
+"""
+    assert run(tmp_path, text, "--arg", "float16[256]:uniform", "--arg", "float32[32]") == 1
+    said = capsys.readouterr()
+    assert "wmma load or store on local memory (load_matrix_sync, called at k.cu:8)" in said.out
+    assert said.err.startswith("warning: mma.hpp:")
+
+
+@pytest.mark.parametrize("index,said", [
+    ("(int)threadIdx.x - 3", "12 bytes before argument 0: the index is negative:"),
+    ("(int)(n * n + threadIdx.x)", "32 bits becomes that runs over 2^31; compute it in 64 bits"),
+    ("(size_t)n * n + threadIdx.x", "9,999,999,744 bytes behind argument 0, which has 256"),
+])
+def test_an_index_that_is_negative_or_wrapped(tmp_path, capsys, index, said):
+    text = f"__global__ void k(float* x, int n) {{ x[{index}] = 1; }}"
+    assert run(tmp_path, text, "--arg", "float32[64]", "--arg", "int:50000") == 1
+    assert said in capsys.readouterr().out
+
+
+def test_warnings_of_the_compiler_are_shown(tmp_path, capsys):
+    text = "__global__ void k(float* x) { float v; x[0] = v; }\nint main() { int j; return 0; }"
+    run(tmp_path, text, "--arg", "float32[64]")
+    assert capsys.readouterr().err == (
+        'warning: k.cu:1: variable "v" is used before its value is set\n')

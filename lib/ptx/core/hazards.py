@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MISSING_LANE = "shuffle from a missing lane"
 FAILED = "where mbarrier.try_wait or test_wait returns false, as it may,"
+UNCOMMITTED = "no commit_group behind the copy"
+SAME_VALUE = "same value"  # stored to one word by lanes of one instruction: no mistake either
 REMARK = "remark"  # of what PTX's text leaves open: it is told by strict launches, and no mistake
 
 
@@ -67,7 +69,8 @@ class Hazard:
     Attributes
     ----------
     kind : str
-        "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
+        "race", "warning" (lanes of one warp without __syncwarp, or equal values written by
+        two instructions), "same value" (written by lanes of one instruction: among the remarks),
         "barrier divergence", "exited before barrier", "barrier reached twice" (by a thread, in one
         phase of a named barrier), "shuffle from a missing lane" (which the mask leaves out, which
         exited, or which a smaller block lacks), "missing proxy fence"
@@ -118,7 +121,7 @@ class Hazards:
         key = (kind, first.line, other)
         if key not in self._known:
             self._known.add(key)
-            findings = self.remarks if kind == REMARK else self.found
+            findings = self.remarks if kind in (REMARK, SAME_VALUE) else self.found
             findings.append(Hazard(kind, message + self.when, first, second))
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .syntax import MemoryAccess
 
 LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
+MAX_WRAPPED = 16 << 31  # bytes: how far before an array a negative index of 32 bits can lie
 # The validity pattern of a wholly written element, by its width.
 WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 16, 32)}
 
@@ -216,10 +217,18 @@ class Memory:
             key=lambda s: max(s.first - address, address - s.end),
             default=None,
         )
-        if best is None or max(best.first - address, address - best.end) > 1 << 30:
+        if best is None:
             return ""
-        if address < best.first:
-            return f", {best.first - address} bytes before {best.name}"
+        before, behind = best.first - address, address - best.end
+        if before > 1 << 30 and space in ("global", "generic") and before <= MAX_WRAPPED:
+            return (f", {before:,} bytes before {best.name}: the index is negative, as one of 32 "
+                    "bits becomes that runs over 2^31; compute it in 64 bits (size_t)")
+        if before > 1 << 30 or behind > MAX_WRAPPED:
+            return ""
+        if behind > 1 << 30:
+            return f", {behind:,} bytes behind {best.name}, which has {best.nbytes}"
+        if before > 0:
+            return f", {before} bytes before {best.name}: the index is negative"
         return f", at byte {address - best.first} of {best.name}, which has {best.nbytes}"
 
 

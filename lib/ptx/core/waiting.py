@@ -50,6 +50,10 @@ class Waiter:
         """Nothing else can run: land what is in flight; tell whether that may let lanes go."""
         return False
 
+    def uncommitted(self, instruction: Instruction, row: int, thread: int) -> bool:
+        """Whether what a lane issued by an instruction is in flight and belongs to no group yet."""
+        return False
+
     def left(self) -> None:
         """Lanes have exited: nobody need wait for these."""
 

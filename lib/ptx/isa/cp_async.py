@@ -121,6 +121,14 @@ class CpAsyncGroups(Waiter):
         """List the instructions whose copies are on their way."""
         return [copy.access.instruction for copy in self.pending if copy.fetch is not None]
 
+    def uncommitted(self, instruction: Instruction, row: int, thread: int) -> bool:
+        """Whether a lane's copy by an instruction is in flight, with no commit_group behind it."""
+        shape = (self.f.blocks, self.f.threads)
+        opened = np.broadcast_to(self.opened, shape)[row, thread]
+        return any(copy.access.instruction is instruction and bool(copy.lanes[row, thread])
+                   and int(np.broadcast_to(copy.group, shape)[row, thread]) == int(opened)
+                   for copy in self.pending)
+
     def commit(self) -> None:
         """Close the active lanes' groups."""
         active = self.f.active

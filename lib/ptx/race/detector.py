@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..core.hazards import Access, Hazards
+from ..core.hazards import UNCOMMITTED, Access, Hazards
 from ..core.machine import WARP
 from ..core.masks import any_in_warp, over_lanes
 from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
@@ -449,7 +449,15 @@ class RaceDetector:
         keys = earlier[0] * len(self.is_atomic) + later[0]
         for at in np.unique(keys, return_index=True)[1].tolist():
             first, second = (self._access(*(int(a[at]) for a in side)) for side in (earlier, later))
-            self.hazards.add_pair(kind, what, first, second)
+            copy = self.code.steps[int(earlier[0][at])].instruction
+            lacking = ""
+            if copy.opcode.startswith("cp.async.c"):
+                row, thread = int(earlier[1][at]) - self.f.geometry.first, int(earlier[2][at])
+                rank, thread = divmod(thread, WARP * self.f.warps)
+                if any(waiter.uncommitted(copy, row + rank, thread)
+                       for waiter in self.f.waiters.values()):
+                    lacking = f", {UNCOMMITTED}"
+            self.hazards.add_pair(kind, what + lacking, first, second)
 
     def _access(self, index: int, block: int, thread: int) -> Access:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.hazards import SAME_VALUE
 from ..core.memory_order import BLOCK, GPU
 from .pages import Pages, lengthened
 from .stamps import INDEX, LARGEST_INDEX, PENDING, THREAD, column_of
@@ -162,9 +163,11 @@ class GlobalShadow:
         if not bad.any():
             return
         mild = bad & ~abroad & (other >> 5 == thread >> 5) & (time < PENDING)
+        same = np.zeros_like(bad)
         if old is not None:
+            same = bad & ~old[1] & (first == index) & (time < PENDING)
             mild = mild | (bad & ~old[1])
-        for kind, where in (("race", bad & ~mild), ("warning", mild)):
+        for kind, where in (("race", bad & ~mild), ("warning", mild & ~same), (SAME_VALUE, same)):
             if where.any():
                 later = (np.full(int(where.sum()), index), linear[where], thread[where])
                 earlier = (first[where], who[where] >> INDEX, other[where])
@@ -184,7 +187,7 @@ def report_lost(
     differs = (new[order[place]] != new[lost.ravel()]).any(axis=-1)
     rows, threads = races.linear(block[lost]), thread[lost]
     other_rows = races.linear(block.ravel()[order[place]])
-    for kind, where in (("race", differs), ("warning", ~differs)):
+    for kind, where in (("race", differs), (SAME_VALUE, ~differs)):
         if where.any():
             same = np.full(int(where.sum()), index)
             races.report(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.hazards import SAME_VALUE
 from ..core.machine import WARP
 from ..core.memory_order import BLOCK, CLUSTER
 from .global_memory import report_lost
@@ -124,10 +125,12 @@ class SharedShadow:
                                          "volatile does not order", apart))
             bad &= weak
         mild = bad & one_warp & ~pending
+        same = np.zeros_like(bad)
         if old is not None:
+            same = bad & ~old[1] & (first == index) & ~pending
             mild = mild | (bad & ~old[1])
-        found += [(kind, f"{what} in shared memory", where)
-                  for kind, where in (("race", bad & ~mild), ("warning", mild))]
+        kinds = ("race", bad & ~mild), ("warning", mild & ~same), (SAME_VALUE, same)
+        found += [(kind, f"{what} in shared memory", where) for kind, where in kinds]
         for kind, said, where in found:
             if where.any():
                 rows = races.linear(row[where])
