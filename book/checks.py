@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -39,7 +39,14 @@ class Page:
     @cached_property
     def soup(self) -> BeautifulSoup:
         """The parsed HTML."""
-        return BeautifulSoup((self.site / self.path).read_text(encoding="utf-8"), "html.parser")
+        path = self.site / self.path
+        return _parsed(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int) -> BeautifulSoup:
+    """A page's HTML, parsed once: a second of work, for all checks of the pages."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
 
 def listed(root: Path = ROOT) -> list[str]:

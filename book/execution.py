@@ -42,6 +42,9 @@ WARM_WITHOUT_GPU = ("cupy", "cuda.pathfinder")
 # 700 (2000 from Python 3.13 on), which decoding a kernel makes in a millisecond, all of them to
 # stay: a fifth of a chapter's time went into rounds that found next to nothing.
 COLLECTED_AFTER = 2_000_000
+# How cuda-pathfinder looks for the toolkit's headers: a Python that imports nothing of the
+# repository, and is started in every notebook.
+PROBE = "cuda.pathfinder."
 
 
 class Ended(RuntimeError):
@@ -251,8 +254,9 @@ class Record:
             if not writes and not isinstance(path, int):
                 self._opened.add(os.path.abspath(os.fsdecode(path)))
         elif event == "subprocess.Popen":
-            program = arguments[0] or arguments[1][0]
-            if os.path.basename(os.fsdecode(program)).startswith("python"):
+            program, words = arguments[0] or arguments[1][0], arguments[1]
+            if (os.path.basename(os.fsdecode(program)).startswith("python")
+                    and not any(str(word).startswith(PROBE) for word in words)):
                 self._opened.add("*")
         elif event.startswith("gemm."):
             name = event.removeprefix("gemm.")

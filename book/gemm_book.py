@@ -10,7 +10,7 @@
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `cards`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables`
+`accessible`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables`
 are parts of it, each with a subject of its own.
 """
 
@@ -39,7 +39,6 @@ if str(ROOT) not in sys.path:
 
 from book import (  # noqa: E402
     accessible,
-    cards,
     code_lines,
     executed,
     first_use,
@@ -241,7 +240,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, cards, code_lines, first_use, icons, panels, scripts, search, site,
+    for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site,
                  tables):
         part.setup(app)
     app.add_css_file("book.css", priority=900)

@@ -45,12 +45,11 @@ def address() -> str:
 def configure(app: Sphinx, config: Config) -> None:
     """Give the extensions the address, which stands in `book/release.py` alone."""
     config.html_baseurl = config.ogp_site_url = address()
-    # The first page's, and of pages that have none of their own (`cards`).
-    config.ogp_image = f"{address()}{CARD}"
     config.ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
     config.ogp_site_name = config.html_title
-    config.ogp_image_alt = "The book's first page"
-    config.ogp_social_cards = {"enable": False}
+    # Drawn of a page's title and description, with the first page's picture in the corner.
+    config.ogp_social_cards = {"line_color": "#4053d3",
+                               "image_mini": str(Path(__file__).parent / "static" / "page.png")}
     prefix = urlsplit(address()).path
     config.notfound_urls_prefix = prefix
     config.notfound_context = {"title": "Page not found", "body": not_found(prefix)}
@@ -149,6 +148,9 @@ def describe_page(
 ) -> None:
     """Give the page's card its description, before the extension makes one of its own."""
     text = description(doctree) if doctree else ""
+    if pagename == app.config.root_doc:
+        context["meta"] = {**(context.get("meta") or {}), "og:image": f"{address()}{CARD}",
+                           "og:image:alt": "The book's first page"}
     if text:
         context["meta"] = {**(context.get("meta") or {}), "og:description": text}
         context["metatags"] = (f'{context.get("metatags", "")}\n<meta name="description" '

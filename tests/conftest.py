@@ -39,13 +39,13 @@ _stayed = 0  # bytes that this process had after its last round of the collector
 class ByKernel(LoadScopeScheduling):
     """Hand a worker all tests of a kernel, wherever they are: it is decoded once. Else a module's.
 
-    Pages and panels stay together, too: they share a browser, and an emulator that starts in it.
+    The pages stay together, which are parsed once, and so do panels: they share a browser.
     """
 
     def _split_scope(self, nodeid: str) -> str:
+        shared = re.match("tests/(book|panel)/", nodeid)
         kernel = KERNEL.search(nodeid)
-        shared = nodeid.startswith(("tests/book/", "tests/panel/"))
-        return kernel[1] if kernel and not shared else super()._split_scope(nodeid)
+        return shared[0] if shared else kernel[1] if kernel else super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

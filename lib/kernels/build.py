@@ -97,10 +97,8 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
         stand_ins = {name for variant in kernel.variants for name in variant.candidates
                      if name != variant.name}
         for variant in kernel.variants:
-            if variant.name in stand_ins or arch not in legal(kernel.needs(variant)):
-                continue
-            compiled = compile_kernel(kernel, variant, arch)
-            if arch in (kernel.oldest(variant), legal(kernel.needs(variant))[-1]):
-                shown.setdefault(arch, []).append(compiled)
+            ends = kernel.oldest(variant), legal(kernel.needs(variant))[-1]
+            if arch in ends and variant.name not in stand_ins:
+                shown.setdefault(arch, []).append(compile_kernel(kernel, variant, arch))
     for found in shown.values():
         disassemble_together(found)

@@ -39,7 +39,8 @@ MATRIX = {
     "gmma_instructions": "smsp__inst_executed_pipe_tensor_op_gmma.sum",
 }
 
-# What no emulator can count: traffic below the L1, time, and how full the units were.
+# What no emulator can count: traffic below the L1, time, and how full the units were, of elapsed
+# cycles or of those of an SM at work. `lib.topics.limits` puts them together.
 HARDWARE = {
     "dram_read_bytes": "dram__bytes_read.sum",
     "dram_write_bytes": "dram__bytes_write.sum",

@@ -338,7 +338,7 @@ class Function:
         strict : bool
             Stop where shared or local memory is read that nobody wrote. Without it such a value
             may be read, and stops the kernel when it is used: see `core.unwritten`. Also remark on
-            what PTX's text leaves open, such as a `tcgen05.fence` behind the wait for operands.
+            what PTX's text leaves open, such as a ``tcgen05.fence`` behind the wait for operands.
         go_on : bool
             Go on after an error: the block (or cluster) that it stops is left, the others run, and
             `Launch.errors` has what happened. Blocks then run one after the other.

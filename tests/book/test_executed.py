@@ -112,6 +112,9 @@ def test_lib_says_what_work_it_does(tmp_path):
     assert done.error == ""
     assert done.work == {"kernels compiled": 1, "kernels disassembled": 1, "blocks emulated": 2,
                          "figures drawn": 1}
+    # Of the kernels its own alone, though the search for headers starts a Python: a comment in
+    # another's source executes nothing.
+    assert [path for path in done.used if path.endswith(".cu")] == ["cuda/01_naive.cu"]
 
 
 def test_the_end_of_the_process_that_forks_is_told(tmp_path):

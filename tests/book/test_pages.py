@@ -75,6 +75,12 @@ def test_each_page_names_its_release_its_last_change_and_its_card(site, path):
     assert (site / card["og:image"].removeprefix(address())).is_file()
 
 
+def test_no_two_pages_share_a_card(site):
+    shown = {checks.Page(site, path).soup.find("meta", property="og:image")["content"]
+             for path in PAGES}
+    assert len(shown) == len(PAGES)
+
+
 def test_style_sheets_load_nothing_from_outside(site):
     assert checks.sheets(site) == []
 

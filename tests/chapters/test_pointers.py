@@ -47,15 +47,6 @@ def test_what_others_say_is_where_a_page_says_it_is(name):
                 assert name in judged, sentence
 
 
-def test_claims_that_a_page_names_are_of_that_page():
-    of = {claim.id: claim.chapter for claim in CLAIMS}
-    for name, page in PAGES.items():
-        for part in paragraphs(page) if name in CATALOGUE else ():
-            for sentence in sentences(part):
-                if "claims.ipynb" in sentence:
-                    assert {of[one] for one in re.findall(r"\b[DW]\d+\b", sentence)} <= {name}
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_not_recorded_yet_that_no_gpu_could_record(name):
     for text in printed(PAGES[name]):

@@ -2,7 +2,7 @@
 
 import math
 from functools import cache
-from itertools import groupby
+from itertools import combinations, groupby, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -109,6 +109,20 @@ def dealt(params, choices, least):
     return found
 
 
+def pairwise(*factors):
+    """Rows of values, one of each factor: each two values of two factors meet in one of them."""
+    def meetings(row):
+        return set(combinations(enumerate(row), 2))
+
+    rows = list(product(*map(range, map(len, factors))))
+    found, missing = [], set().union(*map(meetings, rows))
+    while missing:
+        found.append(max(rows, key=lambda row: len(meetings(row) & missing)))
+        missing -= meetings(found[-1])
+    return [tuple(factor[place] for factor, place in zip(factors, row, strict=True))
+            for row in found]
+
+
 def on_architectures(params):
     """Parameter sets of (kernel, variant, arch): of each variant one, the others marked slow.
 
@@ -137,11 +151,6 @@ def slow_but(params, taken):
 def one_in(number, params):
     """Mark all but each nth of a kernel's parameter sets slow, of (kernel, variant, …)."""
     return slow_but(params, [param for place, _, param in by_kernel(params) if place % number == 0])
-
-
-def every_other(params):
-    """Mark each second of a kernel's parameter sets slow, of (kernel, variant, …)."""
-    return one_in(2, params)
 
 
 # Variants of other sizes than a representative's are slow on all.

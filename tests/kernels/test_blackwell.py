@@ -16,6 +16,7 @@ from lib.ptx.mutants import SETTINGS, mutants
 from lib.run import device
 from lib.run.runner import run
 from tests import played
+from tests.kernels.conftest import pairwise
 from tools.mutation import template, until_a_hazard
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
@@ -43,9 +44,8 @@ def test_a_block_walks_through_ragged_tiles(options, accumulators):
 BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (128, 128, 0): (-2.0,)}
 
 
-@pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
-@pytest.mark.parametrize("staged", [0, 1, 2])
-@pytest.mark.parametrize("shape", BETAS, ids=str)
+@pytest.mark.parametrize("shape, staged, types", pairwise(
+    list(BETAS), [0, 1, 2], [{}, hopper.BF16_COLUMN, hopper.HALF]))
 def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
     variant = small(tile=(128, 128), staged=staged, types=types)
     for beta in BETAS[shape]:

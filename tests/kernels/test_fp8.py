@@ -25,10 +25,6 @@ VARIANTS = [
     pytest.param(one, id=one.name, marks=[] if one.name in TEMPLATES else pytest.mark.slow)
     for one in (*FP8.measured, *FP8.laid, *FP8.menu)
 ]
-EVERY = [
-    pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one in FP8.menu else [])
-    for one in (*FP8.measured, *FP8.laid, *FP8.menu)
-]
 KINDS = ("e4m3", "e4m3")
 SCHEDULES = [{"schedule": "lowest", "landing": "late"},
              {"schedule": "random", "landing": "late", "seed": 3},
@@ -50,10 +46,17 @@ def run_on(problem, variant=None, **options) -> runner.Run:
 
 # Rows of any number; two tiles and more a block, which come round the ring; the last step of K and
 # the last tile of N cut short.
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("shape, beta", [
-    ((1, 8, 16), 0.0), ((67, 136, 400), -2.0), ((130, 136, 784), 0.0), ((3, 24, 0), 0.5),
-], ids=str)
+CASES = [((1, 8, 16), 0.0), ((67, 136, 400), -2.0), ((130, 136, 784), 0.0), ((3, 24, 0), 0.5)]
+# Of the templates each on two in turn, one of them with a loop over K.
+TRIED = [(name, CASES[(place + more) % 4]) for place, name in enumerate(TEMPLATES)
+         for more in (0, 1)]
+
+
+@pytest.mark.parametrize("variant, shape, beta", [
+    pytest.param(one, *case, id=f"{one.name} {case}",
+                 marks=[] if (one.name, case) in TRIED else [pytest.mark.slow])
+    for one in (*FP8.measured, *FP8.laid, *FP8.menu) for case in CASES
+])
 def test_ragged_shapes_are_right_and_clean(variant, shape, beta):
     sms = (1 + (shape[0] == 67)) * variant.grid.size
     done = run(variant, *shape, beta=beta, sms=sms, races=True)
@@ -206,7 +209,7 @@ def test_bytes_are_the_numbers_of_ml_dtypes():
     assert (encoded(values) == wanted).mean() > 0.999  # ties may go the other way
 
 
-@pytest.mark.parametrize("variant", EVERY)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_an_sm_holds_it_without_spills(variant):
     used = compile_kernel(FP8, variant, "sm_90a").resources
     assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
@@ -437,7 +440,7 @@ def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("variant", EVERY)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape, beta", [
     ((1, 1, 16), 0.0), ((67, 135, 400), -2.0), ((1000, 1032, 2064), 0.0), ((3, 24, 0), 0.5),
     ((4096, 4096, 7168), 0.0),

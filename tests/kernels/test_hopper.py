@@ -18,7 +18,7 @@ from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES, Problem
 from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
-from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
+from tests.kernels.conftest import REPRESENTATIVES, one_in, slow_but, smallest_of_each
 
 CP_ASYNC, WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K, ANY = (
     CATALOGUE[stem] for stem in (
@@ -394,7 +394,7 @@ def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
             grid(kernel, 2**31 - 1, 8, 8)
 
 
-@pytest.mark.parametrize("kernel, variant", slow_but(HOPPER, REPRESENTATIVES))
+@pytest.mark.parametrize("kernel, variant", one_in(4, slow_but(HOPPER, REPRESENTATIVES)))
 def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
     code = compile_kernel(kernel, variant, "sm_90a")
     assert code.resources.spill_store_bytes == code.resources.stack_bytes == 0

@@ -17,6 +17,8 @@ from lib.topics.emulator.foreign import model, page
 from tests import played
 from tests.topics.test_foreign import clones  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow  # kernels of others run at night
+
 WHERE = {"gpu": "NVIDIA H100 80GB HBM3", "arch": "sm_90a", "driver": "580.1", "cuda": "13.0",
          "nvrtc": "13.0", "ncu_release": "2025.3", "date": "2026-01-02"}
 

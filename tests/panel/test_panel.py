@@ -93,7 +93,11 @@ def ask(browser, base, stem, **request):
         browser.set_script_timeout(30)
 
 
-@pytest.mark.parametrize("stem", CATALOGUE)
+# Every third kernel; the others at night.
+@pytest.mark.parametrize("stem", [
+    pytest.param(stem, marks=pytest.mark.slow if place % 3 else ())
+    for place, stem in enumerate(CATALOGUE)
+])
 def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
     native = files.made(stem, FOLDER)["answer"]

@@ -14,7 +14,6 @@ from lib.paths import CUDA
 from lib.records import launched, scoreboard, store
 from lib.records.reader import NotYet, Recorded
 from lib.records.schema import KernelRecord
-from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.shapes import page as shapes_page
 from lib.topics.version import Version
 
@@ -152,13 +151,10 @@ def test_a_page_has_what_is_current_and_says_of_the_rest_that_it_is_not_recorded
             getattr(Recorded("hopper", "H100", fresh=True), missing)(CUBE[0])
 
 
-def test_a_mean_is_of_all_shapes_or_not_yet(stored, monkeypatch):
-    assert len(Numbers("hopper").shapes("hopper")) == len(stored.bench)
+def test_a_page_says_where_the_rule_chooses_another_today(stored, monkeypatch):
     said = shapes_page._with_other_choices(Version("hopper"))
     assert "chooses another" not in said
     prefer(monkeypatch, second(CUBE), CUBE)
-    with pytest.raises(NotYet, match="not all shapes of hopper"):
-        Numbers("hopper").shapes("hopper")
     assert shapes_page._with_other_choices(Version("hopper")) == (
         f"{said}; `tuned`: on 1 of {len(stored.bench)} shapes the rule chooses another "
         "instantiation today")

@@ -15,6 +15,8 @@ from lib.records import foreign as records
 from lib.topics.emulator.foreign import model, page, published
 from lib.topics.emulator.public_files import model as files
 
+pytestmark = pytest.mark.slow  # kernels of others run at night
+
 SOURCE = r"""
 #include <cstdio>
 #include <cassert>

@@ -1,17 +1,15 @@
 """Numbers in sentences: each is what its expression gives today."""
 
-import math
 from pathlib import Path
 
 import nbformat
 import pytest
-from msgspec import structs
 
 from book import numbers
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import reach
 from lib.records import store as records
-from lib.records.schema import KernelRecord, Trials
+from lib.records.schema import KernelRecord
 from lib.topics.results.numbers import model
 from lib.topics.results.numbers.model import evaluate, evidence
 
@@ -138,27 +136,7 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
         evaluate("tflops('fastest')", "01_naive")
 
 
-def test_what_a_record_s_trials_and_the_rival_s_counters_give(monkeypatch):
-    stored = records.load(KernelRecord, "H100", "09_fp32_limit")
-    rows = [structs.replace(row_, trials=Trials(
-        of=8, ratio=1.0 + place / 8, instantiation=row_.instantiation, seconds=1e-3,
-        spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01, cublas_tflops=1.0))
-        for place, row_ in enumerate(stored.variants["tuned"].bench)]
-    stored = structs.replace(stored, variants={
-        "tuned": structs.replace(stored.variants["tuned"], bench=tuple(rows))})
-    load = records.load
-    with monkeypatch.context() as patch:
-        patch.setattr(records, "load", lambda kind, *of, **options: (
-            stored if kind is KernelRecord else load(kind, *of, **options)))
-        ratios = [one.trials.ratio for one in rows]
-        assert evaluate("min(shapes('tuned', trials=True))", "09_fp32_limit") == f"{min(ratios)}"
-        product = evaluate("mean('tuned', trials=True) ** len(shapes('tuned')):.4f",
-                           "09_fp32_limit")
-        assert float(product) == pytest.approx(math.prod(ratios), abs=1e-4)
-
-
 @pytest.mark.parametrize(("expression", "why"), [
-    ("shapes(trials=True)", "no trials are recorded"),
     ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
     ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),
 ])

@@ -25,7 +25,7 @@ from lib.topics.results.ablation.page import causes, stalls, way
 from lib.topics.results.counters.page import steps
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.sweep import model as sweep
-from lib.topics.version import RECORDED_ON, short_name
+from lib.topics.version import RECORDED_ON, Version, short_name
 from tests.pages import cells
 
 SIZE = 4096
@@ -733,7 +733,6 @@ def test_21_clusters_of_two_save_bytes_and_hardly_time():
     others = ("cluster_1x1", "cluster_1x2", "band_1", "band_2", "band_8", "band_16", "hilbert_8")
     assert all(here.cycles(name) == pytest.approx(here.cycles(), rel=0.005)
                for name in (*others, "unclustered"))
-    assert here.metric("l2_bytes", "20_persistent") < 0.9 * here.asked("20_persistent")
     assert here.ratio("l2_bytes", "", "unclustered") < 0.9
     assert here.ratio("l2_bytes", "", "20_persistent") == pytest.approx(1, abs=0.05)
     assert here.ratio("cycles", "unclustered", "") > 1.05  # profiled, and no record says why
@@ -829,3 +828,8 @@ def test_16_the_faster_instruction_needs_a_deeper_ring():
         assert abs(here.gain("tile_256x128", "tile_128x256", size)) < 2 * FLOOR
     assert here.ratio("l1_wavefronts", "through_l1", "tile_256x128") > 1.4
     assert here.metric("l1_data_percent", "through_l1") > here.metric("l1_data_percent") + 10
+
+
+def test_21_names_the_kernel_that_gemm_launches_at_its_size():
+    launched = Version("hopper").recorded(SIZE, "tuned").instantiation
+    assert launched == Version("22_few_tiles").recorded(SIZE, "swapped_256").instantiation

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import math
-import statistics
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -24,7 +23,6 @@ from lib.dispatch import cost
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
-from lib.problem import ITEM_BYTES
 from lib.ptx.core.machine import WARP
 from lib.records import predictions, reach
 from lib.records import store as records
@@ -41,7 +39,6 @@ from lib.topics.limits.accounts import model as accounts
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.limits.occupancy.model import occupancy
 from lib.topics.limits.roofline import model as roofline
-from lib.topics.memory.rasterization import model as rasterization
 from lib.topics.memory.tensor_memory import model as tensor_memory
 from lib.topics.memory.vectors import model as vectors
 from lib.topics.results.sweep import model as sweep
@@ -136,19 +133,6 @@ class Numbers:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n).ratio
 
-    def shapes(self, name: str = "", trials: bool = False) -> list[float]:
-        """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
-        version, variant = self._of(name)
-        if version.reader.stale(variant):  # of fewer shapes a mean would say something else
-            raise records.NotYet(f"not all shapes of {name or self._stem} are of today's source")
-        rows = version.reader.variant(variant).bench
-        if not trials:
-            return [row.ratio for row in rows]
-        tried = [row.trials.ratio for row in rows if row.trials]
-        if len(tried) < len(rows):
-            raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
-        return tried
-
     def how_far(self, group: str) -> str:
         """The fastest of ``"FP32"`` or ``"FP16"``, of the best of cuBLAS (`lib.records.reach`)."""
         return reach.short(reach.reach(group))
@@ -186,10 +170,6 @@ class Numbers:
         """Those that the book's kernels are compiled for: ``"sm_75 and sm_80"``."""
         *others, last = KNOWN
         return f"{', '.join(others)} and {last}"
-
-    def mean(self, name: str = "", trials: bool = False) -> float:
-        """The geometric mean of `shapes`."""
-        return statistics.geometric_mean(self.shapes(name, trials))
 
     def won(self, name: str, over: str) -> str:
         """On how many of its version's own shapes a variant is faster by more than both spreads.
@@ -239,10 +219,6 @@ class Numbers:
         version, variant = self._of(name)
         peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
         return accounts.share(self.cycles(name, n), n, version.record.gpu.sms, peak)
-
-    def spread(self, name: str = "", n: int = SIZE) -> float:
-        """Half the distance between the quartiles of the recorded series, over their median."""
-        return self._row(name, n).spread
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter (`lib.measure.counters`)."""
@@ -420,13 +396,6 @@ class Numbers:
         }
         return 2.0 * n**3 / crossed[level]()
 
-    def asked(self, name: str = "", n: int = SIZE) -> float:
-        """Bytes of A and B asked of the L2, modelled (`lib.topics.memory.rasterization.model`)."""
-        version, variant = self._of(name)
-        chosen = version.kernel.variant(variant)
-        return rasterization.asked(
-            (n, n, n), chosen.tile, chosen.schedule.cluster, ITEM_BYTES[chosen.dtype])
-
     def clusters(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
         """Clusters that are launched: those that run at once, or as many as the SMs divide into."""
         return self._walk(name, n, by_sms).clusters
@@ -474,18 +443,6 @@ class Numbers:
         version, variant = self._of(name)
         times = version.reader.timeline(version.kernel.variant(variant).name)
         return times.seconds_without / times.seconds_with
-
-    def retimed(self, what: str, name: str, n: int = SIZE) -> float:
-        """A variant over the one that was timed once more in its run, less 1.
-
-        `what`: ``"speed"``, ``"cycles"`` or ``"clock"``.
-        """
-        row = self._row(name, n)
-        if row.pair is None or row.clock is None or row.pair.clock is None:
-            raise records.NotYet(f"no pair with its clock is recorded of {name} at {n:,}")
-        mine, theirs = row.clock, row.pair.clock
-        return {"speed": row.tflops / row.pair.tflops, "cycles": mine.cycles / theirs.cycles,
-                "clock": mine.mhz / theirs.mhz}[what] - 1
 
     def alone(self, what: str, name: str = "", n: int = SIZE) -> float:
         """Recorded ``"cycles"`` of a step, or its ``"wait"``, of a block alone on its SM.
@@ -563,7 +520,7 @@ class Numbers:
 # What is not recorded of what `Numbers` gives; what is counted in the repository has no evidence.
 _COUNTED = {"architectures", "mistakes"}
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
+_MODELLED = {"bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
              "on_sheet", "predicted",
              "registers", "shared_bytes", "stops_growing", "taken", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}

@@ -87,8 +87,8 @@ def worth(version: Version, variant: str | None = None) -> None:
             f"{1e6 * one.sums:.1f}"))
     table(("M×N×K", "last wave full", "steps saved", "that is, µs", "partial sums of a tile",
            "MB written and read", "that is, µs"), rows,
-          f"modelled: steps at the peak of the data sheet of {sheet.key}, bytes at the L2's "
-          "measured rate, one behind the other")
+          f"modelled: steps at the peak of the data sheet of {sheet.key}, bytes at the "
+          "rate of a loop that reads the L2, one behind the other")
 
 
 def coalescing(version: Version, variant: str | None = None) -> None:

@@ -1,1 +1,0 @@
-"""A page's card: what is shown of it where somebody links to it."""
