@@ -103,11 +103,11 @@ def draw(
             _group(ax, left, height - place * row + _FOOT, column, unit, groups[name], rival,
                    (defaults or {}).get(name))
             left += column * len(groups[name]) + _BETWEEN
-    notes = ["dotted: its default"] if defaults else []
+    notes = ["dotted: default"] if defaults else []
     if any(bar.peer for bar in bars):
-        notes.append("hollow: public kernels")
+        notes.append("hollow: public")
     if any(bar.side for bar in bars):
-        notes.append("dashed: side steps")
+        notes.append("dashed: side step")
     if any(bar.stale for bar in bars):
         notes.append("*: stale")
     return style.finish(fig, alt=_alt(bars, rival, defaults or {}), evidence=evidence,
@@ -175,7 +175,10 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
         foot = ground + unit + 2
     if best and tall > unit - _LINE:  # its decimal would touch its neighbour's number
         foot += _LINE - 2
-    ax.text(middle, foot, share, ha="center", va="bottom", weight=weight)
+    wide = _WIDER * style.text_width(share, style.SMALL, weight) > width
+    # What is wider than its column, the last one perhaps, ends where the column does.
+    ax.text(left + width if wide else middle, foot, share, ha="right" if wide else "center",
+            va="bottom", weight=weight)
     long = _WIDER * style.text_width(bar.name, style.SMALL, weight)
     if long + 8 <= tall:
         ink = style.on(style.FOCUS) if best and not bar.peer else style.INK
