@@ -6,13 +6,12 @@ blocks of a batch, the local memory of all lanes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
 from .masks import over_lanes
-from .one_address import OneAddress
 from .segment import PARAMETER_BASE, WINDOWS, Segment, peer_window
 
 if TYPE_CHECKING:
@@ -90,9 +89,7 @@ class Memory:
             window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
         self.shared = shared
-        self.one_address: OneAddress | None = None
-        if len(layout.dynamic) > 1:
-            self.one_address = OneAddress(layout.dynamic, len(shared.storage))
+        self.one_address: Any = None  # of `one_address`, where arrays share one
         self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
         self._add_peers(peers, blocks, padded)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..core.step import Run
     from ..core.syntax import Instruction
 
-OF_SM, MOST = 1 << 16, 256  # 32-bit registers of an SM; of a thread, as the hardware allots them
+OF_SM, LARGEST = 1 << 16, 256  # 32-bit registers of an SM; of a thread, as the hardware allots them
 UNIT = 8
 
 
@@ -78,7 +78,7 @@ def at_launch(limits: Mapping[str, tuple[int, ...]]) -> tuple[int, str] | None:
     if name is None:
         return None
     threads, blocks = int(np.prod(limits[name])), limits.get("minnctapersm", (1,))[0]
-    many = min(OF_SM // (threads * max(1, blocks)) // UNIT * UNIT, MOST)
+    many = min(OF_SM // (threads * max(1, blocks)) // UNIT * UNIT, LARGEST)
     return many, f".{name} {threads}, .minnctapersm {blocks}"
 
 

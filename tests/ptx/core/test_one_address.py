@@ -43,9 +43,9 @@ def launched(body, shared_mem=256, **options):
 @pytest.mark.parametrize("body", APART.values(), ids=APART)
 def test_what_is_written_by_one_name_and_read_by_another_is_told(body, races):
     launch = launched(body, races=races)
-    told = next(hazard for hazard in launch.hazards if hazard.kind == "one address")
-    assert "both are extern __shared__" in told.message and told.first.line < told.second.line
-    assert "declare one extern" in ptx.advice.for_hazard(told)
+    found = next(hazard for hazard in launch.hazards if hazard.kind == "one address")
+    assert "both are extern __shared__" in found.message and found.first.line < found.second.line
+    assert "declare one extern" in ptx.advice.for_hazard(found)
 
 
 @pytest.mark.parametrize("body", IN_TURN.values(), ids=IN_TURN)
