@@ -7,17 +7,14 @@ a product. A GPU's counter of FFMA counts all of them, and the emulator runs the
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from lib.compiler.merging import rows_of
 from lib.compiler.sass import Instruction
+from lib.compiler.statements import statements
 from lib.compiler.unused import unused
 
-_ARITHMETIC = re.compile(
-    r"^\s*(?:@!?%?\w+\s+)?(?P<name>add|sub|mul|fma|div|rcp|sqrt)\.(?:[a-z]+\.)*f32\s"
-)
+_ARITHMETIC = ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
 _SUMS = ("add", "sub", "mul")
 
 
@@ -47,18 +44,20 @@ def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str)
         if i.ptx_line is not None:
             made[i.ptx_line][i.base] += 1
     found = {}
-    rows = list(rows_of(ptx, function))
-    gone = unused(rows)
-    for line, row in rows:
-        arithmetic = _ARITHMETIC.match(row)
-        if arithmetic and arithmetic["name"] == "fma" and not made[line]["FFMA"] and (
+    entry = statements(ptx, function)
+    gone = unused(entry)
+    for one in entry:
+        line, name = one.line, one.parts[0]
+        if name not in _ARITHMETIC or one.parts[-1] != "f32":
+            continue
+        if name == "fma" and not made[line]["FFMA"] and (
                 line in gone or made[line]["FADD"] or made[line]["FMUL"]):
             found[line] = 0
-        if not arithmetic or arithmetic["name"] == "fma" or not made[line]["FFMA"]:
+        if name == "fma" or not made[line]["FFMA"]:
             continue
         # A line stands there as often as ptxas unrolled its loop: a sum is one instruction each
         # time, a division or root has one approximation.
-        bases = ("FADD", "FMUL", "FFMA") if arithmetic["name"] in _SUMS else ("MUFU",)
+        bases = ("FADD", "FMUL", "FFMA") if name in _SUMS else ("MUFU",)
         copies = sum(made[line][base] for base in bases)
         if copies and made[line]["FFMA"] % copies == 0:
             found[line] = made[line]["FFMA"] // copies

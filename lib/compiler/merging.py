@@ -10,33 +10,19 @@ count nothing.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lib.compiler.sass import Instruction
+from lib.compiler.statements import statements, written
 from lib.compiler.unused import unused
+from lib.ptx.core.syntax import SIZES, Address, Immediate, Operand, Register
+from lib.ptx.core.syntax import Instruction as Statement
 
-_ACCESS = re.compile(
-    r"^\s*(?:@!?%?\w+\s+)?(?P<kind>ld|st|ldmatrix|stmatrix|cp\.async)\.(?P<words>[\w.:]+)\s"
-    r"(?P<operands>[^;]*)"
-)
-_ADDRESS = re.compile(r"\[(?P<base>[%$\w]+)(?:\+(?P<offset>-?\d+))?\]")
-_TYPE = re.compile(r"[busf](?:8|16|32|64|128)")
-_SUM = re.compile(
-    r"^\s*add\.[su](?:32|64)\s+(?P<to>%\w+),\s*(?P<base>%\w+),\s*(?P<constant>-?\d+);"
-)
-_WRITTEN = re.compile(r"^\s*(?:@!?%?\w+\s+)?\w[\w.:]*\s+(%\w+)\s*,")
-_LABEL = re.compile(r"^\s*[$\w]+:\s*$")
-_JUMP = re.compile(r"^\s*(?:@!?%?\w+\s+)?(?:bra|brx|ret|exit)\b")
+_JUMPS = ("bra", "brx", "ret", "exit")
 # What makes a number that grows by a constant of one that does.
-_LINEAR = re.compile(
-    r"^\s*(?P<name>add|mul|mad|shl|cvt|mov)\.(?:(?:lo|wide)\.)?(?:[bsu](?:32|64)\.?)+\s+%\w+,"
-    r"\s*(?P<sources>[^;]+);"
-)
-_NUMBER = re.compile(r"-?\d+")
-_ALWAYS = re.compile(r"^\s*(?:bra|brx|ret|exit)\b")
-_BRANCH = re.compile(r"^\s*(?:@!?%?\w+\s+)?bra(?:\.uni)?\s+(?P<to>[$\w]+);")
+_LINEAR = re.compile(r"(?P<name>add|mul|mad|shl|cvt|mov)(?:\.(?:lo|wide))?(?:\.[bsu](?:32|64))+")
 
 # What ptxas calls the accesses of PTX; those of the first four may be merged.
 MERGEABLE = {
@@ -65,7 +51,7 @@ class Access:
         The machine instruction that does such a thing, such as ``"LDS"``.
     offset : int
         From the base register that the instruction names, B.
-    root, at : str, int
+    root, at : operand, int
         The same address from the register that the base register is a constant away from.
     nbytes : int
         Bytes a lane; 0 for ldmatrix and stmatrix.
@@ -83,7 +69,7 @@ class Access:
 
     machine: str
     offset: int
-    root: str
+    root: Operand
     at: int
     nbytes: int
     block: int
@@ -92,45 +78,116 @@ class Access:
     written_once: bool = True
 
 
-def accesses(ptx: str, function: str) -> dict[int, Access]:
-    """Loads and stores of shared and global memory of one entry, by PTX line.
-
-    Parameters
-    ----------
-    ptx : str
-    function : str
-        Mangled name of the entry.
-    """
-    rows = list(rows_of(ptx, function))
-    sums = _sums(row for _, row in rows)
-    registers = _Registers(rows)
+def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
+    """Loads and stores of shared and global memory of one entry, by PTX line."""
+    registers = _Registers(instructions)
     found: dict[int, Access] = {}
     block = chain = 0
-    for number, row in rows:
-        block += bool(_LABEL.match(row) or _JUMP.match(row))
-        chain += bool(_LABEL.match(row) or _ALWAYS.match(row))
-        access = _ACCESS.match(row)
-        if access is None:
-            continue
-        address = _ADDRESS.search(access["operands"])
-        if address is None:
-            continue
-        words = access["words"].replace("::cta", "").split(".")
+    for index, one in enumerate(instructions):
+        entered, jump = index in registers.targets, one.parts[0] in _JUMPS
+        block += entered or jump
+        chain += entered or jump and one.guard is None
+        kind, words = one.parts[0], [word.removesuffix("::cta") for word in one.parts[1:]]
+        if words[:1] == ["async"] and kind == "cp":
+            kind, words = "cp.async", words[1:]
+        address = next((each for each in one.operands if isinstance(each, Address)), None)
         space = next((w for w in ("shared", "global", "shared::cluster") if w in words), "")
-        machine = MACHINE.get((access["kind"], space))
-        of_others = machine == "LDGSTS" and words[0] not in ("ca", "cg") or words[0] == "bulk"
-        if machine is None or of_others:
+        machine = MACHINE.get((kind, space))
+        of_others = machine == "LDGSTS" and words[0] not in ("ca", "cg") or words[:1] == ["bulk"]
+        if machine is None or of_others or address is None or one.line in found:
             continue  # such as cp.async.bulk and st.bulk, which are no accesses of a warp
-        offset = int(address["offset"] or 0)
-        root, at = address["base"], offset
-        while root in sums:
-            root, constant = sums[root]
-            at += constant
-        found[number] = Access(
-            machine, offset, root, at, _width(access["kind"], words, access["operands"]), block,
-            chain, registers.step(root, number), registers.is_written_once(root),
+        root, at = registers.root(address.base, address.offset)
+        found[one.line] = Access(
+            machine, address.offset, root, at, _width(kind, words, one.operands), block, chain,
+            registers.step(root, index), registers.is_written_once(root),
         )
     return found
+
+
+class _Registers:
+    """Where an entry writes its registers, and which of its instructions are in loops."""
+
+    def __init__(self, instructions: Sequence[Statement]) -> None:
+        self._instructions = instructions
+        self._writes: dict[Operand, list[int]] = defaultdict(list)
+        self._loops: list[tuple[int, int]] = []
+        self.targets: set[int] = set()
+        for index, one in enumerate(instructions):
+            for register in written(one):
+                self._writes[register].append(index)
+            self.targets.update(one.targets if one.target is None else (one.target,))
+            if one.target is not None and one.target <= index:
+                self._loops.append((one.target, index))
+
+    def root(self, base: Operand, offset: int) -> tuple[Operand, int]:
+        """The register that an address is a constant away from, through those written once."""
+        while len(writes := self._writes.get(base, [])) == 1:
+            one = self._instructions[writes[0]]
+            if one.guard or not re.fullmatch(r"add\.[su](?:32|64)", one.opcode):
+                break
+            source, constant = one.operands[1:]
+            if source == base or len(self._writes.get(source, ())) != 1 or not (
+                    isinstance(source, Register) and isinstance(constant, Immediate)):
+                break
+            base, offset = source, offset + constant.bits
+        return base, offset
+
+    def is_written_once(self, register: Operand) -> bool:
+        """Whether it is written no more than once."""
+        return len(self._writes.get(register, ())) <= 1
+
+    def step(self, register: Operand, index: int) -> int:
+        """What each turn of the innermost loop around an instruction adds to it, 0 if not known."""
+        around = [loop for loop in self._loops if loop[0] <= index <= loop[1]]
+        if not around:
+            return 0
+        return self._step(register, min(around, key=lambda loop: loop[1] - loop[0]), ()) or 0
+
+    def _step(self, source: Operand, loop: tuple[int, int], behind: tuple[Operand, ...]
+              ) -> int | None:
+        """What a turn adds to a register or a constant, None if it isn't known.
+
+        `behind` has the registers that are made of this one: a loop's counter is made of itself.
+        """
+        writes = [place for place in self._writes.get(source, ()) if loop[0] <= place <= loop[1]]
+        if not writes:
+            return 0
+        one = self._instructions[writes[0]]
+        operation = _LINEAR.fullmatch(one.opcode)
+        if len(writes) > 1 or operation is None or one.guard or source in behind:
+            return None
+        name, sources = operation["name"], list(one.operands[1:])
+        if name == "add" and source in sources:
+            return _number(sources[1 - sources.index(source)])
+        behind = *behind, source
+        factor = _number(sources[1]) if len(sources) > 1 else None
+        match name, [self._step(each, loop, behind) for each in sources]:
+            case "add", [int(first), int(second)]:
+                return first + second
+            case "mul" | "mad", [int(first), 0, *rest] if factor is not None:
+                added = [each for each in rest if each is not None]
+                if len(added) == len(rest):
+                    return first * factor + sum(added)
+            case "shl", [int(first), 0] if factor is not None:
+                return first << factor
+            case "cvt" | "mov", [int(first)]:
+                return first
+        return None
+
+
+def _number(operand: Operand) -> int | None:
+    """An integer constant; None of anything else."""
+    return operand.bits if isinstance(operand, Immediate) and operand.kind == "int" else None
+
+
+def _width(kind: str, words: Sequence[str], operands: Sequence[Operand]) -> int:
+    """Bytes a lane of a PTX access."""
+    if kind == "cp.async":
+        return _number(operands[2]) or 0
+    if kind not in ("ld", "st"):
+        return 0
+    element = next(SIZES[word] for word in words if word in SIZES)
+    return element * next((int(word[1]) for word in words if word in ("v2", "v4", "v8")), 1)
 
 
 def alone(ptx: str, function: str) -> str:
@@ -148,103 +205,6 @@ def alone(ptx: str, function: str) -> str:
         if depth == 0 and "}" in code:
             inside = False
     return ptx if depth or inside else "\n".join(rows) + "\n"
-
-
-def rows_of(ptx: str, function: str) -> Iterable[tuple[int, str]]:
-    """Lines of one entry, numbered from 1."""
-    inside = False
-    for number, row in enumerate(ptx.splitlines(), 1):
-        if ".entry" in row or row.startswith(".func"):
-            inside = f" {function}(" in row
-        if inside:
-            yield number, row
-
-
-def _sums(rows: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Registers that are another register plus a constant, where each is written only once."""
-    written: Counter[str] = Counter()
-    sums: dict[str, tuple[str, int]] = {}
-    for row in rows:
-        if target := _WRITTEN.match(row):
-            written[target[1]] += 1
-        if add := _SUM.match(row):
-            sums[add["to"]] = add["base"], int(add["constant"])
-    return {
-        register: source
-        for register, source in sums.items()
-        if written[register] == 1 and written[source[0]] == 1 and source[0] != register
-    }
-
-
-class _Registers:
-    """Where an entry writes its registers, and which of those lines are in loops."""
-
-    def __init__(self, rows: Iterable[tuple[int, str]]) -> None:
-        self._writes: dict[str, list[int]] = defaultdict(list)
-        self._operations: dict[int, tuple[str, list[str]]] = {}
-        self._loops: list[tuple[int, int]] = []
-        labels: dict[str, int] = {}
-        for number, row in rows:
-            if _LABEL.match(row):
-                labels[row.strip().rstrip(":")] = number
-            elif branch := _BRANCH.match(row):
-                if branch["to"] in labels:
-                    self._loops.append((labels[branch["to"]], number))
-            elif target := _WRITTEN.match(row):
-                self._writes[target[1]].append(number)
-                if found := _LINEAR.match(row):
-                    sources = [source.strip() for source in found["sources"].split(",")]
-                    self._operations[number] = found["name"], sources
-
-    def is_written_once(self, register: str) -> bool:
-        """Whether it is written no more than once."""
-        return len(self._writes[register]) <= 1
-
-    def step(self, register: str, line: int) -> int:
-        """What each turn of the innermost loop around a line adds to it; 0 if it isn't known."""
-        around = [loop for loop in self._loops if loop[0] <= line <= loop[1]]
-        if not around:
-            return 0
-        return self._step(register, min(around, key=lambda loop: loop[1] - loop[0]), ()) or 0
-
-    def _step(self, source: str, loop: tuple[int, int], behind: tuple[str, ...]) -> int | None:
-        """What a turn adds to a register or a constant, None if it isn't known.
-
-        `behind` has the registers that are made of this one: a loop's counter is made of itself.
-        """
-        writes = [place for place in self._writes.get(source, ()) if loop[0] <= place <= loop[1]]
-        if not writes:
-            return 0
-        if len(writes) > 1 or writes[0] not in self._operations or source in behind:
-            return None
-        name, sources = self._operations[writes[0]]
-        if name == "add" and source in sources:
-            other = sources[1 - sources.index(source)]
-            return int(other) if _NUMBER.fullmatch(other) else None
-        behind = *behind, source
-        match name, [self._step(each, loop, behind) for each in sources]:
-            case "add", [int(first), int(second)]:
-                return first + second
-            case "mul" | "mad", [int(first), 0, *rest] if _NUMBER.fullmatch(sources[1]):
-                added = [each for each in rest if each is not None]
-                if len(added) == len(rest):
-                    return first * int(sources[1]) + sum(added)
-            case "shl", [int(first), 0] if _NUMBER.fullmatch(sources[1]):
-                return first << int(sources[1])
-            case "cvt" | "mov", [int(first)]:
-                return first
-        return None
-
-
-def _width(kind: str, words: list[str], operands: str) -> int:
-    """Bytes a lane of a PTX access."""
-    if kind == "cp.async":
-        return int(operands.split(",")[2])
-    if kind not in ("ld", "st"):
-        return 0
-    element = next(int(word[1:]) // 8 for word in words if _TYPE.fullmatch(word))
-    count = next((int(word[1]) for word in words if word in ("v2", "v4", "v8")), 1)
-    return element * count
 
 
 def machine_accesses(instructions: Iterable[Instruction]) -> list[Instruction]:
@@ -283,10 +243,11 @@ def merged_accesses(
         the machine code alike are left out; so are those that ptxas moved together from two
         branches, of which only one is executed.
     """
-    every = accesses(ptx, function)
+    entry = statements(ptx, function)
+    every = accesses(entry)
     there = list(machine_accesses(instructions))
     covered = {i.ptx_line for i in there}
-    removed = {line for line in unused(rows_of(ptx, function)) & every.keys()
+    removed = {line for line in unused(entry) & every.keys()
                if line not in covered}
     found = {
         line: access

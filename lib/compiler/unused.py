@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
+
+from lib.compiler.statements import registers
+from lib.ptx.core.syntax import Instruction, Register
 
 # What only writes registers, so that it may go with them. Whatever isn't named has effects.
 _PURE = frozenset((
@@ -15,52 +18,31 @@ _PURE = frozenset((
     "sqrt", "sub", "subc", "szext", "tanh", "testp", "xor",
 ))
 _ORDERED = ("volatile", "acquire", "relaxed", "mmio")  # a load that happens whoever uses it
-_INSTRUCTION = re.compile(
-    r"(?:@!?(?P<guard>%?[\w$]+)\s+)?(?P<opcode>[a-z][\w.:]*)\s+(?P<operands>.*)$"
-)
-_BEFORE = re.compile(r"^(?:[\s{}]|[\w$%]+\s*:(?!:))*")  # braces of a scope, labels
-_REGISTER = re.compile(r"%?[A-Za-z_$][\w$]*")
-_FIRST = re.compile(r"\s*(\{[^}]*\}|[^,]*)")
 
 
-def unused(rows: Iterable[tuple[int, str]]) -> set[int]:
+def unused(instructions: Iterable[Instruction]) -> set[int]:
     """Lines whose results nothing with an effect is made of.
 
-    Which way is taken is left open, and names that scopes repeat are taken for one register: what
-    is called unused is so on every way.
-
-    Parameters
-    ----------
-    rows : iterable of (int, str)
-        An entry's lines and their numbers.
+    Which way is taken is left open: what is called unused is so on every way.
     """
-    writes: dict[int, list[str]] = {}
-    reads: dict[int, list[str]] = {}
-    makers: dict[str, list[int]] = defaultdict(list)
+    writes: dict[int, list[Register]] = defaultdict(list)
+    reads: dict[int, list[Register]] = defaultdict(list)
+    makers: dict[Register, list[int]] = defaultdict(list)
     used: set[int] = set()
-    left: list[str] = []  # registers that are used, whose makers are not looked at yet
-    for line, row in rows:
-        for statement in row.partition("//")[0].split(";"):
-            statement = _BEFORE.sub("", statement)
-            instruction = _INSTRUCTION.match(statement)
-            if instruction is None:
-                left += _REGISTER.findall(statement)
-                continue
-            opcode = instruction["opcode"].split(".")
-            operands = instruction["operands"]
-            guard = [instruction["guard"]] if instruction["guard"] else []
-            if opcode[0] not in _PURE or any(word in _ORDERED for word in opcode):
-                left += [*guard, *_REGISTER.findall(operands)]
-                used.add(line)
-                continue
-            first = _FIRST.match(operands)
-            end = first.end() if first else 0
-            writes.setdefault(line, []).extend(_REGISTER.findall(operands[:end]))
-            reads.setdefault(line, []).extend([*guard, *_REGISTER.findall(operands[end:])])
-    for line, registers in writes.items():
+    left: list[Register] = []  # registers that are used, whose makers are not looked at yet
+    for one in instructions:
+        guard = [one.guard[0]] if one.guard else []
+        named = [list(registers(operand)) for operand in one.operands]
+        if one.parts[0] not in _PURE or any(word in _ORDERED for word in one.parts):
+            left += [*guard, *chain(*named)]
+            used.add(one.line)
+            continue
+        writes[one.line] += chain(*named[:1])
+        reads[one.line] += [*guard, *chain(*named[1:])]
+    for line, made in writes.items():
         if line in used:  # beside something with an effect
             left += reads[line]
-        for register in registers:
+        for register in made:
             makers[register].append(line)
     while left:
         for line in makers.pop(left.pop(), ()):

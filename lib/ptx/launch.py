@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -193,15 +193,20 @@ def _as_before(device: DeviceMemory, before: Sequence[np.ndarray]) -> Iterator[N
 
 
 @lru_cache(MAX_MODULES)
+def parsed(text: str) -> Program:
+    """What a PTX text says, for everybody who reads it: nobody changes it."""
+    return parse(text)
+
+
+@lru_cache(MAX_MODULES)
 def _read(text: str, machine: str | None) -> tuple[Program, dict[str, Code]]:
     """Parse a module; beside it lies what has been decoded of it. No launch changes either.
 
     Reading unrolled code takes longer than running it on a small problem, and the same kernel is
     run on many problems. Modules share this, but not their variables.
     """
-    program = parse(text)
-    program.machine = machine or program.target
-    return program, {}
+    program = parsed(text)
+    return replace(program, machine=machine or program.target), {}
 
 
 class Module:
@@ -513,7 +518,9 @@ class Function:
         if text:
             error.add_note(f"There: {text}")
         copies = [copy for waiter in lanes.waiters.values() for copy in waiter.copies()]
-        if what := advice.for_error(error, copies):
+        if what := advice.for_error(
+            error, copies, lanes.memory.layout.dynamic, lanes.memory.layout.dynamic_bytes,
+        ):
             error.add_note(f"What to do: {what}.")
         if found:
             error.add_note("Found before: " + found[0].message)

@@ -118,7 +118,10 @@ def test_what_a_reader_sees_first_is_the_first_position(tile):
     assert len(tile.accessible_name) > 10
 
 
-@pytest.mark.parametrize("number", range(3))
+# A third of the choices; the others at night.
+@pytest.mark.parametrize("number", [
+    pytest.param(number, marks=pytest.mark.slow if number else ()) for number in range(3)
+])
 def test_every_choice_shows_what_the_model_has(tile, number):
     of = legal(99)
     assert len(of) > 20
@@ -217,8 +220,7 @@ def test_each_map_shows_what_the_model_has(registers):
             assert own.text == f"r{register}"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 390])
+@pytest.mark.parametrize("width, theme", [(360, "light"), (390, "dark")])
 def test_a_phone_shows_every_kind_of_tile_without_scrolling_sideways(page, width, theme):
     emulate(page, **{**READING, "width": width, "theme": theme})
     [tile, registers] = page.find_elements(By.CSS_SELECTOR, ".live")

@@ -38,7 +38,9 @@ __global__ void f(const float* A, float* C)
 
 def made(row: str, *opcodes: str) -> dict[int, int]:
     instructions = [Instruction(16 * n, text, text, 2) for n, text in enumerate(opcodes)]
-    return ffma_of_others(f".entry k(\n{row}\n", instructions, "k")
+    text = (".entry k() { .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .pred %p<9>;\n"
+            f"{row}\n}}")
+    return ffma_of_others(text, instructions, "k")
 
 
 def test_products_that_a_sum_takes_in():

@@ -104,7 +104,7 @@ def test_json_has_what_its_help_says(call, path):
     assert launch["hazards"][0]["kind"] == "race" and launch["ended"] == "ran to its end"
     assert launch["counters"]["ffma_thread_instructions"] == 64**3
     assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "verdicts", "hazards",
-                           "counters", "lines", "merged", "seconds"}
+                           "remarks", "counters", "lines", "merged", "seconds"}
     assert launch["verdicts"] == {"races": f"{len(launch['hazards'])} found"}
 
 

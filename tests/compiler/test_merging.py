@@ -11,6 +11,7 @@ from lib.compiler import merging as ties
 from lib.compiler.compiled import compile_source
 from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
+from lib.compiler.statements import statements
 from lib.compiler.unused import unused
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
@@ -78,7 +79,7 @@ def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     }
     sites = [
         (line, access.machine, (compiled.merge.get(line) or (0, access.nbytes))[1])
-        for line, access in ties.accesses(compiled.ptx, compiled.name).items()
+        for line, access in ties.accesses(statements(compiled.ptx, compiled.name)).items()
         if compiled.merge.get(line, ()) is not None
     ]
     assert sorted({m for m in machine if m[0] not in expanded}) == sorted(sites)
@@ -150,12 +151,18 @@ def test_shared_stores_that_ptxas_merges_count_once(arch):
     assert (counters["shared_store_instructions"], counters["shared_wavefronts"]) == (1, 4 + 1)
 
 
+def entry(body):
+    """An entry whose body begins in the third line."""
+    return (".entry k() {\n.reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<99>; .reg .b16 %rs<9>;"
+            f" .reg .pred %p<9>; .shared .b32 s; .shared .b32 t;\n{body}\n}}")
+
+
 def tied(body, *machine, used=tuple(f"%f{i}" for i in range(9))):
     """What becomes of the PTX lines of a body; `machine` names (line, opcode), from 1.
 
     Registers of `used` are used behind it.
     """
-    text = ".entry k(\n)\n" + body + f"\ncall use, ({', '.join(used)});"
+    text = entry(f"{body}\ncall use, ({', '.join(used)});")
     instructions = [Instruction(16 * n, opcode, opcode, line + 2)
                     for n, (line, opcode) in enumerate(machine)]
     return {line - 2: to for line, to in ties.merged_accesses(text, instructions, "k").items()}
@@ -225,13 +232,13 @@ def test_a_load_that_nothing_uses_counts_nothing_where_ptxas_left_it_out(load):
 
 
 def test_what_a_branch_or_a_second_statement_of_a_line_uses_is_used():
-    rows = enumerate([
+    body = "\n".join([
         "ld.shared.u32 %r1, [%r9];", "setp.ne.u32 %p1, %r1, 0;", "@%p1 bra END;",
         "ld.shared.u32 %r2, [%r9];", "ld.shared.u32 %r3, [%r9];", "END: add.u32 %r4, %r2, 1;",
         "{ .reg .b32 x; mov.u32 x, %r3; st.shared.u32 [%r9], x; }",
         "mov.u32 %r5, %tid.x;  // of no use",
-    ], 1)
-    assert unused(rows) == {4, 6, 8}
+    ])
+    assert {line - 2 for line in unused(statements(entry(body), "k"))} == {4, 6, 8}
 
 
 DEAD = r"""
@@ -282,7 +289,7 @@ def test_every_kind_of_access_is_found():
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
         "st.volatile.shared.u16 [%r1+-2], %rs1;",
     ))
-    found = ties.accesses(".entry k(\n)\n" + body, "k")
+    found = ties.accesses(statements(entry(body), "k"))
     assert [(a.machine, a.nbytes, a.offset) for a in found.values()] == [
         ("LDG", 16, 16), ("LDSM", 0, 0), ("STSM", 0, 0), ("LDGSTS", 16, 0), ("STS", 2, -2),
     ]
@@ -354,7 +361,7 @@ def test_a_wide_load_of_a_loop_reads_for_the_turns_in_which_it_is_not_aligned(st
 ])
 def test_how_far_an_address_goes_in_a_turn(made, step):
     body = f"{made}\nld.shared.f32 %f1, [%rd3];\nadd.s32 %r1, %r1, 2;\n@%p1 bra L;"
-    (access,) = ties.accesses(f".entry k(\n)\nL:\n{body}", "k").values()
+    (access,) = ties.accesses(statements(entry(f"L:\n{body}"), "k")).values()
     assert access.step == step
 
 

@@ -96,6 +96,11 @@ def test_a_pair_s_instructions():
     assert "gets the arrival" in meanings[".multicast::cluster"]
 
 
+def entry(body):
+    """An entry whose body begins in its first line."""
+    return f".entry k() {{ .reg .pred %p<9>; {body}\n}}"
+
+
 @pytest.mark.parametrize("opcode, operands, complaint", [
     (f"{MMA}.fancy", "{%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r3}, {%f1, %f2, %f3, %f4}",
      "no meaning of .fancy"),
@@ -105,7 +110,7 @@ def test_a_pair_s_instructions():
 def test_what_is_not_known_is_refused(opcode, operands, complaint):
     machine = [Instruction(0, "HMMA.1688.F32 R0, R4, R6, R0", "HMMA.1688.F32", 1)]
     with pytest.raises(ValueError, match=complaint):
-        model.apart(f"{opcode} {operands};", machine, "mma")
+        model.apart(entry(f"{opcode} {operands};"), machine, "mma")
 
 
 @pytest.mark.parametrize("operands, shown", [
@@ -117,14 +122,16 @@ def test_what_is_not_known_is_refused(opcode, operands, complaint):
 def test_forms_are_told_apart_by_their_operands(operands, shown):
     opcode = "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale"
     machine = [Instruction(0, "UTCQMMA gdesc[UR4], gdesc[UR6]", "UTCQMMA", 1)]
-    assert model.apart(f"{opcode} {operands};", machine, "tcgen05.mma").ptx == f"{opcode} {shown};"
+    found = model.apart(entry(f"{opcode} {operands};"), machine, "tcgen05.mma")
+    assert found.ptx == f"{opcode} {shown};"
 
 
 def test_wgmma_may_take_a_from_registers():
     d, opcode = ", ".join(f"%f{i}" for i in range(32)), "wgmma.mma_async.sync.aligned"
     machine = [Instruction(0, "QGMMA.64x64x32.F32.E4M3.E4M3 R24, R4, gdesc[UR8], R24", "QGMMA", 1)]
-    found = model.apart(f"{opcode}.m64n64k32.f32.e4m3.e4m3 {{{d}}}, {{%r1, %r2, %r3, %r4}}, %rd1, "
-                        "p, 1, 1;", machine, "wgmma.mma_async")
+    found = model.apart(
+        entry(f"{opcode}.m64n64k32.f32.e4m3.e4m3 {{{d}}}, {{%r1, %r2, %r3, %r4}}, %rd1, p, 1, 1;"),
+        machine, "wgmma.mma_async")
     assert "{d0 … d31}, {a0 … a3}, b-desc, p, 1, 1;" in found.ptx
 
 
@@ -145,14 +152,14 @@ def test_aligned_asks_for_a_whole_warpgroup_where_four_warps_work_together(stem,
 
 def test_what_is_missing_is_named():
     with pytest.raises(ValueError, match="no instruction wgmma.fence"):
-        model.apart(f"{MMA} {{%f1}}, {{%r1}}, {{%r3}}, {{%f1}};", [], "wgmma.fence")
+        model.apart(entry(f"{MMA} {{%f1}}, {{%r1}}, {{%r3}}, {{%f1}};"), [], "wgmma.fence")
     whole = "{%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r3}, {%f1, %f2, %f3, %f4}"
     with pytest.raises(ValueError, match="machine code has no HMMA"):
-        model.apart(f"{MMA} {whole};", [], "mma")
+        model.apart(entry(f"{MMA} {whole};"), [], "mma")
 
 
 def test_one_without_a_predicate_is_preferred_and_the_fewest_qualifiers():
-    ptx = "@%p1 bar.sync 0;\nbar.sync 1, 64;\nbar.sync.aligned.extra 2;"
+    ptx = entry("@%p1 bar.sync 0;\nbar.sync 1, 64;\nbar.sync.aligned.extra 2;")
     machine = [Instruction(0, "BAR.SYNC 0x1, 0x40", "BAR.SYNC", 2),
                Instruction(16, "BAR.SYNC 0x0", "BAR.SYNC", 1)]
     found = model.apart(ptx, machine, "bar.sync")

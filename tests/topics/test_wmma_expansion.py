@@ -40,7 +40,8 @@ def test_fragments_from_shared_memory_are_ldmatrix(arch, width, count):
 
 
 def test_two_of_a_kind_must_be_alike():
-    ptx = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32\n" * 2
+    product = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 {%f1};"
+    ptx = f".entry k() {{ {product}\n{product}\n}}"
     sass = [Instruction(0, "", "HMMA.1688.F32", 1), Instruction(16, "", "HMMA.16816.F32", 2)]
     with pytest.raises(ValueError, match="PTX line 2"):
         expansions(ptx, sass)

@@ -71,7 +71,7 @@ def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
     assert "| 10 one_fragment | 40.0 | 8.0% | 4.29 | 1.50 | 0.02 | 0.062 | 31% |" in shown[0]
     assert "| 10 four_fragments | 70.0 | 14.0% |" in shown[0]
     assert "| 10 one_fragment | 12.30 | 0.40 | 0.00 | 1.00 | 0.00 | 49% | 31% |" in shown[1]
-    assert all("recorded: H100 80GB HBM3, 2026-11-21" in text for text in shown)
+    assert all("recorded: H100 80GB HBM3, 2026-11-22, board" in text for text in shown)
 
 
 def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MISSING_LANE = "shuffle from a missing lane"
 FAILED = "where mbarrier.try_wait or test_wait returns false, as it may,"
 UNCOMMITTED = "no commit_group behind the copy"
+IN_VAIN = "whose value nobody uses"  # of a load
 SAME_VALUE = "same value"  # stored to one word by lanes of one instruction: no mistake either
 REMARK = "remark"  # of what PTX's text leaves open: it is told by strict launches, and no mistake
 
@@ -80,8 +81,9 @@ class Hazard:
         barrier), "tensor memory" (not allocated, never freed, of another warp's lanes, or read by
         an mma though nobody wrote it), "mbarrier" (bytes that nobody expected, more arrivals than
         it is made for), "block exited" (while its shared memory was used by a peer or a copy),
-        "alignment" (of a matrix that wmma loads or stores, which PTX leaves undefined) or
-        "overflow" (from one shared variable into another).
+        "alignment" (of a matrix that wmma loads or stores, which PTX leaves undefined),
+        "one address" (of two arrays of extern __shared__, used as if they lay apart) or "overflow"
+        (from one shared variable into another).
     message : str
         For people.
     first, second : Access or None

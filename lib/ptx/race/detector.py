@@ -22,7 +22,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..core.hazards import UNCOMMITTED, Access, Hazards
+from ..core.hazards import IN_VAIN, UNCOMMITTED, Access, Hazards
+from ..core.liveness import unused_loads
 from ..core.machine import WARP
 from ..core.masks import any_in_warp, over_lanes
 from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
@@ -137,7 +138,9 @@ class RaceDetector:
         self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
+        self.known = np.zeros((0, 0, 0), np.int64)
         self.maps = TensormapProxy(self)
+        self._unused: frozenset[int] | None = None  # loads
 
     @property
     def agents(self) -> AsyncProxy:
@@ -145,6 +148,13 @@ class RaceDetector:
         if self.proxy is None:
             raise LookupError("the kernel has no instruction of the asynchronous proxy")
         return self.proxy
+
+    @property
+    def ended(self) -> np.ndarray:
+        """`known`, and what is over besides, which may be overwritten: see `async_proxy`."""
+        if self.proxy is None or not self.proxy.narrow:
+            return self.known
+        return np.maximum(self.known, self.proxy.over)
 
     def release(self) -> None:
         """Let go of all: its parts point at it, and would keep it until the collector's next round.
@@ -205,6 +215,8 @@ class RaceDetector:
             self.known = self._joined(self.known, came, waits, True)
             if self.proxy is not None:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+                if self.proxy.narrow:
+                    self.proxy.over = self._joined(self.proxy.over, came, waits, False)
                 if self.proxy.tensors is not None:
                     self.proxy.tensors.barrier(came, waits)
             if self.release_acquire is not None:
@@ -457,7 +469,15 @@ class RaceDetector:
                 if any(waiter.uncommitted(copy, row + rank, thread)
                        for waiter in self.f.waiters.values()):
                     lacking = f", {UNCOMMITTED}"
+            if kind == "race" and self._reads_in_vain(int(earlier[0][at]), int(later[0][at])):
+                lacking += f", {IN_VAIN}"
             self.hazards.add_pair(kind, what + lacking, first, second)
+
+    def _reads_in_vain(self, *indices: int) -> bool:
+        """Whether one of two accesses is a load whose value no result depends on."""
+        if self._unused is None:
+            self._unused = unused_loads(self.code.steps)
+        return not self._unused.isdisjoint(indices)
 
     def _access(self, index: int, block: int, thread: int) -> Access:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry

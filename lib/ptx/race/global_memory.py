@@ -149,7 +149,8 @@ class GlobalShadow:
         when = record.when.take(cells)
         linear, other = races.linear(block), who & THREAD
         abroad, time = who >> INDEX != linear, when >> 20
-        known = races.known[block, warp, column_of(other, races.warps)]
+        clocks = races.known if what == "read after write" else races.ended
+        known = clocks[block, warp, column_of(other, races.warps)]
         other_thread = (other != thread) | (time >= PENDING)
         bad = (who >= 0) & (abroad | ((time > known) & other_thread))
         first = (when & LARGEST_INDEX).astype(np.intp, copy=False)

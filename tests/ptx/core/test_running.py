@@ -598,3 +598,16 @@ def test_what_is_decoded_goes_without_the_collector(options, ends):
         assert code() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("use,vain", [
+    ("", True), ("add.u32 %w, %w, 1;", True),
+    ("add.u32 %w, %w, 1; mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %w;", False),
+    (".reg .pred %z; setp.eq.u32 %z, %w, 1; @%z bra OUT; OUT:", False),
+])
+def test_a_race_whose_value_nobody_uses_says_so(use, vain):
+    body = GLOBAL + f""".shared .b32 s[64]; .reg .b32 %w, %a, %b;
+    mov.u32 %a, s; mad.lo.u32 %b, %t, 4, %a; st.shared.u32 [%b], %t;
+    xor.b32 %b, %t, 32; mad.lo.u32 %b, %b, 4, %a; ld.shared.u32 %w, [%b]; {use}"""
+    (hazard,) = run(body, np.zeros(64, np.uint32), block=64, races=True).hazards
+    assert hazard.kind == "race" and ("whose value nobody uses" in hazard.message) == vain

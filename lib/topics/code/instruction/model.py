@@ -15,11 +15,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from lib.compiler.sass import Instruction
+from lib.ptx.core.syntax import (
+    Address,
+    Immediate,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    Symbol,
+    Vector,
+)
+from lib.ptx.launch import parsed
 from lib.topics.code.instruction.words import OPERATIONS, QUALIFIERS, Operation, Role
 
-_STATEMENT = re.compile(
-    r"^\s*(?:\{\s*)?(?:@!?[\w%$]+\s+)?(?P<opcode>[a-z]\w*(?:\.[\w:]+)+)(?:\s+(?P<operands>[^;]*))?;")
-_GUARDED = re.compile(r"^\s*@")
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _TYPES = {  # what an element type is called, and how many of it a 32-bit register holds
     "f64": ("FP64", 0), "f32": ("FP32", 1), "tf32": ("TF32", 1), "s32": ("32-bit integers", 1),
@@ -127,10 +136,31 @@ def apart(ptx: str, sass: Sequence[Instruction], opcode: str) -> Apart:
 
 def statements(ptx: str) -> Iterator[_Found]:
     """All instructions of a PTX text."""
-    for number, line in enumerate(ptx.splitlines(), 1):
-        if match := _STATEMENT.match(line):
-            yield _Found(number, match["opcode"], tuple(_operands(match["operands"] or "")),
-                         bool(_GUARDED.match(line)))
+    program = parsed(ptx)
+    for entry in (*program.entries.values(), *filter(None, program.functions.values())):
+        for one in entry.instructions:
+            yield _Found(one.line, one.opcode, tuple(map(_text, one.operands)), bool(one.guard))
+
+
+def _text(operand: Operand) -> str:
+    """An operand as PTX has it."""
+    match operand:
+        case Register() | Symbol():
+            return operand.name
+        case Immediate():
+            return str(operand.bits)
+        case Selected():
+            return f"{operand.register.name}.{operand.selector}"
+        case Not():
+            return f"!{_text(operand.operand)}"
+        case Pair():
+            return f"{_text(operand.first)}|{_text(operand.second)}"
+        case Vector():
+            return f"{{{', '.join(map(_text, operand.items))}}}"
+        case Address():
+            offset = f"+{operand.offset}" if operand.offset else ""
+            return "[" + ", ".join([_text(operand.base) + offset,
+                                    *map(_text, operand.coordinates)]) + "]"
 
 
 def known(opcode: str) -> tuple[Operation, tuple[str, ...]]:

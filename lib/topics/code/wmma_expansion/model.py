@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lib import gpus
 from lib.compiler.sass import Instruction
 from lib.gpus import Gpu
+from lib.ptx.launch import parsed
 
-_WMMA = re.compile(
-    r"\bwmma\.(?P<what>load\.[abc]|mma|store\.d)\.[\w.]*?"
-    r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)(?:\.(?P<space>global|shared))?"
-)
 _COUNTED = {"HMMA", "LDG", "STG", "LDS", "STS", "LDSM", "MOVM"}
 _PRODUCT = re.compile(r"^HMMA\.(?P<shape>1688|16816)\b")
 # M, N and K of the machine's products, from their names.
@@ -47,11 +44,13 @@ def expansions(ptx: str, sass: Iterable[Instruction]) -> dict[str, Counter[str]]
     ValueError
         If two wmma of one kind became different things.
     """
-    rows = ptx.splitlines()
+    program = parsed(ptx)
+    names = {one.line: _name(one.parts) for entry in program.entries.values()
+             for one in entry.instructions if one.parts[0] == "wmma"}
     by_line: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for one in sass:
-        if one.ptx_line and one.base in _COUNTED and (wmma := _WMMA.search(rows[one.ptx_line - 1])):
-            by_line[one.ptx_line, _name(wmma)][one.opcode.removesuffix(".SYS")] += 1
+        if one.base in _COUNTED and one.ptx_line in names:
+            by_line[one.ptx_line, names[one.ptx_line]][one.opcode.removesuffix(".SYS")] += 1
     found: dict[str, Counter[str]] = {}
     for (line, name), counts in sorted(by_line.items()):
         if found.setdefault(name, counts) != counts:
@@ -60,8 +59,10 @@ def expansions(ptx: str, sass: Iterable[Instruction]) -> dict[str, Counter[str]]
     return found
 
 
-def _name(match: re.Match[str]) -> str:
-    return ", ".join(filter(None, (match["what"].replace(".", " "), match["space"])))
+def _name(parts: Sequence[str]) -> str:
+    """What a wmma does and where, from its opcode: ``"load a, global"``."""
+    what = " ".join(parts[1:2] if parts[1] == "mma" else parts[1:3])
+    return ", ".join([what, *(word for word in parts if word in ("global", "shared"))])
 
 
 def flops(opcode: str) -> int:
