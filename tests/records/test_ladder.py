@@ -1,4 +1,4 @@
-"""The ladder's pass: one figure of cuBLAS per problem, rungs that rise, and what is a side step."""
+"""The ladder's pass: one figure of cuBLAS per problem, versions that rise, and what is a side step."""
 
 import statistics
 
@@ -37,9 +37,9 @@ def test_cublas_has_one_figure_per_problem_the_median_of_all_its_turns():
 
 def test_the_ladder_only_rises_but_for_side_steps():
     for group in ("FP32", "FP16"):
-        rungs = [step for step in STEPS.values() if step.kernel.group == group and not step.side
+        climbing = [step for step in STEPS.values() if step.kernel.group == group and not step.side
                  and step.row.out == "float32"]
-        speeds = [step.row.tflops for step in rungs]
+        speeds = [step.row.tflops for step in climbing]
         assert speeds == sorted(speeds) and len(speeds) > 8
     assert STEPS["12_wmma_pipeline"].side and STEPS["22_few_tiles"].elsewhere
 
