@@ -63,18 +63,6 @@ def _off(share: float, noise: float) -> str:
     return reach.percent(share * noise)
 
 
-def _boards() -> int:
-    from lib.records import scoreboard
-
-    return len({one.board for one in scoreboard.met_on_ladder()})
-
-
-def _drift() -> str:
-    from lib.records import scoreboard
-
-    return f"{100 * scoreboard.drift(scoreboard.met_on_ladder()):.1f}"
-
-
 def _first() -> str:
     """The first version's speed in TFLOP/s."""
     from lib.records.store import NotRecorded
@@ -173,7 +161,6 @@ NUMBERS: Mapping[str, Callable[[], object]] = {
     "fp16_tflops": _reach("FP16", lambda one: f"{one.row.tflops:.1f}"),
     "fp16_rival": _reach("FP16", lambda one: f"{one.rival:.1f}"),
     "fp16_noise": _reach("FP16", lambda one: _off(one.share, one.noise)),
-    "boards": _boards, "drift": _drift,
     "first_tflops": _first, "size": _size, "gpu": _gpu, "claims": _claims,
     "mistakes": _mistakes, "foreign": _foreign, "repositories": _repositories,
     "mnemonics": _mnemonics, "counters": _counters, "patterns": _patterns,

@@ -38,7 +38,8 @@ wmma_pipeline(int M, int N, int K, float alpha, const half* A, const half* B, fl
         float slices[WARPS][16 * (WN + PAD)];  // when the tiles are no longer needed
     };
     __shared__ __align__(32) Shared shared;
-    const int tid = threadIdx.x % THREADS, warp = tid / 32;
+    // A remainder only where twice the warps stand: it costs the others 18 registers.
+    const int tid = LOADS == ROLES ? threadIdx.x % THREADS : threadIdx.x, warp = tid / 32;
     const int am = tid / BK, ak = tid % BK, bk = tid / BN, bn = tid % BN;
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
     const int ty = warp / (BN / WN) * WM, tx = warp % (BN / WN) * WN;

@@ -58,6 +58,11 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     record.add_argument("--plan", action="store_true",
                         help="measure nothing: print what is missing or stale; with --gpu for a "
                         "GPU that need not be here")
+    record.add_argument("--ladder", action="store_true",
+                        help="every version's fastest kernel, cuBLAS and public kernels in one "
+                        "pass on this board, in ten minutes")
+    record.add_argument("--folder", action="append", default=[], metavar="NAME=FOLDER",
+                        help="of --ladder: where a public kernel's sources are (see rivals)")
     record.add_argument("--gpu", help="of --plan: whose records, such as H200 (default: this one)")
 
     rivals = add(_rivals, "rivals", "build and time public peers beside ours and cuBLAS",
@@ -164,6 +169,8 @@ def _timeline(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
+    if options.ladder:
+        return _ladder(options)
     from lib.measure.record import record, record_quick
     from lib.run import device
 
@@ -201,6 +208,22 @@ def _record(options: argparse.Namespace) -> int:
     return 0
 
 
+def _ladder(options: argparse.Namespace) -> int:
+    from lib.measure import ladder
+    from lib.measure.record import say
+    from lib.records.revision import refuse_dirty
+    from lib.run import device
+
+    if options.kernels:
+        raise ValueError("--ladder is of every version: it takes no names")
+    device.cupy()
+    if not options.draft:
+        refuse_dirty()
+    file, warnings = ladder.record(_folders(options), say, draft=options.draft)
+    common.say(options, {"file": str(file), "warnings": warnings}, [str(file), *warnings])
+    return 0
+
+
 def _plan(options: argparse.Namespace) -> int:
     from lib.measure.record import missing
     from lib.run import device
@@ -224,15 +247,10 @@ def _plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rivals(options: argparse.Namespace) -> int:
-    from lib.measure import rivals
+def _folders(options: argparse.Namespace) -> dict[str, Path]:
+    """Where public kernels' sources are, by the folder's name that the user gave."""
     from lib.measure.peers import PEERS
-    from lib.measure.record import chunk_here, say, write_rivals
-    from lib.records.revision import refuse_dirty
-    from lib.run import device
 
-    if unknown := [name for name in options.peers if name not in PEERS]:
-        raise ValueError(spec.unknown("peer", unknown[0], PEERS))
     folders = {}
     for named in options.folder:
         name, stroke, folder = named.partition("=")
@@ -243,6 +261,19 @@ def _rivals(options: argparse.Namespace) -> int:
         if not Path(folder).is_dir():
             raise ValueError(f"--folder {named}: there is no folder {folder}")
         folders[name] = Path(folder)
+    return folders
+
+
+def _rivals(options: argparse.Namespace) -> int:
+    from lib.measure import rivals
+    from lib.measure.peers import PEERS
+    from lib.measure.record import chunk_here, say, write_rivals
+    from lib.records.revision import refuse_dirty
+    from lib.run import device
+
+    if unknown := [name for name in options.peers if name not in PEERS]:
+        raise ValueError(spec.unknown("peer", unknown[0], PEERS))
+    folders = _folders(options)
     if options.list:
         listed = [{"peer": peer.name, "repository": peer.repository, "revision": peer.revision,
                    "licence": peer.licence, "folder": peer.source, "from": peer.arch}
@@ -318,11 +349,14 @@ def _launch(options: argparse.Namespace) -> int:
         common.say(options, {"kernel": options.kernel, "patterns": number},
              [f"launched {number} patterns of the calibration set"])
         return 0
-    chosen: list[tuple[Kernel, Variant] | None] = [None]
-    stem, variants = parted(options.kernel)
-    if stem != schema.CUBLAS:
-        chosen = [kernels.named(stem if name is None else f"{stem}/{name}")
-                  for name in ([None] if variants is None else variants.split(","))]
+    chosen: list[tuple[Kernel, Variant] | None] = []
+    for text in options.kernel.split("+"):
+        stem, variants = parted(text)
+        if stem == schema.CUBLAS:
+            chosen.append(None)
+        else:
+            chosen += [kernels.named(stem if name is None else f"{stem}/{name}")
+                       for name in ([None] if variants is None else variants.split(","))]
     shapes = options.shape.split("+")
     with common.of("--candidate"):
         candidates = [int(place) for place in options.candidate.split(",") if place]

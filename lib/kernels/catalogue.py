@@ -22,6 +22,7 @@ from lib.kernels.families import (
     fp32_limit,
     fp32_step,
     fp32_without,
+    fragments_ahead,
     one_buffer,
     square,
     thread_tile,
@@ -122,6 +123,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="03_strip",
+            best="tile_64x32",
             function="strip",
             title="Strip",
             change="one thread computes a strip of C",
@@ -143,9 +145,12 @@ CATALOGUE: dict[str, Kernel] = {
                         shared_bytes=40 * 1024),
                 thread_tile("tile64", "a strip of eight, 64×64×32 tiles",
                              BM=64, BN=64, BK=32, TM=8, file="03_strip_tiles"),
+                thread_tile("tile_64x32", "a strip of eight, 64×32×32 tiles",
+                             BM=64, BN=32, BK=32, TM=8, file="03_strip_tiles"),
             ),
             pairs=(
                 Pair("a strip of eight", "03_strip/element", "03_strip/strip8", "TM"),
+                Pair("tiles of 64×32, not 32×32", "03_strip/strip8", "03_strip/tile_64x32", "BM"),
                 Pair("16 warps per SM, not 24", "03_strip/strip8", "03_strip/sixteen_warps",
                      launched=True),
                 Pair("tiles of 64×64, not 32×32, at 16 warps per SM", "03_strip/sixteen_warps",
@@ -157,6 +162,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="04_register_tile",
+            best="step_16",
             function="register_tile",
             title="Register tile",
             change="one thread computes an 8×8 tile of C",
@@ -168,16 +174,21 @@ CATALOGUE: dict[str, Kernel] = {
             steps=(
                 thread_tile("block64", "8×8 a thread, 64×64 a block",
                              BM=64, BN=64, BK=8, TM=8, TN=8),
+                thread_tile("step_16", "tile8 in steps of 16 along K",
+                             BM=128, BN=128, BK=16, TM=8, TN=8),
             ),
             pairs=(
                 Pair("the thread's tile, 8×8 in place of 8×1", "03_strip/columns_first",
                      "04_register_tile/block64"),
                 Pair("the block's tile, 128×128 in place of 64×64", "04_register_tile/block64",
                      "04_register_tile/tile8"),
+                Pair("steps of 16 along K", "04_register_tile/tile8", "04_register_tile/step_16",
+                     "BK"),
             ),
         ),
         Kernel(
             stem="05_bank_conflicts",
+            best="spread_32",
             function="bank_conflicts",
             title="Bank conflicts",
             change="a thread's rows and columns lie where its neighbours' loads meet other banks",
@@ -194,6 +205,10 @@ CATALOGUE: dict[str, Kernel] = {
                              BM=128, BN=128, BK=8, TM=8, TN=8, SPREAD=True, PAD=2),
             ),
             steps=(
+                thread_tile("together_32", "together, in steps of 32 along K",
+                             BM=128, BN=128, BK=32, TM=8, TN=8, SPREAD=False, PAD=0),
+                thread_tile("spread_32", "spread, in steps of 32 along K",
+                             BM=128, BN=128, BK=32, TM=8, TN=8, SPREAD=True, PAD=0),
                 square("tile_padded", 32, 32, "block", "02's layout, its rows padded to 33 floats",
                         file="05_bank_conflicts_tile", PAD=1, LAYOUT="ROWS"),
                 square("tile_transposed", 32, 32, "block", "02 with A's tile transposed",
@@ -206,6 +221,8 @@ CATALOGUE: dict[str, Kernel] = {
             pairs=(
                 Pair("a thread's rows and columns 16 apart", "05_bank_conflicts/together",
                      "05_bank_conflicts/spread", "SPREAD"),
+                Pair("a thread's rows and columns 16 apart, in steps of 32",
+                     "05_bank_conflicts/together_32", "05_bank_conflicts/spread_32", "SPREAD"),
                 Pair("rows of As two floats longer", "05_bank_conflicts/together",
                      "05_bank_conflicts/padded", "PAD"),
                 Pair("rows of As two floats longer, spread", "05_bank_conflicts/spread",
@@ -222,6 +239,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="06_vectorized",
+            best="step_32",
             function="vectorized",
             title="Vectorised",
             change="four floats in every load and store",
@@ -241,6 +259,8 @@ CATALOGUE: dict[str, Kernel] = {
                              BM=128, BN=128, BK=8, TM=8, TN=8, vec=1),
                 thread_tile("global_128", "shared_128, 128-bit loads from global memory",
                              BM=128, BN=128, BK=8, TM=8, TN=8, vec=4),
+                thread_tile("step_32", "float4 in steps of 32 along K",
+                             BM=128, BN=128, BK=32, TM=8, TN=8, vec=4),
             ),
             pairs=(
                 Pair("A's tile transposed", "05_bank_conflicts/spread",
@@ -253,10 +273,12 @@ CATALOGUE: dict[str, Kernel] = {
                      "06_vectorized/global_128", "VEC"),
                 Pair("steps of 16 along K", "06_vectorized/global_128", "06_vectorized/float4",
                      "BK"),
+                Pair("steps of 32 along K", "06_vectorized/float4", "06_vectorized/step_32", "BK"),
             ),
         ),
         Kernel(
             stem="07_double_buffer",
+            best="unpromised",
             function="double_buffer",
             title="Double buffer",
             change="the next tiles are loaded while the present ones are used",
@@ -315,6 +337,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="08_warp_tile",
+            best="warp_128x32",
             function="warp_tile",
             title="Warp tile",
             change="warps own rectangles of C",
@@ -347,6 +370,8 @@ CATALOGUE: dict[str, Kernel] = {
                            block=(128, 128, 8), warp=(64, 32), blocks=1),
                 warp_tile("one_buffer_unpromised", "one_buffer, no promise of two blocks per SM",
                            block=(128, 128, 8), warp=(64, 32), buffers=1, blocks=1),
+                warp_tile("warp_128x32", "unpromised, warps of 128×32, 128 threads",
+                           block=(128, 128, 8), warp=(128, 32), blocks=1),
             ),
             pairs=(
                 Pair("warps of 64×32 in place of 16×128", "07_double_buffer/both",
@@ -365,6 +390,10 @@ CATALOGUE: dict[str, Kernel] = {
                      "08_warp_tile/one_buffer_unpromised", "BLOCKS"),
                 Pair("nothing promised, a second buffer", "08_warp_tile/one_buffer_unpromised",
                      "08_warp_tile/unpromised", "BUFFERS"),
+                Pair("a lane's tile, 16×8 in place of 8×8", "08_warp_tile/unpromised",
+                     "08_warp_tile/warp_128x32", "WM"),
+                Pair("warps of 64×32, nothing promised", "07_double_buffer/unpromised",
+                     "08_warp_tile/unpromised"),
                 Pair("warps of 64×32, nothing loaded ahead", "08_warp_tile/waiting_flat",
                      "08_warp_tile/waiting_unpaired", "ORDER"),
                 Pair("lanes in pairs, nothing loaded ahead", "08_warp_tile/waiting_unpaired",
@@ -422,6 +451,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="10_wmma",
+            best="sixteen_fragments",
             function="wmma_direct",
             title="WMMA",
             change="warps multiply 16×16 fragments on tensor cores, straight from global memory",
@@ -437,15 +467,22 @@ CATALOGUE: dict[str, Kernel] = {
             steps=(
                 wmma_direct("b_by_columns", "four_fragments, B kept column by column",
                             warps=(2, 4), each=(2, 2), b_layout="column"),
+                wmma_direct("four_warps", "four_fragments, four warps per block", warps=(2, 2),
+                            each=(2, 2)),
+                wmma_direct("sixteen_fragments", "four_warps with 4×4 fragments of C each",
+                            warps=(2, 2), each=(4, 4)),
             ),
             pairs=(
                 Pair("2×2 fragments per warp", "10_wmma/one_fragment", "10_wmma/four_fragments"),
+                Pair("4×4 fragments per warp, not 2×2", "10_wmma/four_warps",
+                     "10_wmma/sixteen_fragments"),
                 Pair("B by columns", "10_wmma/four_fragments", "10_wmma/b_by_columns",
                      "B_BY_ROWS"),
             ),
         ),
         Kernel(
             stem="11_wmma_shared",
+            best="step_64",
             function="wmma_shared",
             title="WMMA, shared",
             change="a block stages its tiles of A and B in shared memory",
@@ -463,6 +500,8 @@ CATALOGUE: dict[str, Kernel] = {
                      warp=(16, 16), alignment=WMMA_ALIGNMENT, PADDING=8),
                 wmma("unpadded", "warps_32x32, rows of the tiles without padding",
                      block=(64, 64, 16), warp=(32, 32), alignment=WMMA_ALIGNMENT, PADDING=0),
+                *(wmma(f"step_{BK}", f"128×128×{BK}, warps of 32×64", block=(128, 128, BK),
+                       warp=(32, 64), alignment=WMMA_ALIGNMENT, PADDING=8) for BK in (16, 64)),
             ),
             pairs=(
                 Pair("tiles of 64×64, after 32×64", "11_wmma_shared/tile_32x64",
@@ -471,6 +510,8 @@ CATALOGUE: dict[str, Kernel] = {
                      "11_wmma_shared/warps_32x32"),
                 Pair("padded rows", "11_wmma_shared/unpadded", "11_wmma_shared/warps_32x32",
                      "PADDING"),
+                Pair("steps of 64 along K, not 16", "11_wmma_shared/step_16",
+                     "11_wmma_shared/step_64", "BK"),
             ),
         ),
         Kernel(
@@ -522,6 +563,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="13_wmma_vectorized",
+            best="warps_64x64",
             function="wmma_vectorized",
             title="WMMA, vectorised",
             change="eight halves in every load, four floats in every store",
@@ -544,6 +586,10 @@ CATALOGUE: dict[str, Kernel] = {
                 wmma("vectors_64x64", "64×64×16", block=(64, 64, 16), warp=(32, 32)),
                 wmma("halves_128x128", "128×128×16, single halves", block=(128, 128, 16),
                      warp=(32, 64), vec=1),
+                wmma("step_32", "vectors_128x128 in steps of 32 along K", block=(128, 128, 32),
+                     warp=(32, 64)),
+                wmma("warps_64x64", "step_32, warps of 64×64", block=(128, 128, 32),
+                     warp=(64, 64)),
             ),
             pairs=(
                 Pair("this file for 12's, single halves", "12_wmma_pipeline/staged",
@@ -555,10 +601,15 @@ CATALOGUE: dict[str, Kernel] = {
                        f"13_wmma_vectorized/{kind}_128x128") for kind in ("halves", "vectors")),
                 Pair("two warps after eight", "13_wmma_vectorized/vectors_32x64",
                      "13_wmma_vectorized/two_warps", "WN"),
+                Pair("steps of 32 along K", "13_wmma_vectorized/vectors_128x128",
+                     "13_wmma_vectorized/step_32", "BK"),
+                Pair("warps of 64×64, not 32×64", "13_wmma_vectorized/step_32",
+                     "13_wmma_vectorized/warps_64x64", "WM"),
             ),
         ),
         Kernel(
             stem="14_ldmatrix",
+            best="step_64",
             function="ldmatrix_mma",
             title="ldmatrix",
             change="fragments by ldmatrix, products by mma.sync, tiles of 128×128×32",
@@ -575,6 +626,9 @@ CATALOGUE: dict[str, Kernel] = {
                      file="14_ldmatrix_wmma"),
                 wmma("k16", "mma.m16n8k16 once", block=(128, 128, 32), warp=(32, 64),
                      min_arch="sm_80", MMA_K=16, SWAPPED=False),
+                *(wmma(f"step_{BK}", f"k16, warps of 64×64, steps of {BK} along K",
+                       block=(128, 128, BK), warp=(64, 64), min_arch="sm_80", MMA_K=16,
+                       SWAPPED=False) for BK in (32, 64)),
                 *(wmma(f"wmma_{name}", f"wmma, {meaning}", block=(128, 128, 32), warp=(32, 64),
                        alignment=WMMA_ALIGNMENT, file="14_ldmatrix_wmma_loads", LATE=late)
                   for name, meaning, late in LOADS),
@@ -588,6 +642,8 @@ CATALOGUE: dict[str, Kernel] = {
                      "14_ldmatrix/k16"),
                 Pair("m16n8k16, after m16n8k8 twice", "14_ldmatrix/k8", "14_ldmatrix/k16",
                      "MMA_K"),
+                Pair("steps of 64 along K, not 32", "14_ldmatrix/step_32", "14_ldmatrix/step_64",
+                     "BK"),
                 Pair("the last load behind the first store, WMMA",
                      "14_ldmatrix/wmma_loads_first", "14_ldmatrix/wmma_load_late", "LATE"),
                 Pair("the last load behind the first store, m16n8k16",
@@ -602,6 +658,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="15_turing_limit",
+            best="ahead_k16",
             function="turing_limit",
             large=True,
             title="Turing's limit",
@@ -633,6 +690,8 @@ CATALOGUE: dict[str, Kernel] = {
                 turing_limit("row_by_row", "addresses_xored, C written through shared memory",
                              group=1),
                 turing_limit("k16", "tile_128x256 with mma.m16n8k16", mma_k=16),
+                *(fragments_ahead(f"ahead_k{mma_k}", f"fragments of 16 ahead, mma.m16n8k{mma_k}",
+                                  mma_k=mma_k) for mma_k in (8, 16)),
             ),
             pairs=(
                 Pair("padded rows", "15_turing_limit/unpadded", "15_turing_limit/padded",
@@ -657,6 +716,8 @@ CATALOGUE: dict[str, Kernel] = {
                      "15_turing_limit/tile_128x256", "GROUP"),
                 Pair("m16n8k16, after m16n8k8", "15_turing_limit/tile_128x256",
                      "15_turing_limit/k16", "MMA_K"),
+                Pair("m16n8k16, after m16n8k8 twice, fragments ahead", "15_turing_limit/ahead_k8",
+                     "15_turing_limit/ahead_k16", "MMA_K"),
             ),
         ),
         Kernel(
@@ -690,6 +751,8 @@ CATALOGUE: dict[str, Kernel] = {
                          block=(128, 256, 32), stages=4, mma_k=8),
             ),
             pairs=(
+                Pair("cp.async and a ring of four, m16n8k16", "15_turing_limit/ahead_k16",
+                     "16_cp_async/tile_128x256"),
                 *(Pair(f"m16n8k16, after m16n8k8 twice{where}", f"16_cp_async/{first}",
                        f"16_cp_async/{second}", "MMA_K") for where, first, second in (
                     ("", "k8", "tile_256x128"),
@@ -712,6 +775,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="17_wgmma",
+            best="band_16",
             function="wgmma_tiles",
             title="WGMMA",
             change="warpgroups multiply tiles straight from shared memory",
@@ -732,6 +796,8 @@ CATALOGUE: dict[str, Kernel] = {
                 wgmma_ring("two_ahead", "wide, two tiles ahead, a stage spare"),
                 wgmma_ring("in_flight", "two_ahead, products of two steps in flight",
                            in_flight=1),
+                wgmma_ring("band_16", "in_flight, bands of 16 rows of tiles", in_flight=1,
+                           group=16),
             ),
             exhibits=(
                 wgmma_part("uncopied", "n256, nothing copied: wrong", copies=False),
@@ -747,6 +813,8 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("two tiles ahead, not three", "17_wgmma/wide", "17_wgmma/two_ahead"),
                 Pair("products of two steps in flight, cp.async", "17_wgmma/two_ahead",
                      "17_wgmma/in_flight", "IN_FLIGHT"),
+                Pair("bands of 16 rows of tiles", "17_wgmma/in_flight", "17_wgmma/band_16",
+                     "GROUP"),
             ),
         ),
         Kernel(
@@ -773,6 +841,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="19_warp_specialization",
+            best="two_tiles",
             function="warp_specialization",
             title="Warp specialization",
             change="a producer warpgroup loads, two consumers multiply",
@@ -806,6 +875,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="20_persistent",
+            best="staged",
             function="persistent",
             title="Persistent blocks",
             change="blocks stay and walk through tiles: the next one hides one's end",
@@ -848,6 +918,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="21_clusters",
+            best="hilbert_8",
             function="clustered",
             title="Clusters",
             change="blocks share tiles by multicast, in an order that suits the L2",

@@ -157,6 +157,19 @@ def turing_limit(
     )
 
 
+def fragments_ahead(name: str, meaning: str, *, mma_k: int) -> Variant:
+    """15's wide tile in 16's loop, its tiles carried by registers; products of a depth of `mma_k`.
+    """
+    file = "15_turing_limit_k16"
+    tile, warp = _WIDE
+    schedule = Schedule(tile, 32, warp, vec=8, group=8, own={"MMA_K": mma_k})
+    return Variant(
+        name, schedule, ("TC", *_TILES, "VEC", "MMA_K", "GROUP"), (LANES * _warps(schedule), 1),
+        "block", meaning, dtype="float16", vectors=_NARROW, grid=Line(), file=file,
+        function=function(file), min_arch="sm_80" if mma_k == 16 else "",
+    )
+
+
 def one_buffer(
     name: str, meaning: str, *, layout: str = "XORED", prefetch: bool = True, wide: bool = False,
     blocks: int = 0,

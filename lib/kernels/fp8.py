@@ -129,6 +129,7 @@ def _few_of(name: str, scaling: str = "blocks") -> Variant:
 
 FP8 = Kernel(
     stem="26_fp8",
+    best="tall_early",
     function="fp8",
     title="FP8",
     change="8-bit operands with scales, partial sums promoted to FP32",

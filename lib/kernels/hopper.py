@@ -89,9 +89,9 @@ def wgmma_part(
                    function="wgmma_parts")
 
 
-def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0) -> Variant:
+def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0, group: int = 8) -> Variant:
     """17's first variant, a tile less ahead, with so many steps whose products run on."""
-    base = wgmma(name, meaning, replace(RING, in_flight=in_flight))
+    base = wgmma(name, meaning, replace(RING, in_flight=in_flight, group=group))
     return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight",
                    function="wgmma_in_flight")
 

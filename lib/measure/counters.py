@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import cublas, ncu
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem
@@ -181,6 +181,25 @@ def of_variants(
             f"ncu saw {len(seen)} launches of {stem}, not {len(variants) * len(shapes)}")
     rows = iter(seen)
     return {name: [parse([next(rows)], metrics) for _ in shapes] for name in variants}
+
+
+def of_several(names: Sequence[str], shape: Shape) -> list[dict[str, float]]:
+    """Profile one launch of each of some kernels, ``VERSION/VARIANT``, under one ncu.
+
+    Raises
+    ------
+    NoGpu, ProfilerMissing
+        As `counters` does.
+    """
+    device.cupy()
+    metrics = asked()
+    functions = {function for name in names for function in KERNELS[parted(name)[0]].functions}
+    seen = ncu.profile(list(metrics.values()), [
+        "launch", "+".join(names), "--shape", _texts([shape])],
+        f"regex:^({'|'.join(sorted(functions))})$")
+    if len(seen) != len(names):
+        raise ProfilerMissing(f"ncu saw {len(seen)} launches, not {len(names)}")
+    return [parse([row], metrics) for row in seen]
 
 
 @dataclass(frozen=True)

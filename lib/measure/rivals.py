@@ -113,9 +113,19 @@ def _run(library: Built, place: int, prepared: Sequence[int], index: int) -> Non
 def timed(
     peer: Peer, library: Built, size: int, say: Callable[[str], None], chunk: str
 ) -> PeerRow | None:
-    """Time a peer's best configuration on one cube; None, with a line, where none is right."""
+    """Time a peer's best configuration on one cube, in turns with cuBLAS and with ours."""
     problem = replace(peer.problem, M=size, N=size, K=size)
     contest = bench.Contest(problem, rival=half_rival(problem) if peer.half_sums else None)
+    return row(peer, library, contest, say, chunk, ours(peer))
+
+
+def row(
+    peer: Peer, library: Built, contest: bench.Contest, say: Callable[[str], None], chunk: str,
+    chosen: tuple[Kernel, Variant] | None = None,
+) -> PeerRow | None:
+    """Time a peer's best configuration in a contest, in turns with cuBLAS and what is chosen of
+    ours; None, with a line, where none of its configurations is right."""
+    problem = contest.problem
     players, names = [], []
     for place, name in enumerate(library.names):
         if not library.takes(place, problem):
@@ -136,7 +146,6 @@ def timed(
     if best is None:
         say(f"{peer.name}: none of its configurations is right at {problem.shape}")
         return None
-    chosen = ours(peer)
     entrants = [players[best], contest.cublas()]
     if chosen:
         entrants.append(contest.player(*chosen)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .core.errors import (
     Deadlock,
@@ -36,6 +36,8 @@ _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
     (ParseError, "its PTX may be of a release newer than the emulator: pass what NVRTC gives"),
 )
 _OF_HAZARDS = {
+    "one address": "declare one extern __shared__ array, and let the others begin behind what the "
+                   "ones before need of it",
     "warning": "order the lanes with __syncwarp(), or let one lane write",
     "barrier divergence": "let all threads of the block reach the same barrier",
     "barrier reached twice": "let a thread that came by bar.arrive go on to another barrier, or "
@@ -99,7 +101,8 @@ def for_hazard(hazard: Hazard) -> str:
         return "after mbarrier.init, fence.mbarrier_init or __syncthreads() before it is used"
     if first.block != second.block:
         if "shared" in hazard.message.partition(":")[0]:
-            return "cluster.sync() between the two lines: the blocks of a cluster run in no order"
+            return ("cluster.sync() between the two lines: the blocks of a cluster run in no order "
+                    "(an mbarrier hands over what was written if arrival and wait name .cluster)")
         return ("blocks run in no order: use an atomic, hand over through a flag with release and "
                 "acquire (__threadfence()), or launch a second kernel")
     if any(name.startswith("tcgen05") for name in opcodes):
@@ -152,7 +155,9 @@ def _line(access: Access) -> str:
     return source_line(access.cuda, access.callers) or f"PTX line {access.line}"
 
 
-def for_error(error: Error, copies: Sequence[Instruction] = ()) -> str:
+def for_error(
+    error: Error, copies: Sequence[Instruction] = (), dynamic: Collection[str] = (), given: int = 0
+) -> str:
     """Say in one sentence what to do about an error.
 
     Parameters
@@ -160,7 +165,18 @@ def for_error(error: Error, copies: Sequence[Instruction] = ()) -> str:
     error : Error
     copies : sequence of Instruction
         Whose copies into shared memory were on their way then.
+    dynamic : collection of str
+        The arrays of the kernel that the launch sizes.
+    given : int
+        The bytes that it gave them.
     """
+    if dynamic and not given and isinstance(error, OutOfBounds) and "shared" in str(error):
+        return ("the launch gives no bytes of dynamic shared memory to a kernel that has it "
+                f"({', '.join(sorted(dynamic))}): give them (shared_mem=…, on the command line "
+                "--shared …, in CUDA the third number of <<<…>>>)")
+    if isinstance(error, Deadlock) and "(setmaxnreg" in str(error):
+        return ("let setmaxnreg.dec give back what setmaxnreg.inc asks for: the warps must hold no "
+                "more than the block has")
     if copies and isinstance(error, UninitialisedRead) and "shared memory" in str(error):
         return _for_copies(copies)
     if isinstance(error, UninitialisedRead) and ": register %" in str(error):

@@ -518,7 +518,9 @@ class Function:
         if text:
             error.add_note(f"There: {text}")
         copies = [copy for waiter in lanes.waiters.values() for copy in waiter.copies()]
-        if what := advice.for_error(error, copies):
+        if what := advice.for_error(
+            error, copies, lanes.memory.layout.dynamic, lanes.memory.layout.dynamic_bytes,
+        ):
             error.add_note(f"What to do: {what}.")
         if found:
             error.add_note("Found before: " + found[0].message)

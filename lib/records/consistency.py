@@ -93,7 +93,7 @@ def walk(record: AnyRecord) -> Iterator[tuple[tuple[str, str], Parts]]:
                     yield from inside(item, f"{where} {key}".strip(), "", above)
         elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
             for item in value:
-                yield from inside(item, where, field, above)
+                yield from inside(item, f"{where} late" if field == "late" else where, field, above)
 
     for _, item in ((name, getattr(record, name)) for name in record.__struct_fields__
                     if name not in schema.Record.__struct_fields__):
@@ -330,7 +330,10 @@ def _roofs(roofs: schema.Roofs, parts: Parts, sheet: Gpu | None) -> Faults:
 
 
 def _peer(peer: schema.PublicPeer, parts: Parts, sheet: Gpu | None) -> Faults:
-    if any((row.ours is None or row.rival is None) != peer.half_sums for row in peer.rows):
+    # In the ladder's pass a peer takes turns with cuBLAS alone.
+    paired = isinstance(parts[0], schema.RivalsRecord)
+    if any((row.rival is None or paired and row.ours is None) != peer.half_sums
+           for row in peer.rows):
         yield f"half_sums is {peer.half_sums}, and its rows say otherwise"
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lib.kernels.catalogue import KERNELS
-from lib.records import store
+from lib.records import ladder, store
+from lib.records.ladder import GPU as GPU
+from lib.records.ladder import SIZE as SIZE
+from lib.records.ladder import Step
 from lib.records.schema import KernelRecord, Row
 
-# Whose records the pages show where no GPU is: the kind of GPU that all of them were made on.
-GPU = "H100"
-SIZE = 4096
 # 22's pair that prices programmatic launch, without it and with it, and the cubes it was timed on.
 WITHOUT, WITH = "late", "unsplit"
 PRICED = (512, 1024, 2048, 4096)
@@ -24,36 +24,43 @@ _PRICING = "22_few_tiles"
 
 @dataclass(frozen=True)
 class Reach:
-    """The fastest first variant of a group, ``"FP32"`` or ``"FP16"``, at `SIZE`."""
+    """The fastest of a group, ``"FP32"`` or ``"FP16"``, in the ladder's pass on a cube."""
 
     group: str
-    stem: str
-    row: Row
+    step: Step
+
+    @property
+    def stem(self) -> str:
+        """The version, or the rule."""
+        return self.step.kernel.stem
+
+    @property
+    def row(self) -> Row:
+        """What was timed of it."""
+        return self.step.row
 
     @property
     def rival(self) -> float:
-        """The fastest that cuBLAS was timed at beside this row, TFLOP/s.
-
-        In turns with ours, or before, among its own candidates.
-        """
-        return max(self.row.cublas_tflops, self.row.rival.fastest.tflops)
+        """The best of cuBLAS, TFLOP/s: the median of all its turns in the pass."""
+        return self.step.figure.tflops
 
     @property
     def share(self) -> float:
         """Of `rival`, 1.0 = as fast."""
-        return self.row.tflops / self.rival
+        return self.step.share
 
     @property
     def noise(self) -> float:
         """How far `share` may be off."""
-        return self.row.noise
+        return self.step.noise
 
     @property
     def verdict(self) -> str:
-        """``"past"``, ``"level"`` or ``"below"``: level is what lies within the noise."""
-        if abs(self.share - 1) <= self.noise:
-            return "level"
-        return "past" if self.share > 1 else "below"
+        """``"past"`` or ``"below"`` in short turns and sustained alike, else ``"level"``."""
+        shares = [(self.share, self.noise)] + ([self.sustained] if self.row.sustained else [])
+        if all(share - 1 > noise for share, noise in shares):
+            return "past"
+        return "below" if all(1 - share > noise for share, noise in shares) else "level"
 
     @property
     def sustained(self) -> tuple[float, float]:
@@ -72,47 +79,28 @@ class Reach:
     @property
     def programmatic(self) -> bool:
         """Whether its kernel is launched so that it begins while the one before it ends."""
-        kernel = KERNELS[self.stem]
-        names = kernel.variants[0].candidates or (kernel.variants[0].name,)
-        return any(kernel.variant(name).programmatic_launch for name in names)
+        names = self.step.variant.candidates or (self.step.variant.name,)
+        return any(self.step.kernel.variant(name).programmatic_launch for name in names)
 
 
-def reach(group: str, gpu: str = GPU) -> Reach:
+def reach(group: str, gpu: str = GPU, size: int = SIZE) -> Reach:
     """The fastest of a group.
 
     Raises
     ------
-    store.NotYet
-        If none of it is recorded as its source is today.
+    store.NotRecorded
+        If there is no pass, or none of it as its source is today.
     """
-    rows = [Reach(group, stem, row) for stem, kernel in KERNELS.items() if kernel.group == group
-            for row in _rows(stem, gpu)
-            if row.is_cube(SIZE) and (row.out, row.b_layout) == ("float32", "row")]
-    if not rows:
-        raise store.NotYet(f"no version in {group} is recorded: python -m lib record")
-    return max(rows, key=lambda one: one.row.tflops)
+    steps = [step for step in ladder.steps(ladder.load(gpu), size) if step.kernel.group == group
+             and (step.row.out, step.row.b_layout) == ("float32", "row") and not step.stale]
+    if not steps:
+        raise store.NotYet(f"no version in {group} is recorded: python -m lib record --ladder")
+    return Reach(group, max(steps, key=lambda step: step.row.tflops))
 
 
 def lowest(one: Reach, gpu: str = GPU) -> Row:
     """Of all shapes that were recorded of it, the one with the least share."""
     return min(_rows(one.stem, gpu), key=lambda row: row.ratio)
-
-
-def steadiest(one: Reach, size: int, gpu: str = GPU) -> Row:
-    """Of what it launches on a larger cube the record with the least noise, whoever's it is.
-
-    Raises
-    ------
-    store.NotRecorded
-        If it was not timed there.
-    """
-    first = next((row for row in _rows(one.stem, gpu) if row.is_cube(size)), None)
-    if first is None:
-        raise store.NotRecorded(f"{one.stem} is not recorded at {size:,}: python -m lib record")
-    alike = [row for stem, kernel in KERNELS.items() for variant in kernel.variants
-             for row in _rows(stem, gpu, variant.name)
-             if row.shape == first.shape and row.instantiation == first.instantiation]
-    return min(alike, key=lambda row: row.noise)
 
 
 def overlap(size: int, gpu: str = GPU) -> float:
@@ -158,7 +146,7 @@ def at_lowest(row: Row) -> str:
 def short(one: Reach) -> str:
     """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, ``"level within 1.2%"``."""
     if one.verdict == "level":
-        return f"level within {percent(one.share * one.noise)}%"
+        return f"level within {percent(max(one.noise, abs(one.share - 1)))}%"
     return give_or_take(one.share, one.noise)
 
 
@@ -171,15 +159,14 @@ def answer(gpu: str = GPU) -> str:
         If something of it is not recorded.
     """
     single, half = reach("FP32", gpu), reach("FP16", gpu)
-    large = steadiest(half, 2 * SIZE, gpu)
+    large = reach("FP16", gpu, 2 * SIZE)
     low = "; ".join(f"{one.group} {at_lowest(lowest(one, gpu))}" for one in (single, half))
     said = [
-        f"At M = N = K = {SIZE:,} on an {gpu}, in turns of 5 ms with the best of cuBLAS: "
+        f"At M = N = K = {SIZE:,} on one {gpu}, in turns of 5 ms with the best of cuBLAS: "
         f"**FP32** {_against(single)}; cuBLAS has no Hopper kernel there. "
         f"**FP16** {_against(half)}.",
-        f"It doesn't hold everywhere: what FP16 takes at {2 * SIZE:,} has "
-        f"{give_or_take(large.ratio, large.noise)} in its steadiest record, and lowest of all "
-        f"recorded shapes are {low}.",
+        f"It doesn't hold everywhere: at {2 * SIZE:,} FP16 has "
+        f"{give_or_take(large.share, large.noise)}, and lowest of all recorded shapes are {low}.",
     ]
     if half.programmatic:
         priced = ", ".join(f"{overlap(size, gpu):+.1%} at {size:,}" for size in PRICED)

@@ -18,9 +18,11 @@ SCHEMA: Final = 4
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
-# is varied; what a reader measured in a few minutes; public peers; and products with an epilogue.
-CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS, EPILOGUES = (
-    "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals", "epilogues")
+# is varied; what a reader measured in a few minutes; public peers; products with an epilogue; and
+# all versions in one pass on one board.
+CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS, EPILOGUES, LADDER = (
+    "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals", "epilogues",
+    "ladder")
 
 # Text that reaches a page holds nothing that a browser or Markdown could take for markup, and no
 # line ends.
@@ -793,6 +795,35 @@ class RivalsRecord(Record, kw_only=True, frozen=True):
     digest: Hash = ""
 
 
+class LadderEntry(Part, kw_only=True, frozen=True):
+    """An instantiation in the ladder's pass, by ``VERSION/VARIANT``.
+
+    `side` is true of what only isolates a version's change; `late` has the rows of one that starts
+    before the launch before it has ended (programmatic launch), launched without that.
+    """
+
+    hash: Hash
+    launch: Hash
+    side: bool = False
+    bench: tuple[Row, ...]
+    late: tuple[Row, ...] = ()
+    counters: tuple[Counters, ...] = ()
+
+
+class LadderRecord(Record, kw_only=True, frozen=True):
+    """All versions, cuBLAS and public kernels in one pass on one board.
+
+    Measured by ``python -m lib record --ladder``.
+    """
+
+    STEM: ClassVar[str] = LADDER
+
+    entries: Mapping[Name, LadderEntry]
+    peers: Mapping[Name, PublicPeer]
+    chunks: Mapping[Name, Chunk]
+    digest: Hash = ""
+
+
 class MachineRecord(Record, kw_only=True, frozen=True):
     """The machine's own roofs."""
 
@@ -847,10 +878,10 @@ class EpiloguesRecord(Record, kw_only=True, frozen=True):
 
 
 AnyRecord = (KernelRecord | CublasRecord | QuickRecord | RivalsRecord | MachineRecord
-             | CalibrationRecord | SearchRecord | SweepsRecord | EpiloguesRecord)
+             | CalibrationRecord | SearchRecord | SweepsRecord | EpiloguesRecord | LadderRecord)
 _KINDS: dict[str, type[AnyRecord]] = {kind.STEM: kind for kind in (
     CublasRecord, QuickRecord, RivalsRecord, MachineRecord, CalibrationRecord, SearchRecord,
-    SweepsRecord, EpiloguesRecord)}
+    SweepsRecord, EpiloguesRecord, LadderRecord)}
 
 
 def type_of(stem: str) -> type[AnyRecord]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from lib.gpus import find
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.spec import Kernel
 from lib.paths import ROOT, naming
 from lib.ptx.files import text_of
-from lib.records import reach, sweeps
+from lib.records import ladder, reach, sweeps
 from lib.records import store as records
 from lib.records.consistency import chunks_of, faults_of_date
+from lib.records.ladder import Step
 from lib.records.revision import DIRTY, history
 from lib.records.schema import (
     AnyRecord,
@@ -23,7 +22,7 @@ from lib.records.schema import (
     CublasRecord,
     EpiloguesRecord,
     KernelRecord,
-    RivalsRecord,
+    LadderRecord,
     SearchRecord,
     SweepsRecord,
 )
@@ -36,10 +35,6 @@ ANSWER_BEGIN, ANSWER_END = "<!-- reach:begin -->", "<!-- reach:end -->"
 
 # The size that a ladder is drawn at when nothing else is asked for.
 LADDER_SIZE = reach.SIZE
-
-# A version that has shapes of its own, and on this cube is so many times slower than one before it,
-# is made for those.
-BEHIND = 1.2
 
 # NumPy's names of types, for people; and those that a version's group says already.
 TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float8_e4m3fn": "E4M3"}
@@ -64,159 +59,66 @@ def rival(rows: Iterable[Row]) -> str:
     return f"cuBLAS's {kinds.pop()}" if len(kinds) == 1 else "cuBLAS"
 
 
-class Met(NamedTuple):
-    """The rival's speed, TFLOP/s, in one row: on which board, on which problem and types."""
-
-    board: str
-    problem: tuple[object, ...]
-    tflops: float
-
-
-def met(rows: Iterable[Row]) -> list[Met]:
-    """The rival as rows met it."""
-    return [Met(f"{r.gpu} {r.board}",
-                (r.gpu, r.M, r.N, r.K, r.dtype, r.out, r.b_layout, r.rival), r.cublas_tflops)
-            for r in rows]
-
-
-def met_on_ladder(gpu: str = reach.GPU) -> list[Met]:
-    """The rival as each version's first variant met it at the ladder's size, and public kernels."""
-    found = met(r for r in records.rows() if r.gpu == gpu and r.M == r.N == r.K == LADDER_SIZE
-                and r.variant == KERNELS[r.kernel].variants[0].name)
-    record = records.load(RivalsRecord, gpu)
-    return found + [
-        Met(f"{gpu} {row.board[:records.BOARD]}", (gpu, *row.shape, *row.types, records.rival(row)),
-            row.cublas_tflops)
-        for peer in (record.peers.values() if record else ()) if not peer.half_sums
-        for row in peer.rows if row.is_cube(LADDER_SIZE)]
-
-
-def drift(rivals: Iterable[Met]) -> float:
-    """How much the rival's speed differs on one problem, the most of all: most over least, less 1.
-    """
-    speeds: dict[tuple[object, ...], list[float]] = {}
-    for one in rivals:
-        speeds.setdefault(one.problem, []).append(one.tflops)
-    return max((max(found) / min(found) - 1 for found in speeds.values()), default=0.0)
-
-
-def _of(row: Row, mixed: bool) -> str:
-    """A share of the rival, ±; which one, where a table has both."""
-    return reach.give_or_take(row.ratio, row.noise) + (
-        ", of its default" if mixed and row.rival == "default" else "")
-
-
-def summary(rows: Iterable[Row]) -> str:
-    """A row per version, for README: its first variant at the ladder's size and twice it.
-
-    GPUs stand side by side, the one with most versions first. A version that is made for other
-    shapes has its least and greatest share of those.
-    """
+def summary(record: LadderRecord) -> str:
+    """A row per version, for README: its fastest kernel on the ladder's cube and twice it."""
     large = 2 * LADDER_SIZE
-    firsts = [r for r in rows if r.variant == KERNELS[r.kernel].variants[0].name]
-    rows = [r for r in firsts if r.M == r.N == r.K]
-    against = rival(rows)
-    found: dict[str, dict[str, dict[int, Row]]] = {}
-    for r in rows:
-        found.setdefault(r.kernel, {}).setdefault(r.gpu, {})[r.M] = r
-    versions = Counter(gpu for gpus in found.values() for gpu in gpus)
-    gpus = sorted(versions, key=lambda gpu: (-versions[gpu], gpu))
-    heads = [f"{gpu}: TFLOP/s at {LADDER_SIZE:,} | of {against} | at {large:,}" for gpu in gpus]
+    twice = {step.kernel.stem: step for step in ladder.steps(record, large)}
     table = [
-        " | ".join(["| version", "what it changes", *heads]) + " |",
-        "|---|---|" + "---:|" * 3 * len(gpus),
+        f"| version | what it changes | TFLOP/s at {LADDER_SIZE:,} | over the fastest before "
+        f"| of cuBLAS's best | at {large:,} |",
+        "|---|---|---:|---:|---:|---:|",
     ]
-    for stem, by_gpu in found.items():
-        kernel = KERNELS[stem]
-        cells = []
-        for gpu in gpus:
-            sizes = by_gpu.get(gpu, {})
-            own = [r for r in firsts if (r.kernel, r.gpu) == (stem, gpu)
-                   and (r.M, r.N, r.K) in kernel.own_shapes]
-            cells.append(_own(own) if own and _behind(kernel, gpu, rows)
-                         else _sizes(sizes, large, against == "cuBLAS"))
-        table.append(" | ".join([f"| {_named(kernel)}", _changes(kernel), *cells]) + " |")
+    for step in ladder.steps(record):
+        other = twice.get(step.kernel.stem)
+        speed = f"{step.row.tflops:.1f}{' (stale)' if step.stale else ''}"
+        numbers = ("", gain(step), "", "") if step.elsewhere else (
+            speed, gain(step), _of(step), _of(other) if other else "–")
+        table.append("| " + " | ".join((
+            f"{step.kernel.stem}{_OVERLAPS if step.variant.programmatic_launch else ''}",
+            _changes(step), *numbers)) + " |")
     return "\n".join(table)
 
 
-def _behind(kernel: Kernel, gpu: str, rows: Sequence[Row]) -> bool:
-    """Whether a version is far behind one before it, of its group, at the ladder's size."""
-    stems = list(KERNELS)
-    before = stems[:stems.index(kernel.stem)]
-    speeds = {r.kernel: r.tflops for r in rows if r.gpu == gpu and r.M == LADDER_SIZE
-              and KERNELS[r.kernel].group == kernel.group}
-    fastest = max((speeds[stem] for stem in before if stem in speeds), default=0.0)
-    return kernel.stem in speeds and fastest > BEHIND * speeds[kernel.stem]
+def gain(step: Step) -> str:
+    """What a version gains on the fastest before it: ``"× 1.45"``, or that it is no step up."""
+    if step.gain is None:
+        return ""
+    if step.elsewhere:
+        return "for other shapes"
+    return "side step" if step.side else f"× {1 + step.gain:.2f}"
 
 
-def _named(kernel: Kernel) -> str:
-    """A version, marked where programmatic launch helps its launches in a row."""
-    return f"{kernel.stem}{_OVERLAPS if kernel.variants[0].programmatic_launch else ''}"
+def _of(step: Step) -> str:
+    return reach.give_or_take(step.share, step.noise)
 
 
-def _changes(kernel: Kernel) -> str:
+def _changes(step: Step) -> str:
     """What a version changes; of other types than its group's, what was timed of it."""
-    first = kernel.variants[0]
-    if (first.dtype, first.out, first.b_layout) in _USUAL:
-        return kernel.change
-    columns = ", B by columns" if first.b_layout == "column" else ""
-    return (f"{kernel.change}; timed: `{first.name}`, {first.meaning}, {TYPES[first.dtype]} → "
-            f"{TYPES[first.out]}{columns}")
+    row = step.row
+    if (row.dtype, row.out, row.b_layout) in _USUAL:
+        return step.kernel.change
+    columns = ", B by columns" if row.b_layout == "column" else ""
+    return (f"{step.kernel.change}; timed: `{step.variant.name}`, {step.variant.meaning}, "
+            f"{TYPES[row.dtype]} → {TYPES[row.out]}{columns}")
 
 
-def _own(rows: Sequence[Row]) -> str:
-    """The three cells of a version that is made for other shapes."""
-    least, greatest = (choose(rows, key=lambda r: r.ratio) for choose in (min, max))
-    stale = " (stale)" if any(r.stale for r in rows) else ""
-    return (f"on its {len(rows)} own shapes{stale} | {_of(least, mixed=False)} to "
-            f"{_of(greatest, mixed=False)} | ")
-
-
-def _sizes(sizes: Mapping[int, Row], large: int, mixed: bool) -> str:
-    """A GPU's three cells."""
-    first, second = sizes.get(LADDER_SIZE), sizes.get(large)
-    mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
-    return " | ".join([
-        f"{first.tflops:.1f}{mark}" if first else "–",
-        _of(first, mixed) if first else "–", _of(second, mixed) if second else "–",
-    ])
-
-
-def readme_text(text: str, rows: Iterable[Row]) -> str:
-    """README with the table between its markers made anew, and the answer to "how far".
+def readme_text(text: str, record: LadderRecord) -> str:
+    """README with the table between its markers made anew.
 
     Raises
     ------
     ValueError
         If the markers are missing.
     """
-    rows = list(rows)
-    dates: dict[str, set[str]] = {}
-    for r in rows:
-        dates.setdefault(r.gpu, set()).add(r.date)
-    source = "; ".join(f"{gpu}, {records.span(dates[gpu])}" for gpu in sorted(dates))
-    chosen = "its default heuristic's kernel" if {row.rival for row in rows} == {"default"} else (
-        "the fastest of what it has, unless its default is named")
-    at = [r for r in rows if r.M == r.N == r.K == LADDER_SIZE
-          and r.variant == KERNELS[r.kernel].variants[0].name]
-    overlaps = any(KERNELS[r.kernel].variants[0].programmatic_launch for r in rows)
-    note = " ".join(filter(None, (
-        f"Recorded: {source}; M = N = K unless it says otherwise, α = 1, β = 0, turns of 5 ms. "
-        f"FP32 (TF32 off), then FP16 with sums and C in FP32, where no types are named; cuBLAS on "
-        f"the same types, in turns in the same run: {chosen}. ±: the larger of both spreads and of "
-        "what cuBLAS moved in that run.",
-        several_boards(met(at)), f"{_OVERLAPS}: uses programmatic launch." if overlaps else "",
-        "All sizes and variants: `python -m lib results`, and the book's scoreboard.",
-    )))
-    return _between(text, BEGIN, END, f"{summary(rows)}\n\n{note}")
-
-
-def several_boards(rivals: Sequence[Met], what: str = "rows") -> str:
-    """A sentence on rows of several boards; nothing if they are of one."""
-    boards = {one.board for one in rivals}
-    return (f"{what.capitalize()} are of {len(boards)} boards, among which the speed of cuBLAS on "
-            f"one problem differs by up to {drift(rivals):.1%}: shares of different {what} are no "
-            "closer than that." if len(boards) > 1 else "")
+    (where,) = {chunk.board[:records.BOARD] for chunk in record.chunks.values()}
+    note = (
+        f"Recorded in one pass on one {record.gpu.name} (board {where}), {record.date}; "
+        "M = N = K, α = 1, β = 0, turns of 5 ms. FP32 (TF32 off), then FP16 with sums and C in "
+        "FP32, where no types are named; against one figure of cuBLAS per problem, the median of "
+        "all turns of the fastest kernel that it has. ±: the larger spread of both sides. "
+        f"{_OVERLAPS}: uses programmatic launch. All sizes and variants, of several boards: "
+        "`python -m lib results`, and the book's scoreboard.")
+    return _between(text, BEGIN, END, f"{summary(record)}\n\n{note}")
 
 
 def _between(text: str, begin: str, end: str, new: str) -> str:
@@ -237,10 +139,10 @@ def _between(text: str, begin: str, end: str, new: str) -> str:
 def written(text: str) -> str:
     """README's text as the records of today have it: the table, and the answer to "how far"."""
     try:
-        answer = reach.answer()
+        return _between(readme_text(text, ladder.load()), ANSWER_BEGIN, ANSWER_END, reach.answer())
     except records.NotRecorded as error:
-        answer = str(error)
-    return _between(readme_text(text, records.rows()), ANSWER_BEGIN, ANSWER_END, answer)
+        return _between(_between(text, BEGIN, END, str(error)), ANSWER_BEGIN, ANSWER_END,
+                        str(error))
 
 
 def write_readme(path: Path = README) -> None:
@@ -285,6 +187,11 @@ def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
                     where = f" on {rows - len(found.bench)} of {rows} shapes" if found else ""
                     yield (f"{record.kernel}/{name} on {gpu} is stale{where}: "
                            f"python -m lib record {record.kernel}")
+        elif isinstance(record, LadderRecord):
+            old = [step.kernel.stem for step in ladder.steps(record) if step.stale]
+            if old:
+                yield (f"the ladder on {gpu} is stale ({', '.join(old)}): "
+                       "python -m lib record --ladder")
         elif isinstance(record, CalibrationRecord):
             if record.hash != records.calibration_hash():
                 yield f"calibration on {gpu} is stale: python -m lib record calibration"

@@ -27,6 +27,7 @@ from lib.records.schema import (
     CALIBRATION,
     CUBLAS,
     EPILOGUES,
+    LADDER,
     MACHINE,
     QUICK,
     RIVALS,
@@ -323,7 +324,8 @@ def searched_other_code(tuned: str, search: Search) -> bool:
 
 def every(root: Path | None = None) -> Iterator[AnyRecord]:
     """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
-    order = [*KERNELS, CUBLAS, RIVALS, EPILOGUES, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
+    order = [*KERNELS, LADDER, CUBLAS, RIVALS, EPILOGUES, MACHINE, CALIBRATION, SEARCH, SWEEPS,
+             QUICK]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

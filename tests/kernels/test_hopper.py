@@ -117,8 +117,13 @@ def unaligned(tile, stages, split, swapped, loaders, **types):
     return hopper.any_row("unaligned", "", schedule, **types)
 
 
-@pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
-@pytest.mark.parametrize("given", UNALIGNED)
+@pytest.mark.parametrize("given, types", [
+    pytest.param(given, types, id=f"{number}-{name}",
+                 marks=() if place == number % 3 else pytest.mark.slow)
+    for number, given in enumerate(UNALIGNED)
+    for place, (name, types) in enumerate(
+        {"": {}, "bf16": hopper.BF16_COLUMN, "half": hopper.HALF}.items())
+])
 def test_rows_that_begin_anywhere_are_read_as_they_are(given, types):
     variant = unaligned(*given, **types)
     for shape in ((70, 33, 75), (5, 19, 391), (1, 1, 1), (9, 8, 0)):
@@ -209,15 +214,15 @@ WIDTHS = [
 ]
 
 
-# Rows of C that are whole vectors, and such that are not; each with either beta, dealt.
+# Rows of C that are whole vectors, and such that are not; each with either beta: one in turn.
 WAYS_OUT = {"40, 0": (40, 0.0), "19, -2": (19, -2.0), "40, -2": (40, -2.0), "19, 0": (19, 0.0)}
-TWO_WAYS = [(param, way) for place, param in enumerate(smallest_of_each(WIDTHS))
-            for way in list(WAYS_OUT)[place % 2 * 2:][:2]]
+TRIED = [(param, list(WAYS_OUT)[place % 4])
+         for place, param in enumerate(smallest_of_each(WIDTHS))]
 
 
 @pytest.mark.parametrize("kernel, variant, way", [
     pytest.param(*param.values, way, id=f"{param.id}-{way}",
-                 marks=() if (param, way) in TWO_WAYS else pytest.mark.slow)
+                 marks=() if (param, way) in TRIED else pytest.mark.slow)
     for param in WIDTHS for way in WAYS_OUT
 ])
 def test_widths_between_the_multiples_of_64_are_right(kernel, variant, way):
@@ -309,9 +314,9 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
 
 
 @pytest.mark.parametrize("kernel, name, schedule, landing", [
-    (CLUSTERS, "wide", "highest", "early"), (CLUSTERS, "ping_pong", "random", "late"),
-    (CLUSTERS, "hilbert_8", "random", "late"), (PERSISTENT, "ping_pong", "random", "late"),
+    (CLUSTERS, "wide", "highest", "early"), (PERSISTENT, "ping_pong", "random", "late"),
     *(pytest.param(*given, marks=pytest.mark.slow) for given in (
+        (CLUSTERS, "ping_pong", "random", "late"), (CLUSTERS, "hilbert_8", "random", "late"),
         (CLUSTERS, "cluster_1x2", "random", "late"), (CLUSTERS, "bf16_column", "lowest", "late"),
         (STREAM_K, "whole", "highest", "early"), (PERSISTENT, "wide", "highest", "late"),
     )),

@@ -18,7 +18,7 @@ from lib.kernels.shapes import timed
 from lib.measure import bench, cublas, record, tasks
 from lib.measure.energy import sustained
 from lib.measure.probe import Interval, Sample
-from lib.records import schema, scoreboard
+from lib.records import schema
 from lib.records import store as records
 from lib.records.launched import launch_hash
 from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
@@ -406,8 +406,7 @@ def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
     (file,) = record.record_quick(max_seconds=60.0).files
     assert file.parent.name == "rtx-4090"
     assert {row.gpu for row in records.rows()} == {"RTX-4090"}
-    head, _, *versions = scoreboard.summary(records.rows()).splitlines()
-    assert "| RTX-4090: TFLOP/s at 4,096 |" in head and len(versions) == len(KERNELS)
+    assert len({row.kernel for row in records.rows()}) == len(KERNELS)
 
 
 def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):

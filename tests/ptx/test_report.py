@@ -214,7 +214,7 @@ def test_a_launch_can_go_on_after_an_error():
 
 @pytest.mark.parametrize("kind", [
     "warning", "barrier divergence", "exited before barrier", "barrier reached twice",
-    "missing proxy fence",
+    "missing proxy fence", "one address",
     "shuffle from a missing lane",
     "missing wgmma.fence", "wgmma in flight", "mbarrier", "block exited",
     "tensor memory in flight", "missing tcgen05.fence", "tensor memory", "launch control",

@@ -395,30 +395,6 @@ def test_rows_have_the_documented_keys(tmp_path):
     assert (row.kernel, row.gpu, row.M, row.ratio) == ("01_naive", "H100", 1024, 0.5)
 
 
-def test_readme_s_table_is_made_from_the_records(tmp_path):
-    record = made(rows=[by_default(row())])
-    odd = built.of_shape(by_default(row(4096, 0.1, best=0.09)) | {"N": 33}, 33 / 4096)
-    record["variants"]["coalesced"]["bench"] = [by_default(row(4096, 0.1, best=0.05)), odd]
-    built.write(record, tmp_path)
-    text = f"above\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nbelow\n"
-    new = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "straight from global memory | 1.4 | 50.0 ± 0.5% | – |" in new and "90" not in new
-    assert "| H100: TFLOP/s at 4,096 | of cuBLAS's default |" in new
-    assert "old" not in new and new.startswith("above") and new.endswith("below\n")
-    other = {**record["gpu"], "key": "H200", "name": "NVIDIA H200"}
-    built.write({**record, "gpu": other}, tmp_path)
-    both = scoreboard.readme_text(text, records.rows(tmp_path))
-    cells = "1.4 | 50.0 ± 0.5% | –"
-    assert f"global memory | {cells} | {cells} |" in both  # one line a version
-    assert both.index("H100: TFLOP/s") < both.index("H200: TFLOP/s")
-    assert "of cuBLAS's default |" in both and "its default heuristic" in both
-    built.write(made(rows=[row(4096, 0.1, 0.06, 0.05)]), tmp_path)
-    mixed = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "– | 1.4 | 50.0 ± 0.5%, of its default | – |" in mixed and "of cuBLAS |" in mixed
-    with pytest.raises(ValueError, match="put the markers back"):
-        scoreboard.readme_text("nothing here", [])
-
-
 @pytest.mark.parametrize("dates, said", [
     (["2026-11-22"], "2026-11-22"),
     (["2026-11-23", "2026-11-21", "2026-11-22"], "2026-11-21 to 23"),

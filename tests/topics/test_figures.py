@@ -149,7 +149,7 @@ def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
     assert fig.finding == "50.0% of the best of cuBLAS in FP32"
     assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
     assert "cuBLAS's default, FP32: 90% of the best of cuBLAS." in fig.alt
-    assert "dotted: its default; hollow: public kernels" in shown(fig)
+    assert "dotted: default; hollow: public" in shown(fig)
 
 
 def test_dots(drawn):

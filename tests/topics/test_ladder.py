@@ -1,6 +1,7 @@
 """The ladder in words: tables that pages print."""
 
 import itertools
+import re
 
 from matplotlib.text import Text
 
@@ -45,7 +46,8 @@ def test_a_bar_is_of_a_product_that_a_gpu_here_has_run(monkeypatch):
     drawn = []
     monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     page.draw()
-    assert "24 any row" in drawn[0].alt and "cutlass_sm90 (public)" in drawn[0].alt
-    # 25 does more than a product, and 27 has run in the emulator alone.
+    assert "21 clusters" in drawn[0].alt and "cutlass_sm90 (public)" in drawn[0].alt
+    assert re.search(r"12 WMMA, pipeline: [\d.]+% of [^:]*, a side step\.", drawn[0].alt)
+    # 24 is for other shapes, 25 does more than a product, 27 has run in the emulator alone.
     named = {one.strip()[:2] for one in drawn[0].alt.split(".") if one.strip()[2:3] == " "}
-    assert {"01", "24"} <= named and not named & {"25", "27", "28"}
+    assert {"01", "21"} <= named and not named & {"24", "25", "27", "28"}

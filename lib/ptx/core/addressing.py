@@ -48,7 +48,8 @@ class ResolvedAccess:
 
 def known(f: Batch, index: int, pattern: AccessPattern) -> ResolvedAccess | None:
     """Return where an instruction's addresses lie if it had them before, and take note of it."""
-    if f.memory.follows:  # which looks at other bytes behind the same addresses
+    # These look at other bytes behind the same addresses, or at each access.
+    if f.memory.follows or f.memory.one_address is not None:
         return None
     place = pattern.places.get(index)
     if place is not None:
@@ -81,7 +82,9 @@ def shifted(
 
 
 def remember(f: Batch, index: int, place: ResolvedAccess) -> ResolvedAccess:
-    """Keep where an instruction's addresses lie."""
+    """Keep where an instruction's addresses lie, unless each access is looked at."""
+    if f.memory.one_address is not None:
+        return place
     f.resolved[index] = place.pattern.places[index] = place
     return place
 
@@ -131,6 +134,9 @@ def segment_of(f: Batch, pattern: AccessPattern, access: MemoryAccess) -> Segmen
     if within is not None and segment is not None and segment.space == "shared":
         if segment.rank is None:
             check_within(f, access, pattern, within, segment.base - f.memory.shared.base)
+            names = f.memory.one_address
+            if names is not None and within in names.names:
+                names.access(f, access, pattern, segment)
     return segment
 
 

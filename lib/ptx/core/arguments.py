@@ -38,6 +38,9 @@ class Layout:
         for variable in (v for v in shared if v.count):
             at = self._place(variable, at, shared_base)
         self.static_bytes = at
+        # Those that the launch sizes, and how many bytes it gives them.
+        self.dynamic = frozenset(v.name for v in shared if not v.count)
+        self.dynamic_bytes = shared_mem
         for variable in (v for v in shared if not v.count):  # all of these share one address
             start = -(-at // variable.align) * variable.align
             self._addresses[variable.name] = shared_base + start

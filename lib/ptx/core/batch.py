@@ -63,6 +63,9 @@ class Races(Protocol):
     maps: Any  # of `race.tensormap_proxy`
 
     @property
+    def ended(self) -> np.ndarray: ...
+
+    @property
     def agents(self) -> Any: ...  # the asynchronous proxy, of which something is
 
     def access(
@@ -118,6 +121,7 @@ class Batch(Lanes, Protocol):
     failing: frozenset[int]
     late: bool
     steps: int
+    at: int
     origin: int
     exited_by: Instruction
     barriers: Any  # of `named_barriers`

@@ -9,7 +9,7 @@ import numpy as np
 from .decode import DECODE_PASSES, Decoding, decoder
 from .errors import ParseError
 from .linking import link
-from .liveness import addresses_of, live, registers_of
+from .liveness import Regions, addresses_of, live, registers_of
 from .origins import mark_origins
 from .predication import predicated
 from .registers import RegisterFile
@@ -81,6 +81,11 @@ class Code:
     def live(self) -> dict[int, set[int]]:
         """The slots that are live where each block begins, by its first instruction."""
         return live(self.steps, self.blocks)
+
+    @cached_property
+    def regions(self) -> Regions:
+        """What lies between each branch and where its lanes come together again."""
+        return Regions(self.steps, self.blocks)
 
     @cached_property
     def unwritten(self) -> set[int]:

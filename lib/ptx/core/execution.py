@@ -24,6 +24,7 @@ from .hazards import Access, access
 from .machine import WARP
 from .masks import Mask, any_in_warp
 from .named_barriers import NamedBarriers
+from .one_address import OneAddress
 from .registers import scalar
 from .scheduler import Scheduler
 from .syntax import SIZES, Instruction
@@ -127,6 +128,8 @@ class Execution:
         self._contents: dict[tuple, AccessPattern] = {}
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
+        if len(memory.layout.dynamic) > 1:
+            memory.one_address = OneAddress(memory.layout.dynamic, len(memory.shared.storage))
         self.unwritten = Unwritten.of_registers(self)
 
     def _set_registers(self) -> None:

@@ -81,8 +81,9 @@ class Hazard:
         barrier), "tensor memory" (not allocated, never freed, of another warp's lanes, or read by
         an mma though nobody wrote it), "mbarrier" (bytes that nobody expected, more arrivals than
         it is made for), "block exited" (while its shared memory was used by a peer or a copy),
-        "alignment" (of a matrix that wmma loads or stores, which PTX leaves undefined) or
-        "overflow" (from one shared variable into another).
+        "alignment" (of a matrix that wmma loads or stores, which PTX leaves undefined),
+        "one address" (of two arrays of extern __shared__, used as if they lay apart) or "overflow"
+        (from one shared variable into another).
     message : str
         For people.
     first, second : Access or None

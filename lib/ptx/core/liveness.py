@@ -7,6 +7,7 @@ registers, and forgets those whose value is read no more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .syntax import Address, Immediate, Not, Pair, Register, Selected, Vector
@@ -20,6 +21,13 @@ _PURE = frozenset((
     "abs add and bfe bfi clz cvt cvta div ex2 fma ld lg2 lop3 mad max min mov mul neg not or popc "
     "prmt rcp rem rsqrt selp set setp shf shl shr sqrt sub xor").split())
 _ENDS = ("ret", "exit", "trap")
+PRIVATE = {
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "bra", "brev", "clz", "cnot",
+    "copysign", "cos", "cvt", "cvta", "div", "ex2", "fma", "fns", "ld", "ldu", "lg2", "lop3", "mad",
+    "mad24", "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt",
+    "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt",
+    "sub", "subc", "szext", "tanh", "testp", "xor",
+}
 
 
 def registers_of(operand: Operand) -> list[int]:
@@ -140,6 +148,78 @@ def unused_loads(steps: Sequence[Step]) -> frozenset[int]:
 def _reads(step: Step) -> list[int]:
     guard = [] if step.guard is None else [step.guard[0]]
     return [*sources_of(step), *addresses_of(step.instruction), *guard]
+
+
+@dataclass(frozen=True)
+class Region:
+    """What lies between a branch and where all lanes come together again.
+
+    Attributes
+    ----------
+    end : int
+        The block where they do; -1 if they need not.
+    writes : frozenset of int
+        The slots that are written on the way.
+    pure : bool
+        Whether nothing there has an effect but on a lane's own registers and local memory.
+    """
+
+    end: int
+    writes: frozenset[int]
+    pure: bool
+
+
+class Regions:
+    """The regions of a kernel's branches, by the first instruction of the branch's block."""
+
+    def __init__(self, steps: list[Step], blocks: Mapping[int, BasicBlock]) -> None:
+        self.steps, self.blocks = steps, blocks
+        self.following = {start: [at for at in _following(steps, block) if at in blocks]
+                          for start, block in blocks.items()}
+        self.number = {start: i for i, start in enumerate(blocks)}
+        self.behind = self._behind()  # sets of blocks that all paths pass, as bits
+        self._found: dict[int, Region] = {}
+
+    def _behind(self) -> dict[int, int]:
+        whole = (1 << len(self.blocks)) - 1
+        found = dict.fromkeys(self.blocks, whole)
+        changed = True
+        while changed:
+            changed = False
+            for start in sorted(self.blocks, reverse=True):
+                common = whole if self.following[start] else 0
+                for each in self.following[start]:
+                    common &= found[each]
+                common |= 1 << self.number[start]
+                changed |= common != found[start]
+                found[start] = common
+        return found
+
+    def of(self, start: int) -> Region:
+        """Return the region of the branch that ends a block."""
+        if start not in self._found:
+            passed = [each for each in self.blocks
+                      if each != start and self.behind[start] >> self.number[each] & 1]
+            end = max(passed, key=lambda each: self.behind[each].bit_count(), default=-1)
+            inside: set[int] = set()
+            left = list(self.following[start])
+            while left:
+                at = left.pop()
+                if at not in inside and at != end:
+                    inside.add(at)
+                    left += self.following[at]
+            steps = [step for at in inside
+                     for step in self.steps[at : at + self.blocks[at].length]]
+            self._found[start] = Region(
+                end, frozenset(slot for step in steps for slot in writes_of(step)),
+                end >= 0 and all(map(_is_private, steps)))
+        return self._found[start]
+
+
+def _is_private(step: Step) -> bool:
+    """Whether a step has no effect but on a lane's own registers and local memory."""
+    kind, *parts = step.instruction.parts
+    return kind in PRIVATE or kind == "st" and "local" in parts
 
 
 def _following(steps: list[Step], block: BasicBlock) -> list[int]:

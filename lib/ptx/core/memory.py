@@ -6,7 +6,7 @@ blocks of a batch, the local memory of all lanes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class Memory:
             window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
         self.shared = shared
+        self.one_address: Any = None  # of `one_address`, where arrays share one
         self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
         self._add_peers(peers, blocks, padded)
 

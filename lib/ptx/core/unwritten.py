@@ -9,7 +9,9 @@ half what only lanes get that are not asked. So a launch does not stop at the re
 its steps run one by one, and beside each register stands which lanes hold a value that depends on
 such a read, and on which. Such a value is used when it is stored to global memory, decides a branch
 or whether an instruction has an effect, is an address, or is given to an instruction that exchanges
-values in a way that is not followed (a vote, an atomic operation, wgmma). Then the launch stops,
+values in a way that is not followed (a vote, an atomic operation, wgmma). A branch is no use by
+itself if what lies between it and where all lanes meet again has no effect but on registers: what
+these hold then is followed, too. At a use the launch stops,
 unless the value came by a shuffle: that is reported as a hazard, and followed no further.
 
 Of a kernel in which a register may be read before it is written (`liveness`), this begins with the
@@ -45,7 +47,7 @@ FOLLOWED = {
     "mad24", "madc", "mapa", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc",
     "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shfl", "shl", "shr", "sin",
     "slct", "sqrt", "st", "sub", "subc", "szext", "tanh", "testp", "xor", "mma", "dp2a", "dp4a",
-    "isspacep", "getctarank", "activemask",
+    "isspacep", "getctarank", "activemask", "stmatrix",
 }
 # One in each type that a product may take, two where two share a register.
 ONES = {"f16": 0x3C003C00, "bf16": 0x3F803F80, "tf32": 0x3F800000, "f32": 0x3F800000}
@@ -95,6 +97,9 @@ class Unwritten:
         self._in_memory = False  # whether such a value was stored
         # Numbers of registers that nobody wrote and nobody has read: in `origins` by their names.
         self._unread: set[int] = set()
+        # On which read it depends where each lane is, and the block at which it does no more.
+        self.astray = np.zeros((f.blocks, f.threads), np.int32)
+        self.home = np.full((f.blocks, f.threads), -1, np.int64)
         f.memory.follows = True
 
     @classmethod
@@ -153,6 +158,7 @@ class Unwritten:
         f = self.f
         merge = f.merge
         if first == block.start:
+            self.astray = np.where(f.active_lanes & (self.home == first), 0, self.astray)
             self._forget(f.code.live[first])
         for index, (run, writes) in enumerate(block.single[first - block.start :], first):
             def one(f: Batch, run: Run = run, writes: tuple[int, ...] = writes) -> None:
@@ -175,7 +181,7 @@ class Unwritten:
     @property
     def over(self) -> bool:
         """Whether nothing is left to follow."""
-        return not self.doubts and not self._in_memory
+        return not self.doubts and not self._in_memory and not self.astray.any()
 
     def _forget(self, live: set[int]) -> None:
         """Follow no further what the active lanes read no more: `live` are slots that they may."""
@@ -193,13 +199,15 @@ class Unwritten:
         if step.guard is not None:
             slot, negated = step.guard
             unsure = self._lanes(slot) & lanes
-            if unsure.any() and kind not in FOLLOWED - {"st"}:
+            if unsure.any() and kind not in FOLLOWED - {"st", "stmatrix"}:
                 self._used(instruction, slot, unsure, "decides whether it runs")
                 unsure = self._lanes(slot) & lanes
             self._read(instruction, slot, lanes)
             guard = self._origins(slot)
             lanes = lanes & (~f.r[slot] if negated else f.r[slot])
-        for slot in addresses_of(instruction):
+        addresses = addresses_of(instruction)
+        private = kind in LOADS and _space(instruction) in ("const", "local", "param")
+        for slot in () if private else addresses:
             self._refuse(instruction, slot, lanes, "is its address")
         sources = sources_of(step)
         accumulators, scale = accumulators_of(instruction)
@@ -217,6 +225,11 @@ class Unwritten:
                 self._read(instruction, slot, lanes)
         found = self._incoming(index, step, sources, lanes, run)
         stored = self._stored(instruction, lanes) if kind == "st" else ()
+        if kind == "stmatrix" and any(slot in self.doubts for slot in sources):
+            stored = self._stored_rows(step, run)
+        if private and any(slot in self.doubts for slot in addresses):
+            doubtful = self._latest(addresses)
+            found = {slot: np.maximum(found.get(slot, 0), doubtful) for slot in step.writes}
         writes = writes_of(step)
         doubts = {slot: self.doubts[slot] for slot in writes if slot in self.doubts}
         self._words = {}
@@ -226,11 +239,12 @@ class Unwritten:
         for slot in writes:
             old, new = doubts.get(slot, nothing), found.get(slot, nothing)
             # A lane for which it is not known whether the step runs keeps either value.
+            new = np.maximum(new, self.astray)
             either = np.maximum(old, np.maximum(new, guard))
             self._hold(slot, np.where(unsure, either, np.where(lanes, new, old)))
         for segment, starts, nbytes in stored:
+            self._in_memory |= len(starts) > 0
             segment.valid[(starts[:, None] + np.arange(nbytes)).ravel()] = DOUBTFUL
-            self._in_memory = True
             for shown in self._tracked():
                 shown.complete = False
 
@@ -387,11 +401,28 @@ class Unwritten:
         values = instruction.operands[1]
         for i, item in enumerate(values.items if isinstance(values, Vector) else (values,)):
             for slot in registers_of(item):
-                doubtful = self._lanes(slot) & lanes
+                doubtful = (self._lanes(slot) | (self.astray != 0)) & lanes
                 if doubtful.any():
                     at = self._places(address) + i * nbytes
                     found += self._destinations(instruction, slot, doubtful, at, nbytes)
         return found
+
+    def _stored_rows(self, step: Step, run: Run) -> list[tuple[Segment, np.ndarray, int]]:
+        """Where the doubtful elements of an stmatrix go: the same store, of what is doubtful."""
+        sources = sources_of(step)
+        self._stored_from = self._latest(sources).max()
+        given = {slot: self._lanes(slot) * np.uint32(0x02020202) for slot in sources}
+        swapped = [(s, s.storage, s._views) for s in self._tracked()]
+        bytes_of: dict[int, np.ndarray] = {}  # what is stored there, by the memory's identity
+        for segment, storage, _ in swapped:
+            segment.storage = bytes_of.setdefault(id(storage), np.zeros_like(storage))
+            segment._views = {}
+        try:
+            self._shadow(given, step, run)
+        finally:
+            for segment, storage, views in swapped:
+                segment.storage, segment._views = storage, views
+        return [(s, np.flatnonzero(bytes_of[id(storage)]), 1) for s, storage, _ in swapped]
 
     def _places(self, address: Address) -> np.ndarray:
         """Where an access begins in each lane, int64 (blocks, threads)."""
@@ -413,7 +444,7 @@ class Unwritten:
                 continue
             inside = doubtful & (at >= segment.first) & (at + nbytes <= segment.end)
             if inside.any():
-                self._stored_from = self._origins(slot)[inside].max()
+                self._stored_from = np.maximum(self._origins(slot), self.astray)[inside].max()
                 rows = 0 if segment.rows is None else segment.rows
                 places = np.broadcast_to(at - segment.base + rows, at.shape)
                 found.append((segment, places[inside], nbytes))
@@ -432,12 +463,33 @@ class Unwritten:
         step, lanes = self.f.code.steps[index], self.f.active_lanes
         if step.guard is not None:
             slot, negated = step.guard
-            self._refuse(step.instruction, slot, lanes, "decides where lanes go")
+            if not self._strays(index, slot, lanes):
+                self._refuse(step.instruction, slot, lanes, "decides where lanes go")
             lanes = lanes & (~self.f.r[slot] if negated else self.f.r[slot])
         for slot in (*sources_of(step), *addresses_of(step.instruction)):
             self._refuse(step.instruction, slot, lanes, "decides where lanes go")
         for slot in writes_of(step):
             self._hold(slot, np.where(lanes, np.int32(0), self._origins(slot)))
+
+    def _strays(self, index: int, slot: int, lanes: np.ndarray) -> bool:
+        """Follow lanes that a doubtful predicate sends somewhere, if that has no effect there.
+
+        Until all come together again, what they write is doubtful, and so is what they would have
+        written elsewhere. Only a use of that is told.
+        """
+        f, doubtful = self.f, self._lanes(slot) & lanes
+        if not doubtful.any() or f.code.calls or f.code.steps[index].instruction.parts[0] != "bra":
+            return False
+        self._read(f.code.steps[index].instruction, slot, lanes)
+        region = f.code.regions.of(f.at)
+        if not region.pure:
+            return False
+        numbers = self._origins(slot)
+        self.home = np.where(doubtful & (self.astray == 0), region.end, self.home)
+        self.astray = np.where(doubtful, numbers, self.astray)
+        for each in region.writes:
+            self._hold(each, np.where(doubtful, numbers, self._origins(each)))
+        return True
 
     def _read(self, instruction: Instruction, slot: int, lanes: np.ndarray) -> None:
         """Let lanes read a register: of one that nobody wrote, this is where it is read first."""

@@ -27,6 +27,7 @@ from . import (  # noqa: F401 - each enters its mnemonics
     mma,
     mma_sp,
     mov,
+    setmaxnreg,
     shfl_vote,
     st_async,
     st_bulk,

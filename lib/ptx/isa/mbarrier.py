@@ -75,6 +75,7 @@ def _arrive(d: Decoding) -> Run:
         put = d.write(0, "b64")
     address = shared_address(d, first)
     expects, incomplete, releases = d.has("expect_tx"), d.has("noComplete"), not d.has("relaxed")
+    wide = d.has("cluster")
     given = d.read(first + 1, "u32") if len(d.operands) == first + 2 else None
     if given is None and (expects or incomplete):
         d.wrong("a count is missing")
@@ -86,7 +87,7 @@ def _arrive(d: Decoding) -> Run:
         number = one if given is None else given(f.r)
         for row, (at, n), threads in lane_groups(f, address(f), number):
             barrier = all_.find(row, at, instruction, (row, int(threads[0])))
-            for thread in arrivals(f, barrier, row, threads, index, releases):
+            for thread in arrivals(f, barrier, row, threads, index, releases, wide=wide):
                 phase = barrier.phase
                 if expects:
                     barrier.tx += n
@@ -134,7 +135,7 @@ def _wait(d: Decoding) -> Run:
     put = d.write(0, "pred")
     address, by_parity = shared_address(d, 1), d.has("parity")
     which = d.read(2, "u32" if by_parity else "b64")
-    acquires = not d.has("relaxed")
+    acquires, wide = not d.has("relaxed"), d.has("cluster")
     (slot,) = d.writes
 
     def step(f: Batch) -> None:
@@ -166,7 +167,8 @@ def _wait(d: Decoding) -> Run:
                 continue
             if ready:
                 done[row, threads] = True
-                _acquire_clocks(f, barrier, row, threads, instruction, by_parity, acquires)
+                _acquire_clocks(
+                    f, barrier, row, threads, instruction, by_parity, acquires, wide)
             else:
                 held.append((barrier, row, threads))
                 if by_parity and f.races is not None and f.races.proxy is not None:
@@ -190,7 +192,7 @@ def _wait(d: Decoding) -> Run:
 
 def _acquire_clocks(
     f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, instruction: Instruction,
-    by_parity: bool, acquires: bool,
+    by_parity: bool, acquires: bool, wide: bool,
 ) -> None:
     """Let the warps of some lanes learn what arrived at a barrier, and what was copied.
 
@@ -209,6 +211,8 @@ def _acquire_clocks(
         if acquires:
             oldest = max(seen, barrier.phase - CARRIED + 1)
             proxy.acquire(row, warp, barrier.carried.get(oldest))
+            if wide:
+                proxy.acquire(row, warp, barrier.carried_wide.get(oldest))
             proxy.learn(row, warp, writes, barrier.before + seen)
         proxy.learn(row, warp, column, barrier.before + seen)
 

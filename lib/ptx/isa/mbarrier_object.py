@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,9 +65,12 @@ class Mbarrier:
     # Copies on their way: bytes, what lands them, their instruction; commits of tcgen05: no bytes.
     flights: list[tuple[int, Callable[[], None], Instruction]] = field(default_factory=list)
     completions: list[Instruction] = field(default_factory=list)  # that brought unexpected bytes
-    gathering: list[np.ndarray] | None = None  # clocks of this phase's arrivals
+    # Clocks of this phase's arrivals: what all that wait learn, and what a wait by cluster does.
+    gathering: list[np.ndarray] | None = None
+    gathering_wide: list[np.ndarray] | None = None
     # By phases completed: the clocks of all that arrived at them.
     carried: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    carried_wide: dict[int, list[np.ndarray]] = field(default_factory=dict)
     # Clock columns and times of this phase's arrivals by program order; how many came in all, by
     # copies and commits too; and whether bytes were part of it.
     arrived: list[tuple[int, int]] = field(default_factory=list)
@@ -96,7 +99,7 @@ class Mbarrier:
         all arrivals of that phase before.
         """
         column = races.agents.phases(self.row, self.offset)
-        own, known = races.own[row % len(races.own), warp], races.known[row, warp]
+        own, known = races.own[row % len(races.own), warp], races.ended[row, warp]
         phases = max(0, int(known[column]) - EPOCH - self.before)
         while all_of_it := self.completed_by.get(phases + 1):
             if any(time >= races.clock[row, warp] if who == own else time > known[who]
@@ -191,7 +194,7 @@ class Mbarriers(Waiter):
         column, time, place = barrier.born
         own = races.own[row % len(races.own), thread // WARP]
         warp = thread // WARP
-        if column != own and races.known[row, warp, column] < time and not (
+        if column != own and races.ended[row, warp, column] < time and not (
             races.proxy is not None and races.proxy.inits.knows(row, warp, column, time)
         ):
             f.hazards.add_pair(
@@ -302,13 +305,9 @@ class Mbarriers(Waiter):
         barrier.completed_by.pop(barrier.phase - CARRIED, None)
         barrier.arrived, barrier.came, barrier.bytes_came = [], 0, False
         barrier.completions = []
-        if barrier.gathering is not None:
-            before = barrier.carried.get(barrier.phase - 1)
-            barrier.carried[barrier.phase] = merged_clocks(before, barrier.gathering)
-            barrier.gathering = None
-        elif barrier.phase - 1 in barrier.carried:
-            barrier.carried[barrier.phase] = barrier.carried[barrier.phase - 1]
-        barrier.carried.pop(barrier.phase - CARRIED, None)
+        _carry(barrier.carried, barrier.phase, barrier.gathering)
+        _carry(barrier.carried_wide, barrier.phase, barrier.gathering_wide)
+        barrier.gathering = barrier.gathering_wide = None
         self.retries = 0
         for party in barrier.parties:
             self.f.go(party.next, Mask(party.lanes))
@@ -464,9 +463,21 @@ class Mbarriers(Waiter):
         return " ".join(lines)
 
 
+def _carry(
+    carried: dict[int, list[np.ndarray]], phase: int, gathering: list[np.ndarray] | None
+) -> None:
+    """Let a phase that is complete carry what the one before did, and what was gathered for it."""
+    before = carried.get(phase - 1)
+    if gathering is not None:
+        carried[phase] = merged_clocks(before, gathering)
+    elif before is not None:
+        carried[phase] = before
+    carried.pop(phase - CARRIED, None)
+
+
 def arrivals(
     f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, index: int, releases: bool,
-    in_order: bool = True,
+    in_order: bool = True, wide: bool = False,
 ) -> Iterator[int]:
     """Yield the lanes that arrive; a warp's last one leaves with the barrier what the warp knows.
 
@@ -476,6 +487,8 @@ def arrivals(
     arrivals before this one: else this may have counted for that, in the place of another.
 
     Without `in_order` what arrives is not the lane at this point of its program, but a copy of its.
+    `wide` arrivals are of the cluster's scope: those that wait in another block, by that scope too,
+    learn all of them.
     """
     if f.races is None or f.races.proxy is None:
         yield from threads.tolist()
@@ -502,8 +515,19 @@ def arrivals(
             own = int(races.own[row % len(races.own), warp])
             barrier.arrived.append((own, int(races.clock[row, warp])))
         if releases and last[warp] == thread:
-            barrier.gathering = proxy.release(row, warp, barrier.gathering)
+            _gather(proxy, barrier, row, warp, wide)
         if last[warp] == thread:
             barrier.waits.arrive(proxy.waits_known(row, warp))
         barrier.last = row, thread, instruction
         yield thread
+
+
+def _gather(proxy: Any, barrier: Mbarrier, row: int, warp: int, wide: bool) -> None:
+    """Leave with a barrier what a warp that arrives knows, as far as the scope reaches."""
+    if barrier.row == row:
+        barrier.gathering = proxy.release(row, warp, barrier.gathering)
+        return
+    carried = proxy.release(row, warp, None)
+    barrier.gathering = merged_clocks(barrier.gathering, proxy.narrowed(carried))
+    if wide:
+        barrier.gathering_wide = merged_clocks(barrier.gathering_wide, carried)

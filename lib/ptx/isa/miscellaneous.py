@@ -1,4 +1,4 @@
-"""Miscellaneous: trap, brkpt, setmaxnreg, nanosleep, griddepcontrol."""
+"""Miscellaneous: trap, brkpt, nanosleep, griddepcontrol."""
 
 from __future__ import annotations
 
@@ -29,16 +29,6 @@ def trap(d: Decoding) -> Run:
         )
 
     return predicated_end(d, stop)
-
-
-@opcode("setmaxnreg")
-def set_registers(d: Decoding) -> Run:
-    """setmaxnreg.{inc,dec}.sync.aligned.u32 n: registers here are as many as anybody wants"""
-    d.only("inc", "dec", "sync", "aligned").needs("u32").count(1)
-    many = d.constant(0, "the number of registers")
-    if not 24 <= many <= 256 or many % 8:
-        d.wrong(f"{many} registers; the number must be a multiple of 8 from 24 to 256")
-    return lambda f: None
 
 
 @opcode("nanosleep", "pragma", "griddepcontrol")

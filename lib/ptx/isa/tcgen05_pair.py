@@ -55,7 +55,7 @@ class PairMemories(Waiter):
             return
         peer = asks.row ^ 1
         columns = races.own[peer % len(races.own)]
-        if not races.known[asks.row, asks.thread // WARP, columns].any():
+        if not races.ended[asks.row, asks.thread // WARP, columns].any():
             self.memories.hazard(
                 asks.instruction, asks.row, asks.thread,
                 f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
@@ -137,7 +137,7 @@ def check_peer(
     if races is None:
         return
     column = races.own[peer % len(races.own), theirs.thread // WARP]
-    if races.known[row, thread // WARP, column] < theirs.time:
+    if races.ended[row, thread // WARP, column] < theirs.time:
         name = f.geometry.block_name(peer)
         f.waiter(TensorMemories).hazard(
             instruction, row, thread,

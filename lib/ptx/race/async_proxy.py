@@ -18,6 +18,12 @@ the agent's column in the clocks of `detector` tells who may take it for done:
 The asynchronous proxy sees what ordinary instructions wrote only behind ``fence.proxy.async``. So
 there are two clocks: `known`, what is ordered before a warp, and `fenced`, what is ordered before
 it with such a fence on the way.
+
+An arrival at another block's mbarrier orders memory for who waits there if both name ``.cluster``:
+the scope is ``.cta`` where none stands, and that holds the threads of one block (PTX ISA 8.5,
+9.7.13.15.13). By the letter such an arrival orders nothing; but CUTLASS's clusters, and all that
+follow them, hand buffers back so. So a third clock, `over`, has what is over before a warp by such
+an arrival: it may be overwritten, and what was written is not to be seen.
 """
 
 from __future__ import annotations
@@ -95,6 +101,8 @@ class AsyncProxy:
         self.columns = self._waits + self.first
         self.waited = np.zeros((f.blocks, f.warps), np.int64)  # how often each warp did, by parity
         self.fenced = np.zeros((f.blocks, f.warps, self.columns), np.int64)
+        self.over = np.zeros_like(self.fenced)
+        self.narrow = False  # whether any arrival was of too small a scope
         self._writers: dict[tuple[int, int, int], int] = {}
         self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
@@ -148,7 +156,7 @@ class AsyncProxy:
             if lacking > 0:
                 more = ((0, 0), (0, 0), (0, lacking + 15))
                 self.races.known = np.pad(self.races.known, more)
-                self.fenced = np.pad(self.fenced, more)
+                self.fenced, self.over = np.pad(self.fenced, more), np.pad(self.over, more)
                 if self.tensors is not None:
                     self.tensors.grow(more)
         return self._writers[key]
@@ -187,7 +195,7 @@ class AsyncProxy:
         known[races.own[row % len(races.own), warp]] = races.clock[row, warp]
         races.clock = races.clock.copy()
         races.clock[row, warp] += 1
-        carried = [known, fenced]
+        carried = [known, fenced, np.maximum(known, self.over[row, warp])]
         if self.tensors is not None:
             carried.append(self.tensors.passed[row, warp].copy())
         return merged_clocks(onto, carried)
@@ -200,18 +208,29 @@ class AsyncProxy:
         A copy of the warp's can't be complete before them; of what else the warp did it tells
         nothing.
         """
-        first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
-        known = np.zeros_like(self.races.known[row, warp])
-        known[first::2] = self.races.known[row, warp, first::2]
-        known[waits] = self.races.known[row, warp, waits]
-        others = 1 if self.tensors is None else 2
+        known = self._phases_of(self.races.known[row, warp])
+        others = 2 if self.tensors is None else 3
         return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
+
+    def _phases_of(self, known: np.ndarray) -> np.ndarray:
+        """Return of a clock what it has of phases and waits."""
+        first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
+        found = np.zeros_like(known)
+        found[first::2] = known[first::2]
+        found[waits] = known[waits]
+        return found
+
+    def narrowed(self, carried: list[np.ndarray]) -> list[np.ndarray]:
+        """Return what an object carries of an arrival whose scope leaves its waiters out."""
+        self.narrow = True
+        known, fenced, over, *others = carried
+        return [self._phases_of(known), np.zeros_like(fenced), over, *others]
 
     def acquire(self, row: int, warp: int, carried: list[np.ndarray] | None) -> None:
         """Let a warp learn what an object carries."""
         if carried is None:
             return
-        clocks = [self.races.known, self.fenced]
+        clocks = [self.races.known, self.fenced, self.over]
         if self.tensors is not None:
             clocks.append(self.tensors.passed)
         for mine, theirs in zip(clocks, carried, strict=True):
@@ -242,7 +261,7 @@ class AsyncProxy:
         """Report uses of shared memory that its block may not have lived to see."""
         f, races = self.f, self.races
         for (home, column, index), (time, row, thread) in self._uses.items():
-            if int(races.known[home, :, column].max()) < time:
+            if int(races.ended[home, :, column].max()) < time:
                 use = access(races.code.steps[index].instruction, row, thread, f)
                 f.hazards.add(
                     "block exited",
@@ -338,7 +357,8 @@ class AsyncProxy:
         time = seen >> TIME
         mine = other == races.own[row % len(races.own), warp]  # in program order
         mine &= time < PENDING  # but for a cp.async that the warp has not waited for
-        unknown = (time > known[other]) & ~mine
+        ended = races.ended[row, warp]
+        unknown = (time > (ended if writes else known)[other]) & ~mine
         unfenced = ~unknown & (other < self.first) & (time > self.fenced[row, warp][other])
         unfenced &= asynchronous
         # red.async may meet the red.async of others, on its way to the same mbarrier.
@@ -359,9 +379,9 @@ class AsyncProxy:
         )
         if writes:
             own = int(races.own[row % len(races.own), warp])
-            others = [one for one in shadow.readers_since(known) if one != own]
+            others = [one for one in shadow.readers_since(ended) if one != own]
             readers = shadow.reads(others, cells) if others else np.empty((0, 0), np.int64)
-            bad = readers >> TIME > known[others]
+            bad = readers >> TIME > ended[others]
             if bad.any():
                 self._report(
                     "race",

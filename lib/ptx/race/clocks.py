@@ -40,6 +40,9 @@ class Detector(Protocol):
     global_shadows: dict[int, Any]
     shared_shadow: Any  # of `shared_memory`
 
+    @property
+    def ended(self) -> np.ndarray: ...
+
     def linear(self, rows: np.ndarray) -> np.ndarray: ...
 
     def report(self, kind: str, what: str, earlier: Side, later: Side) -> None: ...

@@ -138,6 +138,7 @@ class RaceDetector:
         self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
+        self.known = np.zeros((0, 0, 0), np.int64)
         self.maps = TensormapProxy(self)
         self._unused: frozenset[int] | None = None  # loads
 
@@ -147,6 +148,13 @@ class RaceDetector:
         if self.proxy is None:
             raise LookupError("the kernel has no instruction of the asynchronous proxy")
         return self.proxy
+
+    @property
+    def ended(self) -> np.ndarray:
+        """`known`, and what is over besides, which may be overwritten: see `async_proxy`."""
+        if self.proxy is None or not self.proxy.narrow:
+            return self.known
+        return np.maximum(self.known, self.proxy.over)
 
     def release(self) -> None:
         """Let go of all: its parts point at it, and would keep it until the collector's next round.
@@ -207,6 +215,8 @@ class RaceDetector:
             self.known = self._joined(self.known, came, waits, True)
             if self.proxy is not None:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+                if self.proxy.narrow:
+                    self.proxy.over = self._joined(self.proxy.over, came, waits, False)
                 if self.proxy.tensors is not None:
                     self.proxy.tensors.barrier(came, waits)
             if self.release_acquire is not None:

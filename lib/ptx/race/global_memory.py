@@ -109,12 +109,25 @@ class GlobalShadow:
         self.touched = True
         self.writer.set(cells, who, when)
         if atomic:
+            if self.races.is_atomic[index] and self.races.strength[index] < GPU:
+                self._narrow(cells, group, index)
             return
         got = self.writer.who.take(cells)
         lost = got != who
         if lost.any():
             block, thread, _, _ = group
             report_lost(self.races, cells, lost, block, thread, index, old, "global")
+
+    def _narrow(self, cells: np.ndarray, group: Group, index: int) -> None:
+        """Report atomics of one instruction that meet in a word, in too small a scope."""
+        block, thread, _, _ = group
+        linear, who = self.races.linear(block), self.writer.who.take(cells)
+        bad = who >> INDEX != linear
+        if bad.any():
+            same = np.full(int(bad.sum()), index)
+            self.races.report("race", "write after write in global memory",
+                              (same, who[bad] >> INDEX, who[bad] & THREAD),
+                              (same, linear[bad], thread[bad]))
 
     def in_flight(self, cells: np.ndarray, group: Group, index: int) -> None:
         """Let what a copy just wrote be unknown to everybody, until `landed`."""
@@ -149,7 +162,8 @@ class GlobalShadow:
         when = record.when.take(cells)
         linear, other = races.linear(block), who & THREAD
         abroad, time = who >> INDEX != linear, when >> 20
-        known = races.known[block, warp, column_of(other, races.warps)]
+        clocks = races.known if what == "read after write" else races.ended
+        known = clocks[block, warp, column_of(other, races.warps)]
         other_thread = (other != thread) | (time >= PENDING)
         bad = (who >= 0) & (abroad | ((time > known) & other_thread))
         first = (when & LARGEST_INDEX).astype(np.intp, copy=False)

@@ -107,7 +107,8 @@ class SharedShadow:
         races = self.races
         row, thread, warp, _ = group
         other = seen & THREAD
-        known = races.known[row, warp, column_of(other, races.known.shape[2])]
+        clocks = races.known if what == "read after write" else races.ended
+        known = clocks[row, warp, column_of(other, races.known.shape[2])]
         pending = seen >> TIME >= PENDING  # even for the thread that issued it
         bad = (seen >> TIME > known) & ((other != thread) | pending)
         if not bad.any():

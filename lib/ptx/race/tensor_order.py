@@ -152,7 +152,7 @@ class TensorOrder:
         say, of which the warp had learnt before. Its ordinary accesses are not released.
         """
         proxy = self.races.proxy
-        clocks = [self.races.known, proxy.fenced, self.passed]
+        clocks = [self.races.known, proxy.fenced, proxy.over, self.passed]
         found = [each[row, warp].copy() for each in clocks]
         for clock in found:
             clock[column] = EPOCH + int(self.numbers[row, warp])
@@ -258,7 +258,7 @@ class TensorOrder:
 
     def _report(self, old: TensorAccess, new: TensorAccess) -> None:
         f, races = self.f, self.races
-        known, passed = races.known[new.row, new.warp], self.passed[new.row, new.warp]
+        known, passed = races.ended[new.row, new.warp], self.passed[new.row, new.warp]
         own = self.own(old.row, old.warp)
         kind, cure = IN_FLIGHT, "tcgen05.commit on an mbarrier behind the first, a wait on it and "
         cure += "tcgen05.fence::after_thread_sync before the second"
@@ -296,7 +296,7 @@ class TensorOrder:
         """Compare a dealloc, which is synchronous (9.7.16.6.1), with what is in flight there."""
         f, left = self.f, []
         warp = thread // WARP
-        known = self.races.known[row, warp]
+        known = self.races.ended[row, warp]
         for old in self.accesses.get(row, []):
             if not old.area.meets(area):
                 left.append(old)

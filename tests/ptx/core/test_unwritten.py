@@ -40,8 +40,10 @@ USES = {
     "stored": ("st.global.u32 [%g], %v;", "is stored"),
     "computed": ("mad.lo.u32 %w, %v, 3, 4; cvt.rn.f32.u32 %x, %w; st.global.u32 [%g], %x;",
                  "is stored"),
-    "branch": ("setp.eq.u32 %p, %v, 5; @%p bra OVER; mov.u32 %w, 1;\nOVER:",
+    "branch": ("setp.eq.u32 %p, %v, 5; @%p bra OVER; st.global.u32 [%g], %t;\nOVER:",
                "decides where lanes go"),
+    "chosen by a branch": ("setp.eq.u32 %p, %v, 5; mov.u32 %w, 0; @%p bra OVER; mov.u32 %w, 1;\n"
+                           "OVER: st.global.u32 [%g], %w;", "is stored"),
     "guard": ("setp.eq.u32 %p, %v, 5; @%p st.global.u32 [%g], %t;", "decides whether it runs"),
     "address": ("mad.wide.u32 %h, %v, 4, %o; ld.global.u32 %w, [%h];", "is its address"),
     "vote": ("setp.eq.u32 %p, %v, 5; vote.sync.any.pred %q, %p, -1;", "is given to it"),
@@ -193,9 +195,11 @@ UNWRITTEN_USES = {
     "of half of the lanes": ("st.global.u32 [%g], %h;", "%h .*lane 16.*is stored.*lane 16; .* 12 "),
     "copied": ("mov.u32 %v, %n; mov.u32 %x, %v; mul.lo.u32 %w, %x, 3;" + STORED,
                r"\(mul.lo.u32\): register %n .*is stored"),
-    "branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + STORED,
-               "setp.*decides where lanes go"),
-    "predicate": ("@%u bra D; mov.u32 %w, 1;\nD:" + STORED, "%u .*decides where lanes go"),
+    "chosen by a branch": ("setp.eq.u32 %q, %n, 5; @%q bra D; mov.u32 %w, 1;\nD:" + STORED,
+                           r"setp.*%n .*is stored"),
+    "branch": ("@%u bra D; st.global.u32 [%g], %w;\nD:", "%u .*decides where lanes go"),
+    "turns of a loop": ("mov.u32 %i, 0;\nL: add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %h;"
+                        "@%q bra L; st.global.u32 [%g], %i;", "%h .*is stored.*lane 16"),
     "guard": ("@%u st.global.u32 [%g], %t;", "%u .*decides whether it runs"),
     "address": ("mad.wide.u32 %l, %n, 4, %o; ld.global.u32 %w, [%l];" + STORED, "is its address"),
     "shared memory": (
@@ -207,6 +211,9 @@ UNWRITTEN_USES = {
 }
 UNWRITTEN_HARMLESS = {
     "in lanes that store nothing": ("add.u32 %w, %h, 0; @%p st.global.u32 [%g], %w;"),
+    "a branch of lanes that store nothing": (
+        "setp.gt.u32 %q, %h, 3; mov.u32 %v, 0; @%q bra D; add.u32 %v, %h, 1;\nD:"
+        "@%p st.global.u32 [%g], %w;"),
     "dropped": "selp.b32 %w, %h, %t, %p;" + STORED,
     "written at last": "mov.u32 %v, %n; mov.u32 %n, %t; mov.u32 %w, %n;" + STORED,
     "of two halves": "@!%p mov.u32 %h, %t; mov.u32 %w, %h;" + STORED,
@@ -218,6 +225,13 @@ UNWRITTEN_HARMLESS = {
         "mov.u32 %i, 0;\nL: setp.eq.u32 %q, %i, 0; @%q bra F; mov.u32 %w, %n;\nF:"
         "mov.u32 %n, %t; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 3; @%q bra L;" + STORED),
 }
+
+
+MATRIX = """mov.u32 %a, s; mad.lo.u32 %x, %t, 16, %a;
+stmatrix.sync.aligned.m8n8.x1.shared.b16 [%x], {%h}; bar.sync 0;
+mad.lo.u32 %x, %t, 4, %a; ld.shared.u32 %w, [%x];"""
+UNWRITTEN_USES["rows of a matrix"] = MATRIX + STORED, "%h .*is stored.*lane 16"
+UNWRITTEN_HARMLESS["other rows of a matrix"] = MATRIX + "@%p st.global.u32 [%g], %w;"
 
 
 @pytest.mark.parametrize("schedule", ["lowest", "random"])
@@ -232,5 +246,5 @@ def test_a_register_that_nobody_wrote_stops_the_kernel_where_it_is_used(use, sch
 @pytest.mark.parametrize("body", UNWRITTEN_HARMLESS.values(), ids=UNWRITTEN_HARMLESS)
 def test_a_register_that_no_result_depends_on_is_no_mistake(body, strict):
     out = np.zeros(LANES, np.uint32)
-    run(REGISTERS + body, out, strict=strict)
+    run(REGISTERS + body, out, strict=strict and "stmatrix" not in body)
     assert out[:16].tolist() == list(range(16))

@@ -7,7 +7,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import HERE, compile_kernels, run
+from ..conftest import HERE, compile_kernels, compile_text, run
 
 SCHEDULES = ("lowest", "highest", "random")
 MISSING = ("WEAK", "SKIP_BARRIER", "SKIP_WAIT", "USE_GUESS")  # each for a kernel of its own
@@ -102,3 +102,13 @@ def test_every_way_to_release_and_acquire(writes, loads, fence, clean):
     done = run(body, out, block=64, races=True)
     assert out[0] == 7
     assert bool(done.hazards) != clean, done.hazards[:2]
+
+
+@pytest.mark.parametrize("scope,kinds", [("_block", {"race"}), ("", set())])
+def test_atomics_of_a_blocks_scope_by_two_blocks_are_a_race(scope, kinds):
+    text = compile_text('extern "C" __global__ void k(float* o)'
+                        "{ atomicAddSCOPE(o + threadIdx.x, 1.f); }".replace("SCOPE", scope))
+    kernel = ptx.Module(text).get_function("k")
+    launch = kernel(2, 32, (np.zeros(32, np.float32),), races=True)
+    assert {hazard.kind for hazard in launch.hazards} == kinds
+    assert kernel(1, 32, (np.zeros(32, np.float32),), races=True).clean

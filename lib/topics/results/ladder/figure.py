@@ -40,6 +40,8 @@ class Bar:
         The record no longer belongs to this source.
     peer : bool
         Whether it is a public kernel and none of ours: its column is hollow.
+    side : bool
+        Whether it is a side step, which carries nothing on: its column is pale, its edge dashed.
     """
 
     number: str
@@ -49,6 +51,7 @@ class Bar:
     tflops: float | None
     stale: bool = False
     peer: bool = False
+    side: bool = False
 
     @property
     def recorded(self) -> tuple[float, float] | None:
@@ -66,7 +69,7 @@ class Bar:
 @style.styled
 def draw(
     bars: Sequence[Bar], *, evidence: str, rival: str = "cuBLAS",
-    defaults: Mapping[str, float] | None = None, title: str = "", boards: str = "",
+    defaults: Mapping[str, float] | None = None, title: str = "",
     narrow: bool = False,
 ) -> Figure:
     """Draw the ladder: groups side by side, or below each other on a phone, the largest first.
@@ -83,8 +86,6 @@ def draw(
         By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
     title : str
         What the bars show; the tallest ones if not given.
-    boards : str
-        That bars are of several boards, where they are.
     """
     known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
     groups = {name: [bar for bar in bars if bar.group == name]
@@ -102,11 +103,11 @@ def draw(
             _group(ax, left, height - place * row + _FOOT, column, unit, groups[name], rival,
                    (defaults or {}).get(name))
             left += column * len(groups[name]) + _BETWEEN
-    notes = ["dotted: its default"] if defaults else []
+    notes = ["dotted: default"] if defaults else []
     if any(bar.peer for bar in bars):
-        notes.append("hollow: public kernels")
-    if boards:
-        notes.append(boards)
+        notes.append("hollow: public")
+    if any(bar.side for bar in bars):
+        notes.append("dashed: side step")
     if any(bar.stale for bar in bars):
         notes.append("*: stale")
     return style.finish(fig, alt=_alt(bars, rival, defaults or {}), evidence=evidence,
@@ -163,17 +164,21 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
     tall = ratio * unit
     shapes.rectangles(
         ax, [(left + _FREE / 2 * width, ground, (1 - _FREE) * width, tall)],
-        facecolor="none" if bar.peer else style.FOCUS,
-        edgecolor=style.INK if bar.peer else "none", linewidth=0.8 if bar.peer else 0.0,
-        alpha=1.0 if best or bar.peer else _BEHIND)
+        facecolor="none" if bar.peer or bar.side else style.FOCUS,
+        edgecolor=style.INK if bar.peer else style.FOCUS if bar.side else "none",
+        linewidth=0.8 if bar.peer or bar.side else 0.0, linestyle="--" if bar.side else "-",
+        alpha=1.0 if best or bar.peer or bar.side else _BEHIND)
     # The tallest says what the headline says; the others have room for whole numbers.
     share = (exact(ratio).rstrip("%") if best else _share(ratio)) + ("*" if bar.stale else "")
     foot = ground + tall + 2
     if unit - _LINE < tall < unit:  # the rival's line must not cross the number
         foot = ground + unit + 2
-        if best:  # its decimal would touch its neighbour's number
-            foot += _LINE - 2
-    ax.text(middle, foot, share, ha="center", va="bottom", weight=weight)
+    if best and tall > unit - _LINE:  # its decimal would touch its neighbour's number
+        foot += _LINE - 2
+    wide = _WIDER * style.text_width(share, style.SMALL, weight) > width
+    # What is wider than its column, the last one perhaps, ends where the column does.
+    ax.text(left + width if wide else middle, foot, share, ha="right" if wide else "center",
+            va="bottom", weight=weight)
     long = _WIDER * style.text_width(bar.name, style.SMALL, weight)
     if long + 8 <= tall:
         ink = style.on(style.FOCUS) if best and not bar.peer else style.INK
@@ -221,6 +226,7 @@ def _alt(bars: Sequence[Bar], rival: str, defaults: Mapping[str, float]) -> str:
         if bar.recorded:
             ratio, tflops = bar.recorded
             value = (f"{style.percent(ratio)} of {rival} in {bar.group}, "
-                     f"{style.number(tflops)} TFLOP/s{' (stale)' if bar.stale else ''}")
+                     f"{style.number(tflops)} TFLOP/s{' (stale)' if bar.stale else ''}"
+                     f"{', a side step' if bar.side else ''}")
         parts.append(f"{bar.title}{' (public)' if bar.peer else ''}: {value}.")
     return " ".join(parts)

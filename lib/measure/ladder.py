@@ -1,0 +1,278 @@
+"""All versions, cuBLAS and public kernels in one pass on one board: ``record --ladder``.
+
+Everything is compiled before the clock starts. Each product has one contest; every kernel takes
+turns with the best of cuBLAS there, and what cuBLAS took in all turns of a product is its one
+figure (`lib.records.ladder`). What was measured is kept beside the build and taken up again, on the
+same board and commit alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import convert, json
+
+from lib.compiler.arch import BLACKWELL
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import KERNELS, named
+from lib.kernels.epilogues import FusedProblem
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import bench, counters, rivals
+from lib.measure.peers import PEERS, Built, Peer, PeerMissing
+from lib.measure.record import DRAFTS, chunk_here, provenance
+from lib.problem import Problem, WrongResult
+from lib.records import ladder, schema
+from lib.records import store as records
+from lib.records.launched import launch_hash
+from lib.records.schema import Chunk, Counters, LadderEntry, LadderRecord, PeerRow, PublicPeer, Row
+from lib.run import device
+
+SIZES = (2048, 4096, 8192)
+# The size that versions are chosen at: there what isolates a change is timed and counters are read.
+SIZE = 4096
+SHAPE = Problem(SIZE, SIZE, SIZE).shape
+# Public kernels of the types of the ladder's groups.
+PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An instantiation that takes part; `side` of what only isolates a change."""
+
+    kernel: Kernel
+    variant: Variant
+    side: bool = False
+
+    @property
+    def name(self) -> str:
+        """``VERSION/VARIANT``."""
+        return f"{self.kernel.stem}/{self.variant.name}"
+
+    def problem(self, size: int) -> Problem:
+        """The product that it is timed on."""
+        return self.variant.problem(size, size, size)
+
+
+def entries(runs: Callable[[Kernel, Variant], bool] = lambda kernel, variant: True) -> list[Entry]:
+    """Every version's fastest kernel that a GPU runs, the rule, and its pairs of one product."""
+    own = [Entry(kernel, kernel.fastest) for kernel in KERNELS.values()
+           if kernel.min_arch != BLACKWELL and runs(kernel, kernel.fastest)]
+    names = {entry.name: entry for entry in own}
+    for entry in own:
+        for pair in entry.kernel.pairs:
+            if entry.name in (pair.first, pair.second):
+                for side in (pair.first, pair.second):
+                    other = Entry(*named(side), side=True)
+                    if runs(other.kernel, other.variant) and (
+                            other.problem(SIZE) == entry.problem(SIZE)):
+                        names.setdefault(side, other)
+    return list(names.values())
+
+
+def compiled(chosen: Sequence[Entry], say: Callable[[str], None]) -> list[Entry]:
+    """Compile everything in a pool; what doesn't compile is named and left out."""
+    def one(entry: Entry) -> str:
+        try:
+            arch = device.arch(entry.kernel.needs(entry.variant))
+            compile_kernel(entry.kernel, entry.variant, arch)
+        except Exception as error:  # noqa: BLE001 - said, and the others go on
+            return f"{entry.name}: {str(error).splitlines()[0]}"
+        return ""
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        faults = list(pool.map(one, chosen))
+    for fault in filter(None, faults):
+        say(fault)
+    return [entry for entry, fault in zip(chosen, faults, strict=True) if not fault]
+
+
+def record(
+    folders: Mapping[str, Path], say: Callable[[str], None], root: Path | None = None,
+    draft: bool = False,
+) -> tuple[Path, list[str]]:
+    """Measure the pass, and write it: the file, and what a person should know of the board.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    """
+    chunk, where = chunk_here()
+    progress = Progress.of(DRAFTS / "ladder.jsonl", where)
+    progress.begin(chunk, where)
+    chosen = compiled(entries(device.runs), say)
+    libraries = _libraries(folders, say)
+    for problem, players in _contests(chosen):
+        _contest(problem, players, libraries, chunk, progress, say)
+    _counted(chosen, progress, say)
+    made = _made(chosen, libraries, progress)
+    file = records.write(made, DRAFTS if draft else root)
+    return file, [
+        f"cuBLAS spreads by {figure.spread:.1%} on {figure.title}: not a steady board, make the "
+        "pass again" for figure in ladder.figures(made).values() if figure.spread > ladder.STEADY]
+
+
+def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
+    """Products, and who takes part in each: what isolates a change at one size alone."""
+    for size in SIZES:
+        by_problem: dict[Problem, list[Entry]] = {}
+        for entry in chosen:
+            if size == SIZE or not entry.side:
+                by_problem.setdefault(entry.problem(size), []).append(entry)
+        yield from by_problem.items()
+
+
+def _contest(
+    problem: Problem, players: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]],
+    chunk: str, progress: Progress, say: Callable[[str], None],
+) -> None:
+    """Time all that take part in one product and aren't timed yet."""
+    peers = [] if isinstance(problem, FusedProblem) else [
+        peer for peer in libraries if replace(
+            peer.problem, M=problem.M, N=problem.N, K=problem.K) == problem]
+    left = [entry for entry in players if (entry.name, problem.shape) not in progress.rows]
+    if not left and all((peer.name, problem.shape) in progress.peers for peer in peers):
+        return
+    say(f"{problem.shape} {problem.dtype} {problem.out}: {len(left)} kernels, {len(peers)} peers")
+    try:
+        contest = bench.Contest(problem)
+    except ValueError as error:  # no rival for such a product here
+        say(str(error))
+        return
+    last = {entry.kernel.group: entry.name for entry in players if not entry.side}
+    for entry in left:
+        headline = problem.M == SIZE and entry.name == last[entry.kernel.group]
+        try:
+            row = contest.row(entry.kernel, entry.variant, thorough=headline)
+            late = contest.row(entry.kernel, replace(entry.variant, programmatic_launch=False)) if (
+                entry.variant.programmatic_launch and not entry.side
+                and not entry.variant.by_rule) else None  # a rule launches what it chooses
+        except WrongResult as error:
+            say(str(error))
+            continue
+        progress.row(entry.name, problem.shape, Row.of(row, chunk),
+                 Row.of(late, chunk) if late else None)
+        say(f"  {entry.name:45} {row.tflops:7.1f} {row.ratio:6.3f}")
+    for peer in peers:
+        if (peer.name, problem.shape) not in progress.peers:
+            if taken := rivals.row(peer, libraries[peer][0], contest, say, chunk):
+                progress.peer(peer.name, problem.shape, taken)
+                say(f"  {peer.name:45} {taken.tflops:7.1f} {taken.ratio:6.3f}")
+
+
+def _counted(chosen: Sequence[Entry], progress: Progress, say: Callable[[str], None]) -> None:
+    """Counters of every version's kernel at one size, under one ncu."""
+    names = [entry.name for entry in chosen if not entry.side and (
+        entry.name, SHAPE) in progress.rows and entry.name not in progress.counters]
+    if not names:
+        return
+    say(f"counters of {len(names)} kernels")
+    try:
+        seen = counters.of_several(names, (SIZE, SIZE, SIZE))
+    except counters.ProfilerMissing as error:
+        say(str(error))
+        return
+    for name, metrics in zip(names, seen, strict=True):
+        progress.count(name, Counters(M=SIZE, N=SIZE, K=SIZE, metrics=metrics))
+
+
+def _libraries(
+    folders: Mapping[str, Path], say: Callable[[str], None]
+) -> dict[Peer, tuple[Built, str]]:
+    """Public kernels that can be built here; what can't is said."""
+    capability = int(device.cupy().cuda.Device().compute_capability)
+    try:
+        built = rivals.built([PEERS[name] for name in PUBLIC], folders, capability, say)
+    except PeerMissing:
+        return {}
+    return {peer: (Built(file), revision) for peer, (file, revision) in built.items()}
+
+
+def _made(
+    chosen: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]], progress: Progress,
+) -> LadderRecord:
+    """The record of what was measured."""
+    measured = {}
+    for entry in chosen:
+        rows = [pair for (name, _), pair in progress.rows.items() if name == entry.name]
+        if rows:
+            counted = progress.counters.get(entry.name)
+            measured[entry.name] = LadderEntry(
+                hash=entry.kernel.hash(entry.variant),
+                launch=launch_hash(entry.kernel, entry.variant), side=entry.side,
+                bench=tuple(row for row, _ in rows),
+                late=tuple(late for _, late in rows if late),
+                counters=(counted,) if counted else ())
+    peers = {
+        peer.name: PublicPeer(
+            repository=peer.repository, revision=revision, licence=peer.licence,
+            half_sums=peer.half_sums,
+            rows=tuple(row for (name, _), row in progress.peers.items() if name == peer.name))
+        for peer, (_, revision) in libraries.items()
+        if any(name == peer.name for name, _ in progress.peers)}
+    used = {row.chunk for entry in measured.values() for row in entry.bench}
+    return LadderRecord.of(
+        provenance(schema.LADDER), entries=measured, peers=peers,
+        chunks={name: chunk for name, chunk in progress.chunks.items() if name in used})
+
+
+class Progress:
+    """What a pass has measured so far, a line a row, taken up on its own board and commit alone."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.chunks: dict[str, Chunk] = {}
+        self.rows: dict[tuple[str, Any], tuple[Row, Row | None]] = {}
+        self.peers: dict[tuple[str, Any], PeerRow] = {}
+        self.counters: dict[str, Counters] = {}
+
+    @classmethod
+    def of(cls, file: Path, where: Chunk) -> Progress:
+        """What a file has of this board and commit; another board's is thrown away."""
+        progress = cls(file)
+        lines = file.read_bytes().splitlines() if file.exists() else []
+        head = json.encode([where.board, where.revision])
+        if not lines or lines[0] != head:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(head + b"\n")
+            return progress
+        for line in lines[1:]:
+            kind, name, shape, value, late = json.decode(line)
+            if kind == "row":
+                progress.rows[name, shape] = (convert(value, Row), late and convert(late, Row))
+            elif kind == "peer":
+                progress.peers[name, shape] = convert(value, PeerRow)
+            elif kind == "chunk":
+                progress.chunks[name] = convert(value, Chunk)
+            else:
+                progress.counters[name] = convert(value, Counters)
+        return progress
+
+    def begin(self, chunk: str, where: Chunk) -> None:
+        """Keep what a record says of the time that begins now."""
+        self.chunks[chunk] = where
+        self._write("chunk", chunk, None, where, None)
+
+    def row(self, name: str, shape: str, row: Row, late: Row | None) -> None:
+        """Keep a kernel's row."""
+        self.rows[name, shape] = (row, late)
+        self._write("row", name, shape, row, late)
+
+    def peer(self, name: str, shape: str, row: PeerRow) -> None:
+        """Keep a public kernel's row."""
+        self.peers[name, shape] = row
+        self._write("peer", name, shape, row, None)
+
+    def count(self, name: str, counted: Counters) -> None:
+        """Keep a kernel's counters."""
+        self.counters[name] = counted
+        self._write("counters", name, None, counted, None)
+
+    def _write(self, *line: Any) -> None:
+        with self.file.open("ab") as stream:
+            stream.write(json.encode(line) + b"\n")

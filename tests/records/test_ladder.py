@@ -1,0 +1,96 @@
+"""The ladder's pass: one figure of cuBLAS per problem, versions that rise, and what is a side step."""
+
+import statistics
+
+import pytest
+from msgspec import structs
+
+from lib.kernels.catalogue import KERNELS
+from lib.measure import ladder as pass_
+from lib.measure.ladder import SIZE, SIZES, Progress
+from lib.records import ladder, scoreboard
+from lib.records.schema import Chunk, Row
+
+RECORD = ladder.load()
+STEPS = {step.kernel.stem: step for step in ladder.steps(RECORD)}
+
+
+def test_all_of_it_is_of_one_board():
+    assert len({chunk.board for chunk in RECORD.chunks.values()}) == 1
+    boards = {row.board for entry in RECORD.entries.values() for row in (*entry.bench, *entry.late)}
+    boards |= {row.board for peer in RECORD.peers.values() for row in peer.rows}
+    assert boards == {chunk.board for chunk in RECORD.chunks.values()}
+
+
+def test_cublas_has_one_figure_per_problem_the_median_of_all_its_turns():
+    figures = ladder.figures(RECORD)
+    turns = [row.cublas_tflops for entry in RECORD.entries.values()
+             for row in (*entry.bench, *entry.late)
+             if (row.M, row.dtype, row.out) == (SIZE, "float32", "float32")]
+    turns += [row.cublas_tflops for row in RECORD.peers["siboehm"].rows if row.M == SIZE]
+    figure = figures[SIZE, "float32", "float32", "row", ""]
+    assert figure.tflops == statistics.median(turns)
+    assert figure.drift == pytest.approx((max(turns) - min(turns)) / figure.tflops)
+    assert all(figure.spread <= ladder.STEADY for figure in figures.values())
+    assert len({step.figure for step in STEPS.values() if step.kernel.group == "FP32"}) == 1
+
+
+def test_the_ladder_only_rises_but_for_side_steps():
+    for group in ("FP32", "FP16"):
+        climbing = [step for step in STEPS.values() if step.kernel.group == group and not step.side
+                 and step.row.out == "float32"]
+        speeds = [step.row.tflops for step in climbing]
+        assert speeds == sorted(speeds) and len(speeds) > 8
+    assert STEPS["12_wmma_pipeline"].side and STEPS["22_few_tiles"].elsewhere
+
+
+def test_what_gains_less_than_the_noise_is_a_side_step():
+    before = STEPS["08_warp_tile"]
+    for gain, side in ((0.002, True), (0.02, False), (-0.1, True)):
+        row = structs.replace(before.row, tflops=before.row.tflops * (1 + gain), spread=0.005)
+        step = ladder.Step(KERNELS["09_fp32_limit"], before.variant, row, before.figure, before,
+                           False)
+        assert step.side == side
+        assert (scoreboard.gain(step) == "side step") == side
+
+
+def test_an_entry_of_other_source_is_stale():
+    name = "01_naive/coalesced"
+    other = structs.replace(RECORD.entries[name], hash="0" * 16)
+    changed = structs.replace(RECORD, entries={**RECORD.entries, name: other})
+    assert [step.kernel.stem for step in ladder.steps(changed) if step.stale] == ["01_naive"]
+    assert not any(step.stale for step in STEPS.values())
+
+
+def test_every_version_s_fastest_kernel_takes_part_and_both_sides_of_its_pairs():
+    entries = {entry.name: entry for entry in pass_.entries()}
+    assert {name for name, entry in entries.items() if not entry.side} == {
+        f"{stem}/{kernel.fastest.name}" for stem, kernel in KERNELS.items()
+        if kernel.min_arch != "sm_100a"}
+    for entry in entries.values():
+        for pair in entry.kernel.pairs if not entry.side else ():
+            if entry.name in (pair.first, pair.second):
+                other = {pair.first, pair.second} - {entry.name}
+                assert all(name in entries or KERNELS[name.partition("/")[0]].variant(
+                    name.partition("/")[2]).problem(SIZE, SIZE, SIZE) != entry.problem(SIZE)
+                    for name in other)
+    sizes = {size: sum(len(players) for problem, players in pass_._contests(
+        [*entries.values()]) if problem.M == size) for size in SIZES}
+    assert sizes[SIZE] == len(entries) and sizes[2048] == sizes[8192] < sizes[SIZE]
+
+
+def test_a_pass_is_taken_up_on_its_own_board_and_commit_alone(tmp_path):
+    file, where = tmp_path / "pass.jsonl", next(iter(RECORD.chunks.values()))
+    assert isinstance(where, Chunk)
+    entry = RECORD.entries["20_persistent/staged"]
+    begun = Progress.of(file, where)
+    begun.begin("one", where)
+    begun.row("20_persistent/staged", "4096x4096x4096", entry.bench[1], entry.late[1])
+    begun.count("20_persistent/staged", entry.counters[0])
+    again = Progress.of(file, where)
+    assert (again.rows, again.counters, again.chunks) == (
+        begun.rows, begun.counters, {"one": where})
+    assert all(isinstance(row, Row) for pair in again.rows.values() for row in pair)
+    for changed in ({"board": "f" * 16}, {"revision": "0123456789ab"}):
+        begun = Progress.of(file, structs.replace(where, **changed))
+        assert not begun.rows and not Progress.of(file, structs.replace(where, **changed)).rows
