@@ -30,7 +30,7 @@ from book import checks, execution
 # own source is read by those that name it.)
 NAMES = ("cuda/*/**/*.cu", "cuda/**/*.cuh", "results/**/*.json")
 # Entries of versions that were begun: the catalogue loads all, a chapter depends on its own.
-BEGUN = "lib/kernels/begun/"
+OWN = "lib/kernels/own/"
 PACKAGES = ("cupy", "numpy", "matplotlib", "ipython", "ipywidgets", "ml-dtypes", "nvidia-")
 GONE = "no such file"
 
@@ -136,7 +136,7 @@ def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, be
     note.write_text(json.dumps({
         "code": code_digest(done.notebook), "environment": surroundings,
         "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)
-                  if not file.startswith(BEGUN) or Path(file).stem == Path(name).name},
+                  if not file.startswith(OWN) or Path(file).stem == Path(name).name},
         "work": done.work, "seconds": round(done.seconds, 2),
     }, indent=1), encoding="utf-8")
 

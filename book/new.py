@@ -2,7 +2,7 @@
 
 Writes what a version consists of, each part small and right, for its author to change: a kernel
 that multiplies, its entry, a chapter that calls what every chapter calls, its line in the table of
-contents and its budget. The entry is a file of its own (`lib.kernels.catalogue.BEGUN`), so that
+contents and its budget. The entry is a file of its own (`lib.kernels.catalogue.OWN`), so that
 nothing else of the house changes with it.
 """
 
@@ -127,7 +127,7 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     words = {"stem": name, "number": number, "function": function,
              "title": function.replace("_", " ").capitalize()}
     source, chapter = root / "cuda" / f"{name}.cu", root / "chapters" / f"{name}.ipynb"
-    entry = root / "lib" / "kernels" / "begun" / f"{name}.py"
+    entry = root / "lib" / "kernels" / "own" / f"{name}.py"
     for folder in (source.parent, chapter.parent):
         for file in folder.glob(f"{number}_*"):
             raise NewError(f"{number} is taken: {file.relative_to(root)}")

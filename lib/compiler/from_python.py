@@ -19,6 +19,7 @@ import numpy as np
 
 from lib import ptx
 from lib.compiler.raw_module import Kernel
+from lib.ptx.files import text_of
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,6 @@ def _function(path: Path, name: str) -> Any:
 
 
 def _kernel(path: Path, text: str, name: str) -> Kernel:
-    source = path.read_text(encoding="utf-8", errors="replace")
+    source = text_of(path, errors="replace")
     module = ptx.Module(text, sources={str(path.resolve()): source, path.name: source})
     return Kernel(module.get_function(name), text)

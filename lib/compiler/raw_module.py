@@ -409,7 +409,7 @@ class Kernel:
 def _function_at(header: Path, line: int) -> str:
     """The function of a header that a line of it is in, or begins; empty if it can't be told."""
     try:
-        rows = header.read_text(errors="replace").split("\n")
+        rows = text_of(header, errors="replace").split("\n")
     except OSError:
         return ""
     for row in reversed(rows[:line]):

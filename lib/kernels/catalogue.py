@@ -1118,12 +1118,12 @@ CATALOGUE: dict[str, Kernel] = {
 RULES: dict[str, Kernel] = {kernel.stem: kernel for kernel in (rule(CATALOGUE),)}
 # Versions that `make new` began, each a file with its `KERNEL`: run, tested and recorded as the
 # others are; none of the others', no page and no rule knows of them.
-BEGUN: dict[str, Kernel] = {
-    path.stem: import_module(f"lib.kernels.begun.{path.stem}").KERNEL
-    for path in sorted((Path(__file__).parent / "begun").glob("*.py"))
+OWN: dict[str, Kernel] = {
+    path.stem: import_module(f".own.{path.stem}", __package__).KERNEL
+    for path in sorted((Path(__file__).parent / "own").glob("*.py"))
 }
 # All that can be named.
-KERNELS: dict[str, Kernel] = {**CATALOGUE, **RULES, **BEGUN}
+KERNELS: dict[str, Kernel] = {**CATALOGUE, **RULES, **OWN}
 
 # What `lib.gemm` launches: of these the first that takes a product on the GPU that is here.
 LAUNCHED = ("hopper", "28_cta_pairs", "16_cp_async", "15_turing_limit", "09_fp32_limit")

@@ -41,7 +41,7 @@ def write(files):
 def test_a_version_has_five_parts_and_multiplies(scratch):
     files = new.parts(NAME, scratch)
     assert {path.relative_to(scratch).as_posix() for path in files} == {
-        f"cuda/{NAME}.cu", f"chapters/{NAME}.ipynb", f"lib/kernels/begun/{NAME}.py", "_toc.yml",
+        f"cuda/{NAME}.cu", f"chapters/{NAME}.ipynb", f"lib/kernels/own/{NAME}.py", "_toc.yml",
         "tests/chapters/budget.json",
     }
     write(files)
@@ -136,7 +136,7 @@ def test_a_version_that_is_begun_changes_nothing_of_the_others(clone):
                              stdout=subprocess.PIPE, check=True).stdout
     assert {tuple(line.split()) for line in changed.splitlines()} == {
         ("M", "_toc.yml"), ("M", "tests/chapters/budget.json"), ("??", f"chapters/{NAME}.ipynb"),
-        ("??", f"cuda/{NAME}.cu"), ("??", f"lib/kernels/begun/{NAME}.py"),
+        ("??", f"cuda/{NAME}.cu"), ("??", f"lib/kernels/own/{NAME}.py"),
     }
     # No chapter depends on the first two, and none on the names of versions: one is executed.
     assert executed.environment(clone) == before

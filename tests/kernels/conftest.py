@@ -12,7 +12,7 @@ from lib.compiler import arch as targets
 from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import BEGUN, CATALOGUE
+from lib.kernels.catalogue import OWN, CATALOGUE
 from lib.problem import ITEM_BYTES
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -39,7 +39,7 @@ SPILLS = {
 # A tuned variant is one of its candidates, whichever suits the shape: these are here.
 VARIANTS = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
-    for kernel in (*CATALOGUE.values(), *BEGUN.values())
+    for kernel in (*CATALOGUE.values(), *OWN.values())
     for variant in kernel.measured
     if not variant.candidates
 ]

@@ -23,12 +23,12 @@ def test_every_entry_has_its_source_and_chapters_are_told_in_order():
     # Versions that have no chapter yet stand between those that have.
     assert [stem for stem in CATALOGUE if stem in kernels.in_book()] == list(kernels.in_book())
     chapters = {path.stem for path in redirects.notebooks(ROOT) if path.stem[0].isdigit()}
-    assert chapters == set(kernels.in_book()) | set(kernels.BEGUN)
+    assert chapters == set(kernels.in_book()) | set(kernels.OWN)
 
 
 def test_every_numbered_source_is_in_the_catalogue():
     numbered = {path.stem for path in CUDA.glob("[0-9]*.cu")}
-    assert numbered == set(CATALOGUE) | set(kernels.BEGUN)
+    assert numbered == set(CATALOGUE) | set(kernels.OWN)
 
 
 def test_constants_stand_in_the_template_s_order():

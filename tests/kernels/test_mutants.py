@@ -15,7 +15,7 @@ import pytest
 from lib.dispatch.plan import plan
 from lib.kernels import blackwell, hopper
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import BEGUN, CATALOGUE, find
+from lib.kernels.catalogue import OWN, CATALOGUE, find
 from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.problem import ITEM_BYTES
 from lib.ptx.mutants import mutants
@@ -184,20 +184,20 @@ def check(stem, table, monkeypatch, one_of_a_kind):
                 one_of_a_kind=one_of_a_kind)
 
 
-@pytest.mark.parametrize("stem", [*CATALOGUE, *BEGUN])
+@pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
 def test_one_mutant_of_each_kind_is_found_out(stem, table, monkeypatch):
     check(stem, table, monkeypatch, one_of_a_kind=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", [*CATALOGUE, *BEGUN])
+@pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
 def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
     """Each statement of the source that orders something, in the variants that have it."""
     check(stem, table, monkeypatch, one_of_a_kind=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", [*CATALOGUE, *BEGUN])
+@pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
 def test_larger_variants_have_no_statement_that_the_small_ones_lack(stem):
     kernel = find(stem)
 

@@ -1,4 +1,4 @@
-"""The ladder's pass: one figure of cuBLAS per problem, versions that rise, and what is a side step."""
+"""The ladder's pass: one figure of cuBLAS per problem, versions that rise, side steps."""
 
 import statistics
 

@@ -101,7 +101,7 @@ def test_a_folder_in_a_record_s_place_is_refused(tmp_path):
     (tmp_path / "h100" / "01_naive.json").mkdir(parents=True)
     for read in (lambda: records.rows(tmp_path),
                  lambda: records.load(KernelRecord, "H100", "01_naive", tmp_path)):
-        with pytest.raises(records.RecordError, match="Is a directory.*only the file"):
+        with pytest.raises(records.RecordError, match="it is no regular file.*only the file"):
             read()
 
 
@@ -110,9 +110,9 @@ def test_a_pipe_in_a_record_s_place_is_refused_and_not_waited_for(tmp_path):
     (tmp_path / "h100").mkdir()
     os.mkfifo(tmp_path / "h100" / "01_naive.json")
     os.mkfifo(tmp_path / "sanitizer.json")
-    with pytest.raises(records.RecordError, match="it is a pipe.*only the file"):
+    with pytest.raises(records.RecordError, match="it is no regular file.*only the file"):
         records.rows(tmp_path)
-    with pytest.raises(records.RecordError, match="sanitizer.json can't be read .it is a pipe"):
+    with pytest.raises(records.RecordError, match="sanitizer.json can't be read .it is no regular file"):
         sanitizer.read(tmp_path / "sanitizer.json")
 
 
