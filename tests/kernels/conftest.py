@@ -12,7 +12,7 @@ from lib.compiler import arch as targets
 from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import OWN, CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, OWN
 from lib.problem import ITEM_BYTES
 
 # Square, ragged on each side, one wide, and the ends of K.

@@ -115,12 +115,12 @@ def test_the_timeline_has_phases_in_the_kernel_s_order(kernel, variant):
     # The SM that notes must have a block: it has where there are more than all SMs hold at once.
     # Of fewer nobody says which SMs get them, and beside other processes' it is not always this.
     found = timeline(kernel, variant, variant.problem(4096, 4096, 512))
-    assert found["mark_cycles"] > 0
-    assert found["blocks"]
-    for warp in found["blocks"][0]["warps"]:
+    assert found.mark_cycles > 0
+    assert found.blocks
+    for warp in found.blocks[0].warps:
         # Lanes of a producer's warp that mark nothing write their end over its first event.
         cycles = [cycle for _, cycle in warp][PHASES[warp[0][0]] == "end" :]
-        assert cycles == sorted(cycles)
+        assert [*cycles] == sorted(cycles)
         # Where roles are divided, one waits for a free tile, others for a full one or for the end.
         assert PHASES[warp[0][0]] in (("wait", "end") if variant.roles.warps else ("load",))
 

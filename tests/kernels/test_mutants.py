@@ -15,7 +15,7 @@ import pytest
 from lib.dispatch.plan import plan
 from lib.kernels import blackwell, hopper
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import OWN, CATALOGUE, find
+from lib.kernels.catalogue import CATALOGUE, OWN, find
 from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.problem import ITEM_BYTES
 from lib.ptx.mutants import mutants
