@@ -112,7 +112,7 @@ def test_a_pipe_in_a_record_s_place_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "sanitizer.json")
     with pytest.raises(records.RecordError, match="it is no regular file.*only the file"):
         records.rows(tmp_path)
-    with pytest.raises(records.RecordError, match="sanitizer.json can't be read .it is no regular file"):
+    with pytest.raises(records.RecordError, match="sanitizer.json.*no regular file"):
         sanitizer.read(tmp_path / "sanitizer.json")
 
 
