@@ -141,7 +141,7 @@ def assert_emulates(words: list[str], folder: Path, monkeypatch, whole: bool) ->
     parser = argparse.ArgumentParser()
     emulator.add_arguments(parser)
     file = parser.parse_args(words).file
-    if whole:
+    if whole and not file.endswith(".py"):  # these want Triton, numba or a script of one's own
         monkeypatch.chdir(folder)
         Path(file).write_text(SCALE if file == "scale.cu" else KERNEL)
         assert emulator.main(words) == 0

@@ -35,7 +35,7 @@ _unseen = LIMIT_BYTES  # bytes written since this process last looked: before th
 
 def digest(parts: Iterable[str | bytes]) -> str:
     """Digest of parts: no two lists of parts have the same, wherever one part ends."""
-    made = hashlib.sha256(b"sealed")  # so that no code of before reads what is written now
+    made = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         made.update(f"{len(data)}:".encode() + data)
@@ -52,7 +52,7 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     make : callable
         Called at most once. What it raises is not kept.
     """
-    path = FOLDER / digest(parts)
+    path = _path(parts)
     try:
         sealed = zlib.decompress(bytes_of(path))
         content = sealed[SEAL:]
@@ -71,6 +71,11 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     return content
 
 
+def _path(parts: Iterable[str | bytes]) -> Path:
+    """Where something made of these parts is kept: sealed, which what was kept before is not."""
+    return FOLDER / digest(("sealed", *parts))
+
+
 def _seal(content: bytes) -> bytes:
     """What stands before a content that was written whole."""
     return hashlib.sha256(content).digest()
@@ -78,7 +83,7 @@ def _seal(content: bytes) -> bytes:
 
 def is_cached(parts: Iterable[str | bytes]) -> bool:
     """Whether something made of these parts is kept."""
-    return (FOLDER / digest(parts)).is_file()
+    return _path(parts).is_file()
 
 
 def _write(path: Path, content: bytes) -> None:

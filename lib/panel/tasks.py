@@ -284,8 +284,8 @@ TASKS: Mapping[str, Sequence[Task]] = {
              **_to("unstaged")),
         Task("C is 128×256, one tile; halve the tile's columns. How many tcgen05.mma does the run "
              "issue?", "tcgen05_instructions", {"variant": "narrow", "N": 256}, {"N": 256}),
-        Task("Leave out the fence between the wait for a tile and its products. How many pairs of "
-             "source lines race?", RACES, {"mistake": "tcgen05.fence"}),
+        Task("Leave out the fence between C's slices in shared memory and TMA, which stores them. "
+             "How many pairs of source lines race?", RACES, {"mistake": "fence.proxy.async"}),
     ),
     "28_cta_pairs": (
         Task("A pair took its tiles in turns; now it asks the launch control for the next. How "
@@ -293,8 +293,8 @@ TASKS: Mapping[str, Sequence[Task]] = {
              **_to("pair", "in_turns")),
         Task("Make K eight elements longer than two steps. How many tcgen05.mma does the run "
              "issue?", "tcgen05_instructions", {"K": 136}),
-        Task("Leave out the fence between the wait for both blocks' tiles and their products. How "
-             "many pairs of source lines race?", RACES, {"mistake": "tcgen05.fence"}),
+        Task("Leave out the fence behind the mbarriers' initialisation. How many pairs of source "
+             "lines race?", RACES, {"mistake": "mbarrier_init_fence"}),
     ),
 }
 

@@ -92,4 +92,5 @@ def test_recorded_stalls_are_cycles_per_instruction_issued(stem):
         warps = metrics["warps_active_percent"] / 100 * GPUS["H100"].warps_per_sm / SLOTS_PER_SM
         per_instruction = warps / (metrics["issue_active_percent"] / 100)
         states = sum(value for name, value in metrics.items() if name.startswith("stall_"))
-        assert 0.8 < states / per_instruction < 1.02
+        # Of several passes of one launch, which may differ by some per cent.
+        assert 0.8 < states / per_instruction < 1.04
