@@ -662,7 +662,9 @@ def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
     page = Chapter(stem)
     there = list(page.version.record.variants)  # others are not recorded yet
     assert {variant.name for variant in page.kernel.variants} <= set(there)
-    assert len({page.version.recorded(SIZE, name).chunk for name in there}) == 1
+    # The ladder's pass has the fastest beside what it is compared with, on one board.
+    assert len({page.version.recorded(SIZE, name).chunk for name in there
+                if name != page.kernel.best}) == 1
 
 
 @pytest.mark.parametrize("change", [pair.change for pair in CATALOGUE["08_warp_tile"].pairs])
