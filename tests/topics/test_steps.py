@@ -548,35 +548,26 @@ def test_11_the_warp_s_tile_pays_and_the_block_s_alone_does_not():
     assert here.registers() == here.registers("unpadded") and here.warps() == here.warps("unpadded")
 
 
-def test_12_two_buffers_lose_and_more_warps_or_a_held_order_win_it_back():
-    here, before = Numbers("12_wmma_pipeline"), "11_wmma_shared"
-    assert here.warps("staged") == here.warps("at_once") < here.warps("epilogue") == here.warps(
-        "eight_blocks") == here.warps("roles") == here.warps(before)
+def test_12_a_second_buffer_gains_nothing_at_4096():
+    here = Numbers("12_wmma_pipeline")
+    assert here.warps("at_once") < here.warps("staged") < here.warps("epilogue") == here.warps(
+        "roles")
+    assert abs(here.gain("staged", "epilogue")) < 0.02
+    assert here.gain("staged", "epilogue", 2048) < -0.1
+    assert here.gain("staged", "at_once") > 0.2
+    assert here.gain("roles", "epilogue", 2048) > 0.01 and here.gain("roles", "epilogue") < 0
     for size in (2048, SIZE):
-        assert max(here.gain(name, before, size) for name in ("at_once", "staged")) < -0.1
-        assert here.gain("staged", "epilogue", size) < -0.1
-        assert here.gain("eight_blocks", "staged", size) > 0.1
-        assert here.gain("eight_blocks", "epilogue", size) < 0.03, "the page says: gains nothing"
-        assert here.gain("staged", "at_once", size) > 0.01
-        assert here.gain("roles", "staged", size) > 0.1
-        assert here.gain("products_first", "staged", size) > 0.15
+        assert here.gain("eight_blocks", "staged", size) < 0
         assert abs(here.gain("products_first", "epilogue", size)) < 0.02
-        assert here.gain("stores_first", "staged", size) > 0.05, "not all of it is overlap"
         for room in ("", "_alone"):
             assert here.gain(f"products_first{room}", f"stores_first{room}", size) > 0.05
             # By the model's times a block that is alone would gain far more.
             assert here.gain(f"products_first{room}", f"stores_first{room}", size) < 0.3
-    assert here.warps("staged") == here.warps("stores_first") == here.warps("products_first")
     assert here.work_between("staged") == here.work_between("at_once") == 0
     tiles, sms = (2048 // 64) ** 2, GPUS["H100"].sms
-    assert here.warps("staged") // 4 * sms < tiles <= here.warps("eight_blocks") // 4 * sms
-    assert here.gain("roles", before, 2048) > 0.01 and here.gain("roles", before) < -0.01
-    names = ("epilogue", "at_once", "staged", "eight_blocks", "roles")
-    w = [here.l1_wavefronts(name) for name in names]
+    assert 1 < tiles / (here.warps("staged") // 4 * sms) < 1.2, "its last wave is nearly empty"
+    w = [here.l1_wavefronts(name) for name in ("epilogue", "at_once", "staged", "roles")]
     assert max(w) < 1.1 * min(w)
-    busy = {name: here.metric("l1_data_percent", name) for name in names}
-    assert max(busy["at_once"], busy["staged"]) < 0.9 * min(
-        busy[name] for name in ("epilogue", "eight_blocks", "roles"))
     assert here.stall("long_scoreboard", "staged", 2048) < here.stall(
         "long_scoreboard", "epilogue", 2048)
 
@@ -607,7 +598,7 @@ def test_13_vectors_lose_in_the_small_tile_and_pay_in_the_larger_ones():
     assert found["vectors_32x64"].rounds == 1.5 * found["vectors_32x64"].steps
     assert found["vectors_64x64"].rounds == found["vectors_64x64"].steps
     assert here.with_marks("vectors_32x64") > 1.05 > 1 > here.with_marks("two_warps")
-    assert here.warps("halves_64x64") > here.warps("12_wmma_pipeline/staged")
+    assert here.warps("halves_64x64") == here.warps("12_wmma_pipeline/staged")
 
 
 def test_the_way_goes_by_what_each_version_changes(shown):
@@ -672,7 +663,9 @@ def test_a_pair_that_was_timed_in_two_runs_is_marked(shown, change):
     version = Chapter("08_warp_tile").version
     pair = next(pair for pair in CATALOGUE["08_warp_tile"].pairs if pair.change == change)
     sides = version.rows((), (pair.first, pair.second))[:2]
-    runs = {one.page.recorded(SIZE, one.variant.name).chunk for one in sides}
+    rows = [one.page.recorded(SIZE, one.variant.name) for one in sides]
+    # Where the second was timed beside the first anew, the row is of that one run.
+    runs = {rows[-1].chunk} if rows[-1].pair else {row.chunk for row in rows}
     isolated(version, change, account="wavefronts")
     assert (f"**{change}**†: " in shown[0]) == ("different runs" in shown[0]) == (len(runs) > 1)
 
