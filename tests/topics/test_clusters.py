@@ -284,7 +284,7 @@ def test_packing_has_its_own_time_where_it_was_taken(shown):
     rows = cells(shown[0])
     assert rows[0][:2] == ["33×57×75", "A and B"] and rows[0][-2:] == ["4.0", "40%"]
     assert rows[1][0] == "×".join(f"{side:,}" for side in second)
-    assert rows[1][-2:] == ["not recorded yet", ""]
+    assert rows[1][-2:] == ["", ""]
 
 
 def test_what_the_rule_launches_is_told_by_its_parts(shown):
