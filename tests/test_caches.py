@@ -108,7 +108,9 @@ def test_what_every_cache_holds_can_t_be_changed(used):
     assert sum(isinstance(value, KernelRecord) for _, value in values) > 20
     assert len({name for name, _ in values}) > 15
     # What has been decoded of a program lies beside it, and grows with what is launched of it.
-    assert {place for name, value in values for place in changeable(value, name)} <= {
+    # Boxes of tensor maps and lanes of patterns are the catalogue's own, in every variant.
+    places = {place for name, value in values for place in changeable(value, name)}
+    assert {place for place in places if not place.endswith((".maps.boxes: dict", ".offsets"))} <= {
         "lib.ptx.launch._read[1]: dict"}
 
 

@@ -44,7 +44,7 @@ def run(python: Path, folder: Path, readme: Path = README) -> str:
         If a block fails, if a launch has a hazard, or if no block is left of one language.
     """
     found = blocks(readme.read_text(encoding="utf-8"))
-    if {kind for kind, _ in found} != {"python", "sh"}:
+    if {kind for kind, _ in found} - {"text"} != {"python", "sh"}:
         raise ReadmeFails(f"{readme.name} has blocks of {sorted({kind for kind, _ in found})}; it "
                           "should have Python's and the shell's")
     program = folder / "readme.py"

@@ -85,8 +85,10 @@ def test_links_other_kinds_and_large_files_are_not_read(source, tmp_path):
 
 
 def test_a_report_of_hazards_reads_no_more_than_an_error(source):
-    """Two blocks store to one word."""
-    text = TEXT.format(file=source, past=0)
+    """Two blocks store to one word, each its own value."""
+    text = TEXT.format(file=source, past=0).replace(
+        "st.global.u32 [%p+0], 1;",
+        ".reg .b32 %c; mov.u32 %c, %ctaid.x; st.global.u32 [%p+0], %c;")
     out = np.zeros(1, np.uint32)
     for given, shown in (({}, False), ({"folders": [source.parent]}, True)):
         launch = ptx.Module(text, **given).get_function("k")(2, 1, (out,), races=True)

@@ -245,8 +245,8 @@ def test_allocations_may_not_grow():
 
 
 @pytest.mark.parametrize("text,why", [
-    ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %a, %b, [%v], %i, %p;", "no sparse A"),
-    ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%d], %b, %i, %p;", "no .ashift: whether"),
+    ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %a, %b, [%v], %i, %p;", "sparse A"),
+    ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%d], %b, %i, %p;", "rows of A moved by one"),
     ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%t], %a;", "no decompression"),
     ("tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%r0, %r1}, %r2, [%t];", "red"),
     ("tcgen05.everything.cta_group::1;", "tcgen05.{alloc,dealloc"),
