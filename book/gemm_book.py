@@ -95,6 +95,11 @@ def put_in_outputs(app: Sphinx, name: str, content: list[str]) -> None:
 def add_static_files(app: Sphinx) -> None:
     """Copy the book's style sheet and script to `_static/`."""
     app.config.html_static_path.append(str(ROOT / "book" / "static"))
+    from lib.show import scene
+
+    sheet = Path(app.outdir).parent / "scene.css"
+    sheet.write_text(scene.sheet(), encoding="utf-8")
+    app.config.html_static_path.append(str(sheet))
 
 
 def place_first_page(app: Sphinx) -> None:
@@ -243,6 +248,7 @@ def setup(app: Sphinx) -> dict:
     for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site,
                  tables):
         part.setup(app)
+    app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """The form in which a chapter is committed.
 
 A chapter is committed as executed on a machine without a GPU, with its text outputs, and without
-what differs from run to run or belongs to the built page: images, figures as SVG, widget views and
+what differs from run to run or belongs to the built page: images, figures, widget views and
 their state, timings of the execution, the version of the kernel. The pages draw their figures when
 the book is built.
 """
@@ -30,7 +30,7 @@ TEXT_TYPES = ("text/plain", "text/markdown", "text/html", "text/latex")
 CELL_METADATA = ("tags", "mystnb")
 NOTEBOOK_METADATA = ("kernelspec", "language_info", "mystnb", "myst")
 DRAWING = re.compile(
-    r"<(svg|img|canvas|video|audio|iframe|script)\b|!\[[^\]]*\]\(data:", re.IGNORECASE)
+    r"<(svg|img|canvas|video|audio|iframe|script|figure)\b|!\[[^\]]*\]\(data:", re.IGNORECASE)
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 CELL_TIMEOUT = 120  # seconds
 # The tag of what a page folds, such as a solution: JupyterLab is told to fold it too.

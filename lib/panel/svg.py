@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lib.plotting.colours import ACCESS, PALE, WARNING, on
 from lib.ptx.core.machine import BANKS, LINE, SECTOR
+from lib.show.colours import ACCESS, PALE, WARNING, on
 from lib.topics.memory.banks.model import WORD, Banks
 from lib.topics.memory.coalescing.model import WarpAccess, touched_bytes
 

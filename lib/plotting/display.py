@@ -7,23 +7,25 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import ParamSpec, cast
 
+from IPython import get_ipython
 from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure
 
 from lib.plotting import html
 from lib.plotting.markdown import markdown
 from lib.records.store import NotRecorded
+from lib.show.scene import Scene
 
 P = ParamSpec("P")
 
 # Who collects figures in place of a page that shows them.
-_collecting: ContextVar[list[Figure] | None] = ContextVar("collecting", default=None)
+_collecting: ContextVar[list[Figure | Scene] | None] = ContextVar("collecting", default=None)
 
 
 @contextmanager
-def collected() -> Iterator[list[Figure]]:
+def collected() -> Iterator[list[Figure | Scene]]:
     """Collect what `show` is given within, in its wide layout; the page shows nothing of it."""
-    figures: list[Figure] = []
+    figures: list[Figure | Scene] = []
     token = _collecting.set(figures)
     try:
         yield figures
@@ -31,12 +33,12 @@ def collected() -> Iterator[list[Figure]]:
         _collecting.reset(token)
 
 
-def show(figure: Figure, narrow: Figure | None = None) -> None:
-    """Display a finished figure as inline SVG, in the page's own ink.
+def show(figure: Figure | Scene, narrow: Figure | None = None) -> None:
+    """Display a scene, or a finished figure as inline SVG, in the page's own ink.
 
     Parameters
     ----------
-    figure : Figure
+    figure : Figure or Scene
     narrow : Figure, optional
         The same in a layout for phones (`style.NARROW`), which takes its place there.
     """
@@ -44,13 +46,22 @@ def show(figure: Figure, narrow: Figure | None = None) -> None:
     if figures is not None:
         figures.append(figure)
         return
+    if isinstance(figure, Scene):
+        # A page has the style sheet; where a kernel answers, each scene brings it along.
+        live = hasattr(get_ipython(), "kernel")
+        display({"text/html": figure._repr_html_() if live else figure.html(),
+                 "text/plain": repr(figure)}, raw=True)
+        return
     display(HTML(html.svg(figure, narrow)))
 
 
-def both(draw: Callable[P, Figure], *args: P.args, **options: P.kwargs) -> None:
-    """Display a figure and its layout for phones: what `draw` makes of these arguments."""
-    narrow = cast(Callable[..., Figure], draw)
-    show(draw(*args, **options), narrow(*args, **options, narrow=True))
+def both(draw: Callable[P, Figure | Scene], *args: P.args, **options: P.kwargs) -> None:
+    """Display what `draw` makes of these arguments: a scene, or a figure in both layouts."""
+    figure = draw(*args, **options)
+    if isinstance(figure, Scene):
+        show(figure)
+        return
+    show(figure, cast(Callable[..., Figure], draw)(*args, **options, narrow=True))
 
 
 def note(text: str) -> None:

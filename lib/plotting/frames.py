@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import ipywidgets as widgets
 from IPython import get_ipython
@@ -22,6 +22,7 @@ from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from lib.plotting import html
+from lib.show.scene import Scene, sheet
 
 _numbers = itertools.count(1)
 
@@ -115,14 +116,14 @@ class Explorer:
     controls : sequence of Control
         Their options multiply: keep the product under about fifty.
     frame : callable
-        Takes one value of each control, in order, and ``narrow``: whether the finished figure that
-        it returns is the layout for phones. No figure is scrolled sideways there.
+        Takes one value of each control, in order, and returns a scene; or, given ``narrow`` too, a
+        finished figure in the layout for phones.
     label : str
         What the explorer is called.
     """
 
     def __init__(
-        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str
+        self, controls: Sequence[Control], frame: Callable[..., Figure | Scene], label: str
     ) -> None:
         self.label = label
         self.controls = tuple(controls)
@@ -147,8 +148,9 @@ class Explorer:
         if positions not in self._drawn:
             values = [control.options[place][1]
                       for control, place in zip(self.controls, positions, strict=True)]
-            self._drawn[positions] = html.svg(self._frame(*values),
-                                              self._frame(*values, narrow=True))
+            frame = self._frame(*values)
+            self._drawn[positions] = frame.html() if isinstance(frame, Scene) else html.svg(
+                frame, cast(Figure, self._frame(*values, narrow=True)))
         return self._drawn[positions]
 
     @property
@@ -191,7 +193,8 @@ class Explorer:
         shown = widgets.HTML(layout={"width": "100%", "margin": "0"})
 
         def show(_: object = None) -> None:
-            shown.value = self.at(*(control.index for control in made))
+            frame = self.at(*(control.index for control in made))
+            shown.value = f"<style>{sheet()}</style>{frame}"
 
         for control in made:
             control.observe(show, "index")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from matplotlib import rc_context
@@ -20,23 +20,28 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from lib.plotting.colours import ACCESS as ACCESS
-from lib.plotting.colours import FOCUS as FOCUS
-from lib.plotting.colours import GOOD as GOOD
-from lib.plotting.colours import ISSUED as ISSUED
-from lib.plotting.colours import OTHER as OTHER
-from lib.plotting.colours import OTHER_STALL as OTHER_STALL
-from lib.plotting.colours import PALE as PALE
-from lib.plotting.colours import PHASE as PHASE
-from lib.plotting.colours import STALL as STALL
-from lib.plotting.colours import WARNING as WARNING
-from lib.plotting.colours import on as on
+from lib.show.colours import ACCESS as ACCESS
+from lib.show.colours import FOCUS as FOCUS
+from lib.show.colours import GOOD as GOOD
+from lib.show.colours import ISSUED as ISSUED
+from lib.show.colours import OTHER as OTHER
+from lib.show.colours import OTHER_STALL as OTHER_STALL
+from lib.show.colours import PALE as PALE
+from lib.show.colours import PHASE as PHASE
+from lib.show.colours import STALL as STALL
+from lib.show.colours import WARNING as WARNING
+from lib.show.colours import on as on
+from lib.show.scene import EVIDENCE as EVIDENCE
+from lib.show.words import article as article
+from lib.show.words import duration as duration
+from lib.show.words import number as number
+from lib.show.words import percent as percent
+from lib.show.words import plural as plural
+from lib.show.words import quantity as quantity
+from lib.show.words import sides as sides
 
 if TYPE_CHECKING:  # not before Matplotlib 3.11, and Colab's is older
     from matplotlib.typing import RcKeyType
-
-EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
-"""Where a number comes from: the first word of a figure's label."""
 
 WIDTH = 7.2
 """Inches: the page's column. At this width nothing is under 9 pt."""
@@ -265,57 +270,3 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
     """Return how wide a line of text is, pt."""
     font = FontProperties(family=RC["font.family"], size=size, weight=weight)
     return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a number as the figures write it: `digits` significant, thousands separated."""
-    if value == 0:
-        return "0"
-    text = f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
-    return text
-
-
-_PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
-
-
-def quantity(value: float, unit: str, digits: int = 3) -> str:
-    """Return ``"2.04 TB/s"`` for 2.04e12 and ``"B/s"``."""
-    for prefix, scale in _PREFIXES:
-        if abs(value) >= scale:
-            return f"{number(value / scale, digits)} {prefix}{unit}"
-    return f"{number(value, digits)} {unit}"
-
-
-def sides(shape: Iterable[int]) -> str:
-    """Return ``"4,096×33×4,096"``."""
-    return "×".join(f"{side:,}" for side in shape)
-
-
-def duration(seconds: float, digits: int = 3) -> str:
-    """Return a time with the unit that suits it: s, ms, µs or ns."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) >= scale:
-            return f"{number(seconds / scale, digits)} {unit}"
-    return f"{number(seconds / 1e-9, digits)} ns"
-
-
-def percent(fraction: float) -> str:
-    """Return ``"12.5%"`` for 0.125, with a decimal only where it is below 20% and not whole."""
-    value = 100 * fraction
-    return f"{value:.0f}%" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f}%"
-
-
-def article(word: str) -> str:
-    """Return ``"an A100"`` or ``"a T4"``: the word with the article that its first sound takes.
-
-    The letters and numbers of a name are spelt out when it is read: an H100, an 8-way conflict.
-    """
-    start = word.split("-")[0].split()[0]
-    spelt = start.isupper() or not start[:1].isalpha()
-    vowel = start[0] in "AEFHILMNORSX" if spelt and start[0].isalpha() else start[0] in "aeioAEIO8"
-    return f"{'an' if vowel or start in ('11', '18') else 'a'} {word}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return ``"1 sector"`` or ``"4 sectors"``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

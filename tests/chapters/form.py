@@ -45,7 +45,7 @@ DRAWN = {
 DEEPER = "Go deeper"
 # Lines of CUDA, whether a Markdown cell has them or a code cell wrote them.
 KERNEL = ".highlight-cpp, .highlight-c\\+\\+, .highlight-cuda, .highlight-c"
-_LEFT_OUT = "pre, svg, script, style, .headerlink, .cell_input, .explorer-controls, button"
+_LEFT_OUT = "pre, figure, svg, script, style, .headerlink, .cell_input, .explorer-controls, button"
 
 
 class NoSuchPart(ValueError):

@@ -1,0 +1,215 @@
+"""A diagram as a page shows it: HTML that wraps, with small drawings whose words are text.
+
+A scene has its finding on top and the kind of its evidence below. Its pieces stand side by side and
+wrap where a screen is narrow, so none may be wider than `WIDTH`. Ink is the page's own colour;
+other colours are those of `lib.show.colours`, by name. A page has the style sheet once; where a
+kernel answers, in JupyterLab and on Colab, each scene brings it along.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib.show import colours
+
+EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
+"""Where a number comes from: the first word of a figure's label."""
+
+WIDTH = 349.0
+"""Pixels of a phone's column: the widest piece."""
+
+COLOURS = {
+    **colours.PHASE, **colours.ACCESS, "integer": colours.ISSUED["integer"],
+    "control": colours.ISSUED["control"], "other": colours.OTHER, "focus": colours.FOCUS,
+    "good": colours.GOOD, "warning": colours.WARNING,
+}
+
+Box = tuple[float, float, float, float]
+"""Left, top, width and height, px."""
+Point = tuple[float, float]
+
+
+def sheet() -> str:
+    """The style sheet of all scenes."""
+    rules = Path(__file__).with_name("scene.css").read_text(encoding="utf-8")
+    return rules + "".join(
+        f".scene path.{name} {{ fill: {colour}; }}\n.scene .of-{name} {{ stroke: {colour}; }}\n"
+        for name, colour in COLOURS.items())
+
+
+@dataclass(frozen=True, repr=False)
+class Scene:
+    """A diagram with what the book says about it.
+
+    Attributes
+    ----------
+    title : str
+        The finding: a sentence made from the numbers.
+    body : str
+        HTML, of `row`, `column`, `words` and `Drawing`.
+    evidence : str
+        One of the five kinds, a colon, and the source: ``"emulated: sm_75 PTX"``.
+    note : str
+        A remark at the lower left, such as a scale or an assumption.
+    """
+
+    title: str
+    body: str
+    evidence: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.evidence.split(":")[0].split(" ")[0] not in EVIDENCE:
+            raise ValueError(f"evidence {self.evidence!r} begins with none of: "
+                             + ", ".join(EVIDENCE))
+
+    def html(self) -> str:
+        """The figure, for a page that has the style sheet."""
+        return (f'<figure class="figure-scroll scene"><figcaption>{html.escape(self.title)}'
+                f'</figcaption>{self.body}<div class="apart foot"><span>{html.escape(self.note)}'
+                f"</span><span>{html.escape(self.evidence)}</span></div></figure>")
+
+    @property
+    def text(self) -> str:
+        """All that is written in it, in the order in which it is read out."""
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", self.html())).split())
+
+    def __repr__(self) -> str:
+        return f"<Scene: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        return f"<style>{sheet()}</style>{self.html()}"
+
+
+def piece(body: str) -> str:
+    """A picture that stands in other text, which says what it shows."""
+    return f'<figure class="figure-scroll scene">{body}</figure>'
+
+
+def words(text: str, bold: bool = False, code: bool = False, worse: bool = False) -> str:
+    """A line of text, which wraps; `worse` marks what costs more than it must."""
+    line = html.escape(text)
+    line = f"<code>{line}</code>" if code else line
+    line = f"<strong>{line}</strong>" if bold else line
+    return f'<p class="worse">{line}</p>' if worse else f"<p>{line}</p>"
+
+
+def heading(text: str) -> str:
+    """A line over several pieces."""
+    return f"<h4>{html.escape(text)}</h4>"
+
+
+def row(*pieces: str) -> str:
+    """Pieces side by side, as many as there is room for."""
+    return f'<div class="row">{"".join(pieces)}</div>'
+
+
+def column(*pieces: str, width: float | None = None) -> str:
+    """Pieces one below the other, `width` px wide if it is given."""
+    wide = f' style="width:{width:g}px"' if width else ""
+    return f'<div class="column"{wide}>{"".join(pieces)}</div>'
+
+
+def apart(*pieces: str) -> str:
+    """Pieces at both ends of a line."""
+    return f'<div class="apart">{"".join(pieces)}</div>'
+
+
+def key(*entries: tuple[str, str, bool]) -> str:
+    """Say what colours mean: of each its name, the words, and whether it is pale."""
+    made = []
+    for colour, text, pale in entries:
+        box = Drawing(10, 10).boxes([(0.5, 0.5, 9, 9)], colour, pale=pale)
+        box.frames([(0.5, 0.5, 9, 9)])
+        made.append('<span style="display:inline-flex;gap:5px;align-items:center">'
+                    f"{box.html()}{html.escape(text)}</span>")
+    return row(*made)
+
+
+class Drawing:
+    """A piece made of shapes, in px from its upper left corner, all of one kind in one path.
+
+    Parameters
+    ----------
+    width, height : float
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self._shapes: list[str] = []
+        self._texts: list[str] = []
+
+    def path(self, data: str, *classes: str) -> Drawing:
+        """Add a path in SVG's own notation, in the classes of the style sheet."""
+        if data:
+            self._shapes.append(f'<path class="{" ".join(filter(None, classes))}" d="{data}"/>')
+        return self
+
+    def boxes(self, boxes: Iterable[Box], colour: str, pale: bool = False) -> Drawing:
+        """Fill boxes with a colour by its name."""
+        return self.path("".join(map(_box, boxes)), colour, "pale" if pale else "")
+
+    def frames(self, boxes: Iterable[Box], faint: bool = False) -> Drawing:
+        """Draw the outlines of boxes."""
+        return self.path("".join(map(_box, boxes)), "faint" if faint else "line")
+
+    def lines(self, ends: Iterable[tuple[Point, Point]], colour: str = "",
+              faint: bool = False) -> Drawing:
+        """Draw straight lines, in ink if no colour is named."""
+        data = "".join(f"M{x:g} {y:g}L{u:g} {v:g}" for (x, y), (u, v) in (
+            (_rounded(a), _rounded(b)) for a, b in ends))
+        return self.path(data, f"of-{colour}" if colour else "faint" if faint else "line")
+
+    def grid(self, box: Box, rows: int, columns: int, faint: bool = True) -> Drawing:
+        """Cut a box into cells, with its outline."""
+        x, y, w, h = box
+        return self.lines(
+            [((x, y + i * h / rows), (x + w, y + i * h / rows)) for i in range(rows + 1)]
+            + [((x + i * w / columns, y), (x + i * w / columns, y + h))
+               for i in range(columns + 1)], faint=faint)
+
+    def arrow(self, start: Point, end: Point, colour: str = "") -> Drawing:
+        """Draw a straight arrow along an axis or askew, its head at the end."""
+        (x, y), (u, v) = start, end
+        long = max(((u - x) ** 2 + (v - y) ** 2) ** 0.5, 1e-9)
+        dx, dy = (u - x) / long * 5, (v - y) / long * 5
+        self.lines([(start, end), (end, (u - dx - dy / 2, v - dy + dx / 2)),
+                    (end, (u - dx + dy / 2, v - dy - dx / 2))], colour)
+        return self
+
+    def text(self, x: float, y: float, text: object, anchor: str = "", *, bold: bool = False,
+             over: str = "") -> Drawing:
+        """Write on a line, from there or about it (``"middle"``, ``"end"``), over a colour."""
+        more = f' text-anchor="{anchor}"' if anchor else ""
+        more += ' font-weight="700"' if bold else ""
+        more += f' fill="{colours.on(COLOURS[over])}"' if over else ""
+        self._texts.append(f'<text x="{x:.4g}" y="{y:.4g}"{more}>{html.escape(str(text))}</text>')
+        return self
+
+    def label(self, box: Box, text: object, over: str = "", bold: bool = False) -> Drawing:
+        """Write in the middle of a box, on as many lines as the text has."""
+        x, y, w, h = box
+        lines = str(text).split("\n")
+        for place, line in enumerate(lines):
+            self.text(x + w / 2, y + h / 2 + 4.3 + 14 * (place - (len(lines) - 1) / 2), line,
+                      "middle", over=over, bold=bold)
+        return self
+
+    def html(self) -> str:
+        """The drawing; without words it is decoration, which nobody reads out."""
+        how = 'role="group"' if self._texts else 'aria-hidden="true"'
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" {how} width="{self.width:g}" '
+                f'height="{self.height:g}">{"".join(self._shapes + self._texts)}</svg>')
+
+
+def _rounded(point: Point) -> Point:
+    return round(point[0], 1), round(point[1], 1)
+
+
+def _box(box: Box) -> str:
+    x, y, w, h = (round(value, 1) for value in box)
+    return f"M{x:g} {y:g}h{w:g}v{h:g}h{-w:g}z"

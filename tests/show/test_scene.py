@@ -1,0 +1,76 @@
+"""A scene: words that are text, drawings that are shapes, one style sheet for all."""
+
+import re
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from book import notebooks
+from lib.plotting import display
+from lib.show import colours, scene
+from lib.show.scene import Drawing, Scene
+
+
+@pytest.fixture
+def tile():
+    drawing = Drawing(120, 60).boxes([(0, 0, 40, 20), (40, 0, 40.04, 20)], "load", pale=True)
+    drawing.grid((0, 0, 80, 20), 1, 2).arrow((0, 40), (80, 40), "compute")
+    drawing.label((0, 0, 40, 20), "A < B", over="load", bold=True)
+    return Scene("Two tiles & a walk", scene.row(
+        scene.column(scene.words("k = 0", code=True), drawing.html(), width=130),
+        scene.words("a wider load costs more", worse=True)), "modelled: tiles", "not to scale")
+
+
+def test_what_is_written_is_its_own_alternative_in_reading_order(tile):
+    assert tile.text == ("Two tiles & a walk k = 0 A < B a wider load costs more not to scale "
+                         "modelled: tiles")
+    assert repr(tile) == "<Scene: Two tiles & a walk>"
+
+
+def test_evidence_is_one_of_five_kinds():
+    with pytest.raises(ValueError, match="measured, recorded, emulated"):
+        Scene("A finding", "", "guessed: by eye")
+
+
+def test_shapes_of_one_kind_are_one_path_in_a_class_of_the_sheet(tile):
+    body = tile.html()
+    assert 'class="load pale" d="M0 0h40v20h-40zM40 0h40v20h-40z"' in body
+    assert 'fill="#' + colours.on(colours.PHASE["load"])[1:] in body
+    used = {name for text in re.findall(r'class="([^"]+)"', body) for name in text.split()}
+    rules = set(re.findall(r"\.([a-z-]+)", scene.sheet()))
+    assert used - rules == set()
+    assert {f"of-{name}" for name in scene.COLOURS} <= rules
+
+
+def test_a_drawing_without_words_is_decoration(tile):
+    assert 'role="group"' in tile.html()
+    assert 'aria-hidden="true"' in Drawing(9, 9).boxes([(0, 0, 9, 9)], "store").html()
+
+
+def test_an_arrow_ends_in_a_head_behind_its_tip():
+    path = re.search(r' d="([^"]+)"', Drawing(90, 9).arrow((0, 4), (80, 4)).html())
+    assert path and path[1] == "M0 4L80 4M80 4L75 6.5M80 4L75 1.5"
+
+
+def test_a_page_is_given_the_figure_and_a_notebook_the_style_sheet_too(tile):
+    shell = InteractiveShell.instance()
+    with capture_output() as page:
+        display.show(tile)
+    shell.kernel = object()
+    try:
+        with capture_output() as live:
+            display.both(lambda: tile)
+    finally:
+        del shell.kernel
+        InteractiveShell.clear_instance()
+    [page], [live] = page.outputs, live.outputs
+    assert page.data == {"text/html": tile.html(), "text/plain": repr(tile)}
+    assert live.data["text/html"] == f"<style>{scene.sheet()}</style>{tile.html()}"
+    assert notebooks.DRAWING.search(page.data["text/html"])  # no committed notebook has it
+
+
+def test_who_collects_figures_gets_the_scene(tile):
+    with display.collected() as figures:
+        display.show(tile)
+    assert figures == [tile]
