@@ -289,6 +289,12 @@ def test_asynchronous_stores_to_a_peer(schedule, landing):
     assert "mbarrier" in {hazard.kind for hazard in short(4, 64, (out,), **options).hazards}
     with pytest.raises(ptx.Deadlock, match="tx-count 4"):
         ptx.Module(STORES.replace("BYTES", "772")).get_function("k")(4, 64, (out,), **options)
+    # The bytes count in the cluster's scope, which a wait of the block's own doesn't see.
+    narrow = STORES.replace("BYTES", "768").replace(".acquire.cluster", "")
+    found = ptx.Module(narrow).get_function("k")(4, 64, (out,), **options).hazards
+    assert {hazard.kind for hazard in found} == {"race"}
+    own = narrow.replace("xor.b32 %r, %r, 1;", "")
+    assert ptx.Module(own).get_function("k")(4, 64, (out,), **options).clean
     # Who does not wait reads what is on its way.
     start, end = STORES.index("TRY:"), STORES.index("bra TRY;") + len("bra TRY;")
     hasty = (STORES[:start] + STORES[end:]).replace("BYTES", "768")

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.masks import Mask, any_in_warp
+from ..core.memory_order import CLUSTER
 from ..core.predication import predicated_end
 from ..core.waiting import Waiter, WaitingLanes
 from ..race.stamps import merged_clocks
@@ -56,9 +57,11 @@ class ClusterBarriers(Waiter):
             for row, warp in np.argwhere(any_in_warp(active)).tolist():
                 cluster = row // f.geometry.peers
                 f.races.proxy.inits.arrive(row, warp, self.inits[cluster])
-                if not releases:
-                    continue
-                self.gathering[cluster] = f.races.proxy.release(row, warp, self.gathering[cluster])
+                proxy = f.races.proxy
+                clocks = (proxy.release(row, warp, None) if releases else
+                          proxy.relaxed.published(row, warp, CLUSTER))
+                if clocks is not None:
+                    self.gathering[cluster] = merged_clocks(self.gathering[cluster], clocks)
         self.left()
 
     def left(self) -> None:

@@ -309,7 +309,10 @@ def report_write(
     if f.races is None:
         return
     proxy, barrier = f.races.agents, to.barrier
-    column, time = proxy.mbarrier(barrier.row, barrier.offset), barrier.time + 1
+    of_peer = not asynchronous and by.row != barrier.row
+    agent = proxy.remote_stores if of_peer else proxy.mbarrier
+    barrier.remote |= of_peer
+    column, time = agent(barrier.row, barrier.offset), barrier.time + 1
     where = cells(f, f.races, to.row, to.offset, to.nbytes)
     proxy.writes(where, by.row, by.thread, column, time, by.index, asynchronous, behind_reads)
     proxy.uses(to.row, column, EPOCH + time, by.index, by.row, by.thread)

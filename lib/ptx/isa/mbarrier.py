@@ -12,6 +12,7 @@ from ..core.errors import Error
 from ..core.lane_groups import lane_groups
 from ..core.machine import WARP
 from ..core.masks import Mask
+from ..core.memory_order import BLOCK, CLUSTER
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Symbol
 from .mbarrier_object import CARRIED, MAX_COUNT, PENDING_BITS, Mbarrier, Mbarriers, arrivals
@@ -202,19 +203,32 @@ def _acquire_clocks(
     if f.races is None or f.races.proxy is None:
         return
     proxy = f.races.proxy
-    writes, column = (each(barrier.row, barrier.offset) for each in (proxy.mbarrier, proxy.phases))
+    before = barrier.before
+    writes, column, remote = (each(barrier.row, barrier.offset) for each in (
+        proxy.mbarrier, proxy.phases, proxy.remote_stores))
     for warp in np.unique(threads // WARP).tolist():
         seen = barrier.phase
         if by_parity:
             first = int(threads[threads // WARP == warp][0])
             seen = barrier.wait_by_parity(f, row, first, instruction, barrier.phase & 1)
-        if acquires:
-            oldest = max(seen, barrier.phase - CARRIED + 1)
+        oldest = max(seen, barrier.phase - CARRIED + 1)
+
+        def near(warp: int = warp, seen: int = seen, oldest: int = oldest) -> None:
             proxy.acquire(row, warp, barrier.carried.get(oldest))
-            if wide:
-                proxy.acquire(row, warp, barrier.carried_wide.get(oldest))
-            proxy.learn(row, warp, writes, barrier.before + seen)
-        proxy.learn(row, warp, column, barrier.before + seen)
+            proxy.learn(row, warp, writes, before + seen)
+            if barrier.remote:
+                proxy.outlive(row, warp, remote, before + seen)
+
+        def far(warp: int = warp, seen: int = seen, oldest: int = oldest) -> None:
+            proxy.acquire(row, warp, barrier.carried_wide.get(oldest))
+            proxy.learn(row, warp, remote, before + seen)
+
+        for scope, learn in ((BLOCK, near), (CLUSTER, far))[: 1 + wide]:
+            if acquires:
+                learn()
+            else:
+                proxy.relaxed.see(row, warp, scope, learn)
+        proxy.learn(row, warp, column, before + seen)
 
 
 def _pending_count(d: Decoding) -> Run:

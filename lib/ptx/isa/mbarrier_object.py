@@ -19,6 +19,7 @@ from ..core.errors import Error, source_line
 from ..core.hazards import access
 from ..core.machine import WARP
 from ..core.masks import Mask
+from ..core.memory_order import BLOCK, CLUSTER
 from ..core.waiting import Waiter, WaitingLanes
 from ..race.stamps import EPOCH, merged_clocks
 from .mbarrier_waits import PhaseWaits, Wait, report_missed
@@ -76,6 +77,7 @@ class Mbarrier:
     arrived: list[tuple[int, int]] = field(default_factory=list)
     came: int = 0
     bytes_came: bool = False
+    remote: bool = False  # whether a peer's st.async completes here
     # By phases completed: the arrivals of the last of them, if it needed nothing else.
     completed_by: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     parties: list[WaitingLanes] = field(default_factory=list)
@@ -514,20 +516,24 @@ def arrivals(
         if in_order:
             own = int(races.own[row % len(races.own), warp])
             barrier.arrived.append((own, int(races.clock[row, warp])))
-        if releases and last[warp] == thread:
-            _gather(proxy, barrier, row, warp, wide)
+        if last[warp] == thread:
+            _gather(proxy, barrier, row, warp, releases, wide)
         if last[warp] == thread:
             barrier.waits.arrive(proxy.waits_known(row, warp))
         barrier.last = row, thread, instruction
         yield thread
 
 
-def _gather(proxy: Any, barrier: Mbarrier, row: int, warp: int, wide: bool) -> None:
+def _gather(
+    proxy: Any, barrier: Mbarrier, row: int, warp: int, releases: bool, wide: bool
+) -> None:
     """Leave with a barrier what a warp that arrives knows, as far as the scope reaches."""
-    if barrier.row == row:
-        barrier.gathering = proxy.release(row, warp, barrier.gathering)
-        return
-    carried = proxy.release(row, warp, None)
-    barrier.gathering = merged_clocks(barrier.gathering, proxy.narrowed(carried))
-    if wide:
-        barrier.gathering_wide = merged_clocks(barrier.gathering_wide, carried)
+    if releases:
+        near = far = proxy.release(row, warp, None)
+    else:
+        near, far = (proxy.relaxed.published(row, warp, scope) for scope in (BLOCK, CLUSTER))
+    if near is not None:
+        narrow = near if barrier.row == row else proxy.narrowed(near)
+        barrier.gathering = merged_clocks(barrier.gathering, narrow)
+    if far is not None and wide and barrier.row != row:
+        barrier.gathering_wide = merged_clocks(barrier.gathering_wide, far)

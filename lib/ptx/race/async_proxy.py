@@ -6,7 +6,8 @@ the agent's column in the clocks of `detector` tells who may take it for done:
 * a bulk copy that completes on an mbarrier writes as the agent of that mbarrier, at the time of the
   phase that it completes; a warp that waits for the phase learns of it;
 * beside it stands a column for the phases of the mbarrier that are known to be complete, which a
-  copy takes along from the thread that issued it to those that wait for the copy;
+  copy takes along from the thread that issued it to those that wait for the copy, and one for what
+  the st.async of peers write, which only a wait of the cluster's scope sees;
 * wgmma reads its operands as the agent of the warpgroup, at the time of its commit group;
 * tcgen05.mma and cp read theirs as an agent of the issuing warp, each at its own time; the mbarrier
   of a commit carries it. What they do to tensor memory is in `tensor_order`;
@@ -36,6 +37,7 @@ import numpy as np
 from ..core.errors import Error
 from ..core.hazards import access
 from ..core.machine import WARP
+from .relaxed_order import RelaxedOrder
 from .stamps import EPOCH, INDEX, PENDING, THREAD, TIME, column_of, index_of, merged_clocks
 from .tensor_order import TensorOrder
 
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from ..core.segment import Segment
     from .clocks import Detector
     from .stamps import Group
+
+
+OF_A_BARRIER = 3  # columns of an mbarrier in the clocks
 
 
 class Inits:
@@ -107,6 +112,7 @@ class AsyncProxy:
         self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
         self.inits = Inits()
+        self.relaxed = RelaxedOrder(self)
         self.tensors: TensorOrder | None = None
         if races.uses_tensors:
             self.tensors = TensorOrder(races, f, self.columns)
@@ -145,14 +151,14 @@ class AsyncProxy:
         key = (home, row, offset)
         if key not in self._writers:
             column = sum(1 for other, _, _ in self._writers if other == home)
-            self._writers[key] = self.columns + 2 * column
+            self._writers[key] = self.columns + OF_A_BARRIER * column
             if self._writers[key] > THREAD >> 5:
                 raise Error(
                     f"the race detector tells {(THREAD >> 5) + 1:,} warps and asynchronous agents "
                     "of a cluster apart, and this one has more: launch smaller clusters, or "
                     "without races"
                 )
-            lacking = self._writers[key] + 2 - self.races.known.shape[2]
+            lacking = self._writers[key] + OF_A_BARRIER - self.races.known.shape[2]
             if lacking > 0:
                 more = ((0, 0), (0, 0), (0, lacking + 15))
                 self.races.known = np.pad(self.races.known, more)
@@ -164,6 +170,10 @@ class AsyncProxy:
     def phases(self, row: int, offset: int) -> int:
         """Return the column of the phases of an mbarrier that are known to be complete."""
         return self.mbarrier(row, offset) + 1
+
+    def remote_stores(self, row: int, offset: int) -> int:
+        """Return the column of what the st.async of peers write for an mbarrier."""
+        return self.mbarrier(row, offset) + 2
 
     def issuer(self, row: int, column: int) -> tuple[int, int]:
         """Return (first row of the cluster, thread in the cluster) that used an agent last."""
@@ -216,7 +226,7 @@ class AsyncProxy:
         """Return of a clock what it has of phases and waits."""
         first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
         found = np.zeros_like(known)
-        found[first::2] = known[first::2]
+        found[first::OF_A_BARRIER] = known[first::OF_A_BARRIER]
         found[waits] = known[waits]
         return found
 
@@ -242,6 +252,11 @@ class AsyncProxy:
         """Let a warp know that an agent's operations up to a time are done."""
         for clocks in (self.races.known, self.fenced):
             clocks[row, warp, column] = max(int(clocks[row, warp, column]), EPOCH + time)
+
+    def outlive(self, row: int, warp: int, column: int, time: int) -> None:
+        """Let a warp know that they are over, though what they wrote is not to be seen."""
+        self.narrow = True
+        self.over[row, warp, column] = max(int(self.over[row, warp, column]), EPOCH + time)
 
     # -- blocks that exit -----------------------------------------------------------------------
 

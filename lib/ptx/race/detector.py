@@ -32,6 +32,7 @@ from ..core.syntax import SIZES
 from .async_proxy import AsyncProxy
 from .compare_and_swap import guesses
 from .global_memory import GlobalShadow
+from .relaxed_order import is_relaxed
 from .release_acquire import ReleaseAcquire
 from .scoped_order import ScopedOrder
 from .shared_memory import SharedShadow
@@ -69,6 +70,8 @@ class Facts:
         Whether the asynchronous proxy takes part.
     tensors : bool
         Whether tcgen05 does.
+    relaxed : bool
+        Whether fences may order relaxed arrivals and waits.
     """
 
     granule: int
@@ -78,6 +81,7 @@ class Facts:
     scopes: set[int]
     asynchronous: bool
     tensors: bool
+    relaxed: bool
 
 
 # As long as the kernel is kept.
@@ -111,6 +115,7 @@ def _look_at(code: Code) -> Facts:
     return Facts(
         min(widths), atomic, strengths, _volatile_data(code.steps), scopes_to_follow(code.steps),
         asynchronous, any(step.instruction.parts[0] == "tcgen05" for step in code.steps),
+        any(map(is_relaxed, code.steps)),
     )
 
 
@@ -131,7 +136,7 @@ class RaceDetector:
         self.granule, self.is_atomic = facts.granule, facts.is_atomic
         self.strength, self.is_volatile = facts.strength, facts.is_volatile
         self._scopes, self.asynchronous = facts.scopes, facts.asynchronous
-        self.uses_tensors = facts.tensors
+        self.uses_tensors, self._relaxed = facts.tensors, facts.relaxed
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
         self.remembered = 0  # bytes that the arrays' words take: see `pages`
@@ -249,6 +254,8 @@ class RaceDetector:
                 order.fence(f)
         if self.release_acquire is not None and scope == GPU:
             self.release_acquire.fence(f)
+        if self._relaxed and self.proxy is not None:
+            self.proxy.relaxed.fence(f, scope)
 
     def proxy_fence(self, f: Batch) -> None:
         """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""

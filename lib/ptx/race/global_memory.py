@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.hazards import SAME_VALUE
-from ..core.memory_order import BLOCK, GPU
+from ..core.machine import WARP
+from ..core.memory_order import BLOCK, CLUSTER, GPU
 from .pages import Pages, lengthened
 from .stamps import INDEX, LARGEST_INDEX, PENDING, THREAD, column_of
 
@@ -118,11 +119,17 @@ class GlobalShadow:
             block, thread, _, _ = group
             report_lost(self.races, cells, lost, block, thread, index, old, "global")
 
+    def _needed(self, who: np.ndarray, linear: np.ndarray, thread: np.ndarray) -> np.ndarray:
+        """Return the scope that holds those who accessed words, and the lanes that do now."""
+        size = WARP * self.races.f.warps
+        inside = np.where((who & THREAD) // size == thread // size, BLOCK, CLUSTER)
+        return np.where(who >> INDEX != linear, GPU, inside)
+
     def _narrow(self, cells: np.ndarray, group: Group, index: int) -> None:
         """Report atomics of one instruction that meet in a word, in too small a scope."""
         block, thread, _, _ = group
         linear, who = self.races.linear(block), self.writer.who.take(cells)
-        bad = who >> INDEX != linear
+        bad = self.races.strength[index] < self._needed(who, linear, thread)
         if bad.any():
             same = np.full(int(bad.sum()), index)
             self.races.report("race", "write after write in global memory",
@@ -168,7 +175,7 @@ class GlobalShadow:
         bad = (who >= 0) & (abroad | ((time > known) & other_thread))
         first = (when & LARGEST_INDEX).astype(np.intp, copy=False)
         if races.strength[index]:
-            need = np.where(abroad, GPU, BLOCK)
+            need = self._needed(who, linear, thread)
             bad &= (races.strength[first] < need) | (races.strength[index] < need)
         if races.release_acquire is not None and bad.any():
             bad &= ~races.release_acquire.knows(

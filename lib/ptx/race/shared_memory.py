@@ -99,6 +99,8 @@ class SharedShadow:
         self.writer[cells] = mine
         if not atomic:
             self._same_instruction(cells, mine, group, index, old)
+        elif races.strength[index] < CLUSTER and races.peers > 1:
+            self._narrow(cells, group, index)
 
     def _compare(
         self, seen: np.ndarray, group: Group, index: int, what: str, old: Change | None
@@ -137,6 +139,17 @@ class SharedShadow:
                 rows = races.linear(row[where])
                 later = (np.full(rows.shape, index), rows, thread[where])
                 races.report(kind, said, (first[where], rows, other[where]), later)
+
+    def _narrow(self, cells: np.ndarray, group: Group, index: int) -> None:
+        """Report atomics of one instruction by two blocks of a cluster, in a block's scope."""
+        races, (row, thread, _, _) = self.races, group
+        row, thread = np.broadcast_arrays(row, thread)
+        size, last = WARP * races.f.warps, self.writer.take(cells) & THREAD
+        bad = last // size != thread // size
+        if bad.any():
+            rows, same = races.linear(row[bad]), np.full(int(bad.sum()), index)
+            races.report("race", "write after write in shared memory",
+                         (same, rows, last[bad]), (same, rows, thread[bad]))
 
     def _same_instruction(
         self, cells: np.ndarray, mine: np.ndarray, group: Group, index: int, old: Change | None

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.compiler.raw_module import RawModule
+from lib.paths import ROOT
 
 from ..conftest import compile_text
 
@@ -84,3 +86,114 @@ def test_what_was_never_handed_back_may_not():
     kernel = ptx.Module(compile_text(text.replace("ARRIVE", ARRIVALS["wide"]), "compute_90a"))
     launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
     assert "race" in {hazard.kind for hazard in launch.hazards}
+
+
+FENCE, NARROW_FENCE = "fence.acq_rel.cluster;", "fence.acq_rel.cta;"
+
+
+@pytest.mark.parametrize("first, arrive, wait, second, ordered", [
+    (FENCE, "relaxed", "wide", "", True),
+    ("fence.acq_rel.gpu;", "relaxed", "wide", "", True),
+    (NARROW_FENCE, "relaxed", "wide", "", False),
+    (FENCE, "relaxed", "narrow", "", False),
+    ("", "wide", "relaxed", FENCE, True),
+    ("", "wide", "relaxed", NARROW_FENCE, False),
+    (FENCE, "relaxed", "relaxed", FENCE, True),
+    (FENCE, "relaxed", "relaxed", "", False),
+])
+def test_a_fence_beside_what_is_relaxed_orders_as_far_as_both_reach(
+    first, arrive, wait, second, ordered
+):
+    def asm(text):
+        return f'asm volatile("{text}" ::: "memory");'
+
+    launch = launched(
+        arrive, wait, "s[threadIdx.x] = 2;" + asm(first), asm(second) + LOAD + KEEP)
+    assert {hazard.kind for hazard in launch.hazards} == (set() if ordered else {"race"})
+
+
+def test_a_fence_behind_a_relaxed_arrival_is_too_late():
+    text = SOURCE.replace("FIRST", "s[threadIdx.x] = 2;").replace("SECOND", LOAD + KEEP)
+    text = text.replace("ARRIVE", ARRIVALS["relaxed"] + " fence.acq_rel.cluster;")
+    kernel = ptx.Module(compile_text(text.replace("WAIT", WAITS["wide"]), "compute_90a"))
+    launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
+    assert {hazard.kind for hazard in launch.hazards} == {"race"}
+
+
+@pytest.mark.parametrize("arrive, fence, ordered", [
+    ("release", "", True), ("relaxed", "", False), ("relaxed", FENCE, True),
+    ("relaxed", NARROW_FENCE, False),
+])
+def test_a_fence_before_a_relaxed_arrival_at_the_clusters_barrier(arrive, fence, ordered):
+    meeting = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    text = SOURCE.replace(meeting, f"{fence} barrier.cluster.arrive.{arrive}.aligned; "
+                          "barrier.cluster.wait.aligned;", 1)
+    text = text.replace("FIRST", "").replace("SECOND", LOAD + KEEP)
+    text = text.replace("ARRIVE", ARRIVALS["narrow"]).replace("WAIT", WAITS["narrow"])
+    kernel = ptx.Module(compile_text(text, "compute_90a"))
+    launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
+    assert bool(launch.hazards) != ordered
+
+
+ATOMIC = r"""
+extern "C" __global__ __cluster_dims__(2) void k(float* o)
+{
+    __shared__ float s[32];
+    unsigned mine = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x]), there;
+    s[threadIdx.x] = 0;
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(there) : "r"(mine));
+    asm volatile("red.relaxed.SCOPE.shared::cluster.add.u32 [%0], 1;" :: "r"(there) : "memory");
+    asm volatile("red.relaxed.SCOPE.global.add.f32 [%0], 0f3F800000;"
+                 :: "l"(o + threadIdx.x + 32 * OWN) : "memory");
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+"""
+
+
+@pytest.mark.parametrize("own", ["0", "(blockIdx.x / 2)"])
+@pytest.mark.parametrize("scope", ["cta", "cluster", "gpu"])
+def test_atomics_meet_in_the_scope_that_they_name(scope, own):
+    text = ATOMIC.replace("SCOPE", scope).replace("OWN", own)
+    kernel = ptx.Module(compile_text(text, "compute_90a")).get_function("k")
+    launch = kernel(4, 32, (np.zeros(64, np.float32),), races=True)
+    spaces = {space for hazard in launch.hazards for space in ("shared", "global")
+              if f"in {space} memory" in hazard.message}
+    assert spaces == {"cta": {"shared", "global"}, "gpu": set(),
+                      "cluster": {"global"} if own == "0" else set()}[scope]
+
+
+# The first block copies to both. The second one waits for its own barrier, or for the first block
+# to have waited for its.
+MULTICAST = r"""
+#include "asm.cuh"
+extern "C" __global__ __cluster_dims__(2) void k(const float* a, float* o)
+{
+    __shared__ alignas(16) float s[32];
+    __shared__ Barrier bar;
+    if (threadIdx.x == 0) { init(&bar, 1); fence_init(); arrive_expecting(&bar, 128); }
+    cluster_sync();
+    if (cluster_rank() == 0 && threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     ".multicast::cluster [%0], [%1], 128, [%2], %3;"
+                     :: "r"(shared_address(s)), "l"(a), "r"(shared_address(&bar)), "h"((short)3)
+                     : "memory");
+    if (WHO) wait_for(&bar, 0);
+    cluster_sync();
+    o[32 * cluster_rank() + threadIdx.x] = s[threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("who, kinds", [("true", set()), ("cluster_rank() == 0", {"race"})])
+def test_what_a_multicast_brings_each_block_waits_for_by_its_own_barrier(who, kinds, landing):
+    text = MULTICAST.replace("WHO", who)
+    module = RawModule(code=text, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
+    args = np.ones(32, np.float32), np.zeros(64, np.float32)
+    try:
+        launch = module.get_function("k")(2, 32, args, races=True, landing=landing)
+    except ptx.UninitialisedRead:
+        assert kinds
+        return
+    assert {hazard.kind for hazard in launch.hazards} >= kinds and launch.clean == (not kinds)
