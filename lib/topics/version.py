@@ -252,21 +252,25 @@ class Version:
         A GPU may be too old for some of them. Of `timelines` it says which are older than their
         record: of the same code, at a commit of their own.
         """
-        labels: dict[str, list[str]] = {}
+        here: list[str] = []
+        recorded: dict[str, list[tuple[str, KernelRecord]]] = {}
         for row in self.rows(variants, above):
             if row.page.measures(row.variant):
-                label = measured_on()
-            else:
-                stale = row.page.reader.stale(row.variant.name)
-                label = records.label(row.page.record) + (
-                    " (stale: the source has changed since)" if stale else "")
-                live = row.page.live
-                if live and device.runs(row.page.kernel, row.variant):
-                    label += f" (not measured here: {live.lacks(row.variant)})"
-                if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
-                    commit, dash, dirty = older.partition("-")
-                    label += f" at {commit[:7]}{dash}{dirty}"
-            labels.setdefault(label, []).append(row.name)
+                here.append(row.name)
+                continue
+            stale = row.page.reader.stale(row.variant.name)
+            remark = " (stale: the source has changed since)" if stale else ""
+            live = row.page.live
+            if live and device.runs(row.page.kernel, row.variant):
+                remark += f" (not measured here: {live.lacks(row.variant)})"
+            if timelines and (older := row.page.reader.timeline(row.variant.name).revision):
+                commit, dash, dirty = older.partition("-")
+                remark += f" at {commit[:7]}{dash}{dirty}"
+            recorded.setdefault(remark, []).append((row.name, row.page.record))
+        labels = {measured_on(): here} if here else {}
+        for remark, rows in recorded.items():
+            label = records.labels((record, None) for _, record in rows) + remark
+            labels[label] = [name for name, _ in rows]
         return by_kind(labels)
 
     def rows(

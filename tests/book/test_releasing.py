@@ -79,7 +79,7 @@ def test_one_command_makes_the_release(copy):
     described = interface.read(copy)
     assert (described["released"], described["next"]) == ("1.0.0", "patch")
     cell = (copy / "chapters/01_naive.ipynb").read_text(encoding="utf-8")
-    assert f'{release.REPOSITORY}\\", \\"v1.0.0\\"' in cell
+    assert f"-b v1.0.0 {release.REPOSITORY}" in cell
     # What release-check asks of copies holds, and a second time there is nothing to release.
     assert ran(copy, "stamp", "--check", "--release").returncode == 0
     assert ran(copy, "release", "--notes").stdout.strip() in before
