@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from lib.kernels.frozen import frozen
+
 # NumPy's names of types and what they are called in CUDA.
 CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16",
               "float8_e4m3fn": "__nv_fp8_e4m3", "float4_e2m1fn": "__nv_fp4_e2m1"}
@@ -73,6 +75,9 @@ class Schedule:
     swapped: bool = False
     loaders: int = 0
     own: Mapping[str, Argument] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own", frozen(self.own))
 
     def with_own(self, **changes: Argument) -> Schedule:
         """The schedule with other arguments of the kernel's own."""

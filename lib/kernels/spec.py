@@ -15,6 +15,7 @@ from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import Gpu, for_arch
 from lib.kernels.epilogues import Epilogue, FusedProblem
+from lib.kernels.frozen import FrozenDict, frozen
 from lib.kernels.grid import Grid, Plane
 from lib.kernels.scaled import ScaledProblem
 from lib.kernels.schedule import Argument, Schedule
@@ -49,6 +50,9 @@ class Vectors:
     between: tuple[int, ...] = ()
     alignment: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "narrow", frozen(self.narrow))
+
 
 @dataclass(frozen=True)
 class TensorMaps:
@@ -66,6 +70,9 @@ class TensorMaps:
 
     boxes: Mapping[str, tuple[int, int]]
     lanes_store: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "boxes", frozen(self.boxes))
 
 
 @dataclass(frozen=True)
@@ -195,8 +202,8 @@ class Variant:
     @cached_property
     def constants(self) -> Mapping[str, Argument]:
         """The template's arguments by name, in its order."""
-        return self.schedule.arguments(
-            self.template, self.dtype, self.out, self.b_layout, self.a_layout)
+        return FrozenDict(self.schedule.arguments(
+            self.template, self.dtype, self.out, self.b_layout, self.a_layout))
 
     def scheduled(self, **changes: Any) -> Variant:
         """The same with parts of its schedule changed."""

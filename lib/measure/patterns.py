@@ -56,6 +56,12 @@ class Pattern:
     stride: int = 0
     reading: np.ndarray = field(default_factory=lambda: EVERYONE)
 
+    def __post_init__(self) -> None:
+        for name in ("offsets", "active", "sources", "reading"):
+            lanes = getattr(self, name).copy()
+            lanes.flags.writeable = False
+            object.__setattr__(self, name, lanes)
+
     @property
     def name(self) -> str:
         """Unique in the set."""

@@ -18,6 +18,7 @@ from lib import gpus
 from lib.dispatch.fit import instantiations
 from lib.gpus import GPUS, Gpu
 from lib.kernels.catalogue import KERNELS
+from lib.kernels.frozen import EMPTY
 from lib.problem import ITEM_BYTES
 from lib.records import schema
 from lib.records.schema import AnyRecord, Chunk, Clock
@@ -107,7 +108,7 @@ def rows_of(record: AnyRecord) -> list[Rows]:
 
 def chunks_of(record: AnyRecord) -> Mapping[str, Chunk]:
     """The stretches of GPU time that a record's rows are of; of some kinds none is noted."""
-    return getattr(record, "chunks", schema.EMPTY)
+    return getattr(record, "chunks", EMPTY)
 
 
 def faults_of_date(record: AnyRecord, today: datetime.date) -> Faults:

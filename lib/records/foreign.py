@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from lib.kernels.frozen import EMPTY
 from lib.paths import RESULTS
 from lib.records import seal
-from lib.records.schema import EMPTY, Arch, Count, Date, Hash, Name, Part
+from lib.records.schema import Arch, Count, Date, Hash, Name, Part
 
 FILE = RESULTS / "foreign.json"
 AGAIN = "git checkout it, or record again: python -m lib foreign --folder FOLDER --write"

@@ -10,9 +10,11 @@ could not be read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from msgspec import Meta, Struct, json, structs
+
+from lib.kernels.frozen import EMPTY, frozen
 
 SCHEMA: Final = 4
 
@@ -46,31 +48,6 @@ Scaling = Literal["", "tensor", "vector", "blocks"]
 Layout = Literal["row", "column"]
 
 Shape = tuple[int, int, int]
-
-
-class FrozenDict(dict[Any, Any]):
-    """A mapping that nobody can change, so that everybody may be handed it."""
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("what is recorded can't be changed: make another record of it, by "
-                        "msgspec.structs.replace")
-
-    __setitem__ = __delitem__ = __ior__ = update = _refuse
-    clear = pop = popitem = setdefault = _refuse
-
-    def __reduce__(self) -> tuple[type, tuple[dict[Any, Any]]]:
-        return FrozenDict, (dict(self),)
-
-
-# One object, so that a part without anything there is known to have its default.
-EMPTY: Final[Mapping[Any, Any]] = FrozenDict()
-
-
-def frozen(value: Any) -> Any:
-    """A value whose lists are tuples and whose dicts can't be changed, at any depth."""
-    if isinstance(value, dict):
-        return FrozenDict((key, frozen(item)) for key, item in value.items()) or EMPTY
-    return tuple(map(frozen, value)) if isinstance(value, list) else value
 
 
 class Part(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
