@@ -1,0 +1,114 @@
+"""Which lane holds what: a fragment, what ldmatrix deals out, one WGMMA to scale."""
+
+from __future__ import annotations
+
+from lib.show.scene import Box, Drawing, Scene, row
+
+LANES = 32
+
+
+def holder(line: int, column: int) -> int:
+    """The lane that holds an element of a fragment of A, by the PTX ISA's layout of mma.m16n8k16.
+
+    Four lanes share a row of eight halves, two neighbours each.
+    """
+    return line % 8 * 4 + column % 8 // 2
+
+
+def held(lane: int) -> list[tuple[int, int]]:
+    """Rows and columns of the eight elements of 16×16 that a lane holds."""
+    return [(line, column) for line in range(16) for column in range(16)
+            if holder(line, column) == lane]
+
+
+def first_load() -> list[tuple[int, int]]:
+    """Rows and columns of what the first of a fragment's four loads brings: 8 rows of 16 bytes."""
+    return [(lane // 4, lane % 4 * 2 + half) for lane in range(LANES) for half in range(2)]
+
+
+def _cell(line: int, column: int, left: float = 0, top: float = 0, wide: float = 15,
+          high: float = 15) -> Box:
+    return left + column * wide, top + line * high, wide, high
+
+
+def fragment(lane: int = 5) -> Scene:
+    """10: a lane's eight elements of 16×16, and the eight rows that one load of the warp meets."""
+    own, lines = held(lane), {line for line, _ in first_load()}
+    drawing = Drawing(345, 242)
+    drawing.boxes([_cell(*place) for place in first_load()], "load", pale=True)
+    drawing.boxes([_cell(*place) for place in own], "focus")
+    drawing.grid((0, 0, 240, 240), 16, 16)
+    for each in range(LANES):
+        line, column = each // 4, each % 4 * 2
+        drawing.label((column * 15, line * 15, 30, 15), each, over="focus" if each == lane else "")
+    for line, column in own:
+        if column % 2 == 0 and (line, column) not in first_load():
+            drawing.label((column * 15, line * 15, 30, 15), lane, over="focus")
+    drawing.lines([((246, 2), (252, 2)), ((252, 2), (252, 118)), ((246, 118), (252, 118))])
+    met = ("one load of", "the warp:", f"{len(lines)} rows,", f"{len(lines)} lines")
+    for at, text in enumerate(met):
+        drawing.text(258, 42 + 15 * at, text)
+    drawing.text(246, 176, f"lane {lane}:", bold=True)
+    drawing.text(246, 191, f"{len(own)} elements,")
+    drawing.text(246, 206, "4 registers")
+    return Scene(f"Lane {lane} holds {len(own)} of 256 elements; each load of the warp touches "
+                 f"{len(lines)} cache lines", drawing.html(), "reported: PTX ISA, mma.m16n8k16")
+
+
+def dealt(line: int) -> list[int]:
+    """The lanes that get a row of an 8×8 matrix from ldmatrix: two halves each."""
+    return [line * 4 + part for part in range(4)]
+
+
+def ldmatrix(line: int = 3) -> Scene:
+    """14: lane r names row r of eight halves; four lanes get it."""
+    asks, gets = Drawing(150, 208), Drawing(180, 208)
+    asks.text(0, 12, "8 lanes name", bold=True).text(0, 27, "8 rows of 16 bytes")
+    gets.text(0, 12, "32 lanes get", bold=True).text(0, 27, "2 halves each")
+    for each in range(8):
+        top = 36 + 21 * each
+        asks.text(0, top + 15, f"lane {each}")
+        asks.arrow((46, top + 10.5), (66, top + 10.5), "focus" if each == line else "")
+        asks.boxes([(70, top + 2, 78, 17)], "focus" if each == line else "load",
+                   pale=each != line)
+        for part, lane in enumerate(dealt(each)):
+            box = (part * 42.0, top + 2, 42.0, 17.0)
+            gets.boxes([box], "focus" if each == line else "load", pale=each != line)
+            gets.frames([box])
+            gets.label(box, lane, over="focus" if each == line else "")
+    first, *_, last = dealt(line)
+    return Scene(f"Lane {line} names row {line}; lanes {first} to {last} get it",
+                 row(asks.html(), gets.html()), "reported: PTX ISA, ldmatrix")
+
+
+def instructions_for(tile: tuple[int, int, int], each: tuple[int, int, int]) -> int:
+    """How many instructions of one shape, M×N×K, another shape takes."""
+    return (tile[0] // each[0]) * (tile[1] // each[1]) * (tile[2] // each[2])
+
+
+def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, int] = (16, 8, 16)
+          ) -> Scene:
+    """17: one WGMMA and one mma.sync to one scale, a pixel an element of C."""
+    rows, columns, depth = shape
+    one, many = Drawing(110, 108), Drawing(depth + 8 + columns + 4, 142)
+    one.text(0, 12, "mma.sync", bold=True).text(0, 27, "one warp")
+    one.boxes([(0, 36, small[1], small[0])], "compute")
+    one.text(14, 48, f"{small[0]}×{small[1]} of C")
+    one.text(0, 72, "A and B come").text(0, 87, "from registers")
+    left, top = depth + 8, 60
+    many.text(0, 12, "wgmma", bold=True).text(0, 27, "four warps together")
+    many.boxes([(left, 36, columns, depth)], "load")
+    many.label((left, 36, columns, depth), "B: in shared memory", over="load")
+    many.boxes([(0, top, depth, rows)], "load")
+    many.label((0, top, depth, rows), "A", over="load")
+    for warp in range(4):
+        box = (left, top + warp * rows / 4, columns, rows / 4)
+        many.boxes([box], "compute", pale=warp % 2 == 1)
+        many.label(box, f"warp {warp}: sums in registers", over="" if warp % 2 else "compute")
+    many.text(left, top + rows + 14, f"{rows}×{columns} of C")
+    count = instructions_for(shape, small)
+    return Scene(f"One wgmma does the work of {count} mma.sync, and reads both operands from "
+                 "shared memory", row(one.html(), many.html()),
+                 "reported: PTX ISA", f"m{rows}n{columns}k{depth} and "
+                 f"m{small[0]}n{small[1]}k{small[2]}, to one scale")
+

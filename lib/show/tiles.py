@@ -1,0 +1,108 @@
+"""Tiles in shared memory, and who reads them: warps of a block, blocks of a cluster."""
+
+from __future__ import annotations
+
+from lib.show.scene import Drawing, Scene, column, row, words
+
+
+def sharers(block: tuple[int, int], warp: tuple[int, int]) -> tuple[int, int]:
+    """How many of a block's warps read the same rows of A, and the same columns of B."""
+    return block[1] // warp[1], block[0] // warp[0]
+
+
+def shared(block: tuple[int, int] = (128, 128), warp: tuple[int, int] = (32, 64)) -> Scene:
+    """11: a block's tiles in shared memory, and the warps that take fragments from them."""
+    of_a, of_b = sharers(block, warp)
+    scale, left, top, deep = 1.3, 80.0, 84.0, 52.0
+    high, wide = block[0] * scale, block[1] * scale
+    drawing = Drawing(left + wide + 4, top + high + 4)
+    drawing.text(0, 12, "global memory, once per block", bold=True)
+    drawing.arrow((left + wide / 2, 17), (left + wide / 2, 27))
+    drawing.lines([((12, 17), (12, top + high / 2 - 4))])
+    drawing.arrow((12, top + high / 2), (22, top + high / 2))
+    a, b = (24, top, deep, high), (left, 30, wide, deep - 4)
+    drawing.boxes([a, b], "load", pale=True)
+    drawing.frames([a, b])
+    line, across = 1, 0
+    mine = (left + across * warp[1] * scale, top + line * warp[0] * scale, warp[1] * scale,
+            warp[0] * scale)
+    drawing.boxes([(24, mine[1], deep, mine[3]), (mine[0], 30, mine[2], deep - 4)], "load")
+    drawing.label((24, mine[1], deep, mine[3]), "A", over="load")
+    drawing.label((mine[0], 30, mine[2], deep - 4), "B", over="load")
+    drawing.boxes([mine], "focus")
+    drawing.grid((left, top, wide, high), block[0] // warp[0], block[1] // warp[1], faint=False)
+    for place in range(of_a * of_b):
+        box = (left + place % of_a * warp[1] * scale, top + place // of_a * warp[0] * scale,
+               warp[1] * scale, warp[0] * scale)
+        drawing.label(box, f"warp {place}", over="focus" if box == mine else "")
+    return Scene(f"Every row of A serves {of_a} warps and every column of B {of_b}, for one load "
+                 "from global memory", drawing.html(), "modelled: from the tile's sizes",
+                 f"tiles of A and B in shared memory; C {block[0]}×{block[1]}")
+
+
+def fragments_read(warp: tuple[int, int]) -> tuple[int, int]:
+    """16×16 fragments that a warp loads for 16 of K, and the products that it makes of them."""
+    down, across = warp[0] // 16, warp[1] // 16
+    return down + across, down * across
+
+
+def _warp(warp: tuple[int, int], name: str) -> str:
+    down, across = warp[0] // 16, warp[1] // 16
+    loads, products = fragments_read(warp)
+    drawing = Drawing(28 + 26 * across, 28 + 26 * down)
+    drawing.boxes([(26 + 26 * i, 0, 24, 22) for i in range(across)]
+                  + [(0, 26 + 26 * i, 22, 24) for i in range(down)], "load")
+    drawing.boxes([(26 + 26 * j, 26 + 26 * i, 24, 24) for i in range(down) for j in range(across)],
+                  "compute")
+    return column(words(name, bold=True), drawing.html(),
+                  words(f"{loads} loads, {products} products"))
+
+
+def vectors(before: tuple[int, int] = (32, 64), after: tuple[int, int] = (64, 64)) -> Scene:
+    """13: one copy for eight, and a square warp tile that uses each fragment more often."""
+    eight, one = Drawing(150, 20), Drawing(150, 20)
+    eight.boxes([(19 * i, 2, 16, 16) for i in range(8)], "load", pale=True)
+    eight.frames([(19 * i, 2, 16, 16) for i in range(8)])
+    one.boxes([(0, 2, 149, 16)], "load")
+    copies = column(words("8 halves", bold=True), words("before: 8 copies"), eight.html(),
+                    words("now: one of 128 bits"), one.html())
+    (a, p), (b, q) = fragments_read(before), fragments_read(after)
+    return Scene(f"One copy in place of eight, and {b / q:.2g} fragment loads per product in place "
+                 f"of {a / p:.2g}",
+                 row(copies, _warp(before, f"warp of {before[0]}×{before[1]}"),
+                     _warp(after, f"warp of {after[0]}×{after[1]}")),
+                 "modelled: from the tile's sizes", "blue: fragments of A and B; green: products")
+
+
+def loaded(tile: tuple[int, int, int], cluster: int) -> tuple[int, int]:
+    """Elements of A and B that a block asks for in a step, alone and with B shared by a cluster."""
+    rows, columns, depth = tile
+    return (rows + columns) * depth, (rows + columns // cluster) * depth
+
+
+def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
+    """21: each of two blocks loads half of B's tile for both."""
+    alone, together = loaded(tile, 2)
+    drawing = Drawing(345, 196)
+    drawing.text(172, 12, "tile of B in the L2", "middle", bold=True)
+    halves = ((70.0, 20.0, 100.0, 26.0), (174.0, 20.0, 100.0, 26.0))
+    colours = ("load", "store")
+    for block, (box, colour) in enumerate(zip(halves, colours, strict=True)):
+        drawing.boxes([box], colour)
+        drawing.label(box, "left half" if block == 0 else "right half", over=colour)
+    for block in range(2):
+        left = 4 + block * 178.0
+        drawing.frames([(left, 112, 160, 80)])
+        drawing.text(left + 8, 128, f"block {block}, its own SM", bold=True)
+        drawing.text(left + 8, 184, "multiplies with all of B")
+        for half, colour in enumerate(colours):
+            box = (left + 8 + 72 * half, 138.0, 70.0, 28.0)
+            drawing.boxes([box], colour)
+            drawing.label(box, "B left" if half == 0 else "B right", over=colour)
+            start = halves[half]
+            drawing.arrow((start[0] + 50, 47), (box[0] + 35, 136), colour)
+        drawing.text(120 if block == 0 else 224, 76, f"block {block} asks", 
+                     "end" if block == 0 else "")
+    return Scene(f"Each block asks for half of B and gets all of it: {together / alone:.0%} of the "
+                 "requests", drawing.html(), "modelled: from the tile's sizes",
+                 f"tile {tile[0]}×{tile[1]}×{tile[2]}; A's tile is each block's own")
