@@ -162,11 +162,13 @@ def answer(gpu: str = GPU) -> str:
     large = reach("FP16", gpu, 2 * SIZE)
     low = "; ".join(f"{one.group} {at_lowest(lowest(one, gpu))}" for one in (single, half))
     said = [
-        f"At M = N = K = {SIZE:,} on one {gpu}, in turns of 5 ms with the best of cuBLAS: "
+        f"At M = N = K = {SIZE:,} on one {gpu}, in turns of 5 ms, against the median of all turns "
+        "of the best of cuBLAS: "
         f"**FP32** {_against(single)}; cuBLAS has no Hopper kernel there. "
         f"**FP16** {_against(half)}.",
         f"It doesn't hold everywhere: at {2 * SIZE:,} FP16 has "
-        f"{give_or_take(large.share, large.noise)}, and lowest of all recorded shapes are {low}.",
+        f"{give_or_take(large.share, large.noise)}, and lowest of all recorded shapes, each "
+        f"against cuBLAS's turns beside it, are {low}.",
     ]
     if half.programmatic:
         priced = ", ".join(f"{overlap(size, gpu):+.1%} at {size:,}" for size in PRICED)
@@ -177,6 +179,8 @@ def answer(gpu: str = GPU) -> str:
 
 
 def _against(one: Reach) -> str:
-    """Speed, rival and verdict, in turns of 5 ms and sustained."""
-    return (f"{one.row.tflops:.1f} TFLOP/s against {one.rival:.1f}, {short(one)}; "
-            f"sustained {give_or_take(*one.sustained)}")
+    """Speed, rival and share, in turns of 5 ms and sustained, and what they come to."""
+    verdict = "" if one.verdict == "past" else f": {one.verdict}"
+    return (f"{one.row.tflops:.1f} TFLOP/s against {one.rival:.1f}, "
+            f"{give_or_take(one.share, one.noise)}; "
+            f"sustained {give_or_take(*one.sustained)}{verdict}")

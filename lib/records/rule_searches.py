@@ -155,18 +155,18 @@ def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
 
 
 def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Choices by kind: layers by their number of tokens, random shapes, cubes, rows that TMA can't
-    step over, and all. A product may be of several kinds, and there is no kind without any."""
+    """Choices by kind: layers by their number of tokens, random shapes, all, and of all the cubes and
+    the rows that TMA can't step over. There is no kind without any."""
     groups: dict[str, list[Choice]] = {}
     layers = [one for one in found if one.timed.of.endswith("tokens")]
     for one in sorted(layers, key=lambda each: each.timed.problem.M):
         groups.setdefault(_tokens(one.timed.problem.M), []).append(one)
     kinds = {
         "random": [one for one in found if one.timed.of == "random"],
+        "all": list(found),
         "cubes": [one for one in found if one.timed.problem.M == one.timed.problem.N
                   == one.timed.problem.K],
         "odd rows": [one for one in found if misfits(one.timed.problem, TMA_STRIDE)],
-        "all": list(found),
     }
     return {**groups, **{name: those for name, those in kinds.items() if those}}
 
