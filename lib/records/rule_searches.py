@@ -155,8 +155,8 @@ def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
 
 
 def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Choices by kind: layers by their number of tokens, random shapes, all, and of all the cubes and
-    the rows that TMA can't step over. There is no kind without any."""
+    """Choices by kind, of which none is empty: layers by their number of tokens, random shapes, all,
+    and of all the cubes and the rows that TMA can't step over."""
     groups: dict[str, list[Choice]] = {}
     layers = [one for one in found if one.timed.of.endswith("tokens")]
     for one in sorted(layers, key=lambda each: each.timed.problem.M):

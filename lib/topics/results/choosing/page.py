@@ -81,7 +81,8 @@ def searches() -> None:
     for which, what in rule_searches.SEARCHES.items():
         gpu, products = rule_searches.recorded(which)
         rows = [
-            (f"of these, {kind}" if kind in ("cubes", "odd rows") else kind, str(one.products), f"{one.share:.3f}; {one.least_share:.3f}",
+            (f"of these, {kind}" if kind in ("cubes", "odd rows") else kind,
+             str(one.products), f"{one.share:.3f}; {one.least_share:.3f}",
              "" if one.of_rival is None else f"{one.of_rival:.3f}; {one.least_of_rival:.3f}",
              f"{one.first_timed} of {one.products}")
             for kind, one in ((kind, rule_searches.summary(those)) for kind, those in
