@@ -155,8 +155,10 @@ def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
 
 
 def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Choices by kind, of which none is empty: layers by their number of tokens, random shapes, all,
-    and of all the cubes and the rows that TMA can't step over."""
+    """Choices by kind, of which none is empty: layers by their number of tokens, random, all.
+
+    Cubes and rows that TMA can't step over are parts of all.
+    """
     groups: dict[str, list[Choice]] = {}
     layers = [one for one in found if one.timed.of.endswith("tokens")]
     for one in sorted(layers, key=lambda each: each.timed.problem.M):
