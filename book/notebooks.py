@@ -14,13 +14,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from book import execution, numbers
+from book import execution, numbers, worklogs
 from book.release import ROOT, whole
 from lib.ptx.files import text_of
 
@@ -181,6 +181,16 @@ def _executed(path: Path) -> NotebookNode:
     return notebook
 
 
+def assembled_worklogs() -> Iterator[tuple[Path, str]]:
+    """Each worklog that is there, and its text with the cards as the chapters have them now."""
+    chapters = {path.stem: parse(text_of(path)) for path in _chapters() if path.stem[:2].isdigit()}
+    for name in worklogs.WORKLOGS:
+        path = ROOT / "chapters" / f"{name}.ipynb"
+        if path.is_file():
+            made = worklogs.assembled(name, parse(text_of(path)), chapters)
+            yield path, to_text(normalise(made))
+
+
 def _chapters() -> list[Path]:
     return sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -195,6 +205,8 @@ def _fill_parser(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--check", action="store_true",
                         help="list the files that are not in their normal form; exit 1 if any")
     action.add_argument("--write", action="store_true", help="bring the files to their normal form")
+    action.add_argument("--worklogs", action="store_true",
+                        help="assemble the two worklogs anew from the chapters' cards")
     action.add_argument("--execute", action="store_true",
                         help="execute the files as without a GPU, then write their normal form")
     parser.add_argument("paths", nargs="*", type=Path, help="notebooks; all chapters by default")
@@ -215,6 +227,12 @@ def run(arguments: argparse.Namespace) -> int:
     0 done or normal, 1 a file is not normal, 2 a file cannot be read, executed or written.
     """
     status = 0
+    if arguments.worklogs:
+        for path, new in assembled_worklogs():
+            if new != text_of(path):
+                whole(path, new)
+                print(f"{_shown(path)}: written")
+        return 0
     for path in arguments.paths or _chapters():
         name = _shown(path)
         try:

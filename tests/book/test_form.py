@@ -55,6 +55,28 @@ def test_timeline_coalescing_and_roofline_are_drawn_in_the_open(pages, stem):
     assert set(form.not_drawn(pages(stem))) <= lacking
 
 
+@pytest.mark.parametrize("stem", form.CARDED)
+def test_a_chapter_s_card_and_page_keep_to_their_bounds(pages, stem):
+    assert form.too_much(pages(stem)) == []
+    assert form.card(form.body(pages(stem))).select(".tag_card"), "the card comes first"
+
+
+@pytest.mark.parametrize("stem", form.CARDED)
+def test_timeline_coalescing_and_roofline_are_drawn_on_every_page(pages, stem):
+    assert form.not_drawn(pages(stem)) == []
+
+
+@pytest.mark.parametrize("name", form.WORKLOGS)
+def test_a_worklog_is_read_in_an_hour(site, pages, name):
+    if not (site / path(name)).is_file():
+        pytest.skip("not in this book yet")
+    article = form.body(pages(name))
+    assert form.words(article) <= form.BOUNDS.worklog, f"{form.words(article)} words"
+    for card in form.cards(article):
+        assert form.over({
+            "words": (len(form.prose(card, tables=True).split()), form.BOUNDS.card_words)}) == []
+
+
 # What a page that every reader begins with may ask of them, and the terms that it must leave them.
 METHOD_WORDS = 900
 TERMS = ("warp", "sector", "wavefront", "issue slot", "stall")

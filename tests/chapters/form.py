@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+from typing import NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 
@@ -32,7 +33,11 @@ REWRITTEN: tuple[str, ...] = (
 # Told of what the emulator knows: their timeline counts its steps, their roofline is of intensity
 # alone. They have no step and no issue slots, so they are not among the others.
 EMULATED: tuple[str, ...] = ("27_tcgen05", "28_cta_pairs")
-HELD = (*REWRITTEN, *EMULATED)
+# Of these the card comes first, and what is counted is the whole page, folds too. A stem is added
+# when its chapter is in this form; the older rules let it go then.
+CARDED: tuple[str, ...] = ()
+WORKLOGS = ("fp32", "tensor_cores")
+HELD = tuple(stem for stem in (*REWRITTEN, *EMULATED) if stem not in CARDED)
 
 MAX_WORDS = 1400
 WORDS_TO_KERNEL, PIXELS_TO_KERNEL, WIDTH = 300, 1800, 1440
@@ -43,6 +48,22 @@ DRAWN = {
     "roofline": (".roofline(", "by_intensity("),
 }
 DEEPER = "Go deeper"
+
+
+class Bounds(NamedTuple):
+    """The most of each that a page in the form of cards has."""
+
+    card_words: int = 250
+    card_numbers: int = 15
+    words: int = 3000
+    figures: int = 5
+    tables: int = 3
+    columns: int = 6
+    numbers_per_100: float = 6.0
+    worklog: int = 5000
+
+
+BOUNDS = Bounds()
 # Lines of CUDA, whether a Markdown cell has them or a code cell wrote them.
 KERNEL = ".highlight-cpp, .highlight-c\\+\\+, .highlight-cuda, .highlight-c"
 _LEFT_OUT = "pre, figure, svg, script, style, .headerlink, .cell_input, .explorer-controls, button"
@@ -99,18 +120,99 @@ def not_drawn(page: BeautifulSoup) -> list[str]:
     return missing
 
 
-def _words_before(page: BeautifulSoup, end: Tag) -> int:
-    """Count what stands before a tag of the page's article."""
-    end["data-end"] = ""
+# Not of what a page says: what only scripts show, code that draws, generated listings, which are
+# a kernel to unfold and the record at the end (tag `record`).
+UNCOUNTED = ("script, style, .headerlink, button, .explorer-controls, .drawing-switch, .sr-only, "
+             ".tag_draws > .cell_input, .tag_remove-cell, .whole-kernel, .tag_record, .live")
+DRAWINGS = "figure, svg, img"
+WORD, NUMBER = r"\w[\w.,·×'’%-]*", r"(?<![\w.])\d[\d.,]*"
+
+
+def body(page: BeautifulSoup) -> Tag:
+    """A copy of the article without what isn't counted."""
     article = copy.copy(page.select_one("article"))
+    _drop(article, UNCOUNTED)
+    return article
+
+
+def card(article: Tag) -> Tag:
+    """What of a chapter's body stands before its first heading below the title."""
+    return _before(article, next(iter(article.select("h2")), None))
+
+
+def cards(article: Tag) -> list[Tag]:
+    """The cards of a worklog's body: its sections whose heading begins with a version's number."""
+    return [heading.find_parent("section") for heading in article.select("h2")
+            if re.match(r"\d\d\b", heading.get_text().strip())]
+
+
+def words(part: Tag) -> int:
+    """All words, of code and of tables too; those of drawings are not counted."""
+    part = copy.copy(part)
+    _drop(part, DRAWINGS)
+    return len(re.findall(WORD, part.get_text(" ")))
+
+
+def prose(part: Tag, tables: bool = False) -> str:
+    """The text of sentences, without code, drawings, formulas, headings and links' own text."""
+    part = copy.copy(part)
+    _drop(part, f"{DRAWINGS}, pre, code, math, h1, h2, h3, a" + ("" if tables else ", table"))
+    return part.get_text(" ")
+
+
+def numbers(text: str) -> int:
+    """How many numbers a text has."""
+    return len(re.findall(NUMBER, text))
+
+
+def figures(article: Tag) -> int:
+    """How many figures a body has."""
+    return len(article.select("figure"))
+
+
+def too_much(page: BeautifulSoup) -> list[str]:
+    """What a chapter has more of than `BOUNDS` allows, a line each."""
+    article = body(page)
+    first, text = card(article), prose(article)
+    columns = max((len(row.select("th, td")) for row in article.select("table tr")), default=0)
+    said = len(re.findall(WORD, text))
+    return over({
+        "words on the card": (len(re.findall(WORD, prose(first, tables=True))), BOUNDS.card_words),
+        "numbers on the card": (numbers(prose(first, tables=True)), BOUNDS.card_numbers),
+        "words": (words(article), BOUNDS.words), "figures": (figures(article), BOUNDS.figures),
+        "tables": (len(article.select("table")), BOUNDS.tables),
+        "columns of a table": (columns, BOUNDS.columns),
+        "numbers per 100 words": (100 * numbers(text) / max(said, 1), BOUNDS.numbers_per_100)})
+
+
+def over(counted: dict[str, tuple[float, float]]) -> list[str]:
+    """Of what was counted, each with its bound, what is past it."""
+    return [f"{count:.4g} {what}, at most {bound:g}"
+            for what, (count, bound) in counted.items() if count > bound]
+
+
+def _drop(part: Tag, selector: str) -> None:
+    for each in part.select(selector):
+        if not each.decomposed:
+            each.decompose()
+
+
+def _before(part: Tag, end: Tag | None) -> Tag:
+    """A copy of what stands before a tag of it; all of it if there is none."""
+    if end is None:
+        return copy.copy(part)
+    end["data-end"] = ""
+    before = copy.copy(part)
     del end["data-end"]
-    last = article.select_one("[data-end]")
+    last = before.select_one("[data-end]")
     for behind in [last, *last.find_all_next()]:
         if not behind.decomposed:
             behind.extract()
-    for text in [one for one in last.next_siblings] if last.parent else []:
-        text.extract()
-    for one in article.select(_LEFT_OUT):
-        if not one.decomposed:
-            one.decompose()
-    return len(re.findall(r"\w[\w.,·×'’%-]*", article.get_text(" ")))
+    return before
+
+
+def _words_before(page: BeautifulSoup, end: Tag) -> int:
+    """Count what stands before a tag of the page's article."""
+    article = _before(page.select_one("article"), end)
+    _drop(article, _LEFT_OUT)
+    return len(re.findall(WORD, article.get_text(" ")))

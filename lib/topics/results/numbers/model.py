@@ -24,7 +24,7 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
-from lib.records import predictions, reach
+from lib.records import ladder, predictions, reach
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import CalibrationRecord, Row
@@ -79,6 +79,29 @@ class Numbers:
     def tflops(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed, TFLOP/s."""
         return self._row(name, n).tflops
+
+    def on_ladder(self, name: str = "", n: int = SIZE) -> float:
+        """Speed in the ladder's pass, TFLOP/s; of a version without a variant its fastest."""
+        return self._in_pass(name, n).tflops
+
+    def climb(self, name: str, over: str, n: int = SIZE) -> float:
+        """How many times the speed of another, both in the ladder's pass."""
+        return self.on_ladder(name, n) / self.on_ladder(over, n)
+
+    def of_rival(self, name: str = "", n: int = SIZE) -> float:
+        """Speed over cuBLAS's one figure, both of the ladder's pass."""
+        row = self._in_pass(name, n)
+        return row.tflops / ladder.figures(ladder.load(RECORDED_ON))[ladder.product(row)].tflops
+
+    def _in_pass(self, name: str, n: int) -> Row:
+        version, variant = self._of(name)
+        kernel = version.kernel
+        chosen = kernel.variant(variant) if variant else kernel.fastest
+        entry = ladder.load(RECORDED_ON).entries.get(f"{kernel.stem}/{chosen.name}")
+        for row in entry.bench if entry else ():
+            if row.is_cube(n):
+                return row
+        raise records.NotRecorded(f"the pass has no {kernel.stem}/{chosen.name} at {n:,}")
 
     def ms(self, name: str = "", n: int = SIZE) -> float:
         """Recorded time of one product, ms."""

@@ -1,0 +1,152 @@
+"""A kernel's text as one instantiation reads: constants in their places, dead branches gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from lib.compiler.fingerprint import without_marks
+from lib.kernels.source import body_of, edited, excerpt
+from lib.kernels.spec import Kernel, Variant
+from lib.ptx.files import text_of
+from lib.run.export import flattened
+
+# Lines that a card shows at most: a screen.
+MAX_LINES = 30
+_LEFT_OUT = "…"
+# What says nothing of what is computed.
+_SILENT = re.compile(r"\s*(?:#pragma unroll(?:\(.*\))?|static_assert\(.*\);)(?: .*)?$")
+_CONSTEXPR = re.compile(r"^ *constexpr (?:int|unsigned) ((?:[^;/]|/(?!/))*);.*\n", re.M)
+_ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|-]+")
+# What binds as it stands: products, differences, and all that parentheses of their own hold.
+_OPERATIONS = (re.compile(r"(?<![\w>])\((\d+ [*/+%-] \d+)\)"),
+               re.compile(r"(?<![*/%] )\b(\d+ [*/%] \d+)\b(?![.\w])"),
+               re.compile(r"(?<![*/%+-] )\b(\d+ - \d+)\b(?![.\w]| [*/%])"))
+_COMPARISON = re.compile(r"(?<![*/%+-] )\b(\d+ (?:==|!=|<|>|<=|>=) \d+)\b(?! [*/+%-])")
+# A part of a choice, its parentheses closed.
+_PART = r"(?:[^()?:;,]|\([^()]*\))+"
+
+
+def instantiated(kernel: Kernel, variant: Variant) -> str:
+    """A kernel from its template on, without the template, marks, assertions and pragmas.
+
+    Template arguments and the constants that follow from them stand as numbers; of a choice that
+    they decide, the part that is compiled.
+    """
+    text = body_of(without_marks(text_of(kernel.file(variant))))
+    values = _arguments(text, kernel.expression(variant))
+    text = re.sub(r"template <[^>]*>\n(?=__global__)", "", text, count=1)
+    text = "\n".join(line for line in text.splitlines() if not _SILENT.match(line)) + "\n"
+    text = _filled(text, values)
+    while found := _CONSTEXPR.search(text):
+        text = text[:found.start()] + text[found.end():]
+        constants: dict[str, str] = {}
+        for definition in re.split(r",\s*(?![^()]*\))", found[1]):
+            name, _, value = definition.partition("=")
+            constants[name.strip()] = _value(_filled(value.strip(), constants))
+        text = _filled(text, constants)
+    while (folded := _without_dead_lines(_chosen(text))) != text:
+        text = folded
+    return text
+
+
+def _arguments(text: str, expression: str) -> dict[str, str]:
+    """The template's parameters, and what an instantiation gives for them."""
+    parameters = re.search(r"template <([^>]*)>\s*__global__", text)
+    given = re.search(r"<(.*)>", expression)
+    if parameters is None or given is None:
+        return {}
+    names = [part.split()[-1] for part in parameters[1].split(",")]
+    return dict(zip(names, (part.strip() for part in given[1].split(",")), strict=False))
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    """Put values in the places of names."""
+    if not values:
+        return text
+    names = "|".join(map(re.escape, values))
+    return re.sub(rf"(?<!\.)\b({names})\b", lambda found: values[found[1]], text)
+
+
+def _value(expression: str) -> str:
+    """What a constant expression comes to; the expression itself where it is no arithmetic."""
+    expression = _chosen(expression)
+    if not _ARITHMETIC.fullmatch(expression):
+        return f"({expression})" if " " in expression else expression
+    return str(eval(re.sub(r"(?<!/)/(?!/)", "//", expression)))  # digits and operators alone
+
+
+def _chosen(text: str) -> str:
+    """Sums of numbers, comparisons of them and choices by them, carried out."""
+    for operation in _OPERATIONS:
+        text = operation.sub(lambda found: str(eval(found[1].replace("/", "//"))), text)
+    text = _COMPARISON.sub(lambda found: str(eval(found[1])).lower(), text)
+    text = re.sub(r" \* 1\b(?![.\w])| \+ 0\b(?![.\w])|\btrue && ", "", text)
+    text = re.sub(r"!(true|false)\b", lambda found: str(found[1] == "false").lower(), text)
+    text = re.sub(rf"\(true \? ({_PART}) : ({_PART})\)", r"\1", text)
+    text = re.sub(rf"\(false \? ({_PART}) : ({_PART})\)", r"\2", text)
+    text = re.sub(rf"\btrue \? ({_PART}) : ({_PART})", r"\1", text)
+    return re.sub(rf"\bfalse \? ({_PART}) : ({_PART})", r"\2", text)
+
+
+def _without_dead_lines(text: str) -> str:
+    """Statements under a condition that is decided: bare, or gone."""
+    text = re.sub(r"^( *)if \(true\) (?!\{)", r"\1", text, flags=re.M)
+    text = re.sub(r"^ *if \(false\) (?!\{).*\n", "", text, flags=re.M)
+    rows = text.splitlines()
+    for begin, row in enumerate(rows):
+        if decided := re.match(r"( *)if \((true|false)\) \{$", row):
+            return "\n".join(_one_branch(rows, begin, decided[1], decided[2] == "true")) + "\n"
+    return text
+
+
+def _one_branch(rows: list[str], begin: int, edge: str, first: bool) -> list[str]:
+    """The rows with one branch of the decided condition that begins at `begin`."""
+    end = next(i for i in range(begin + 1, len(rows)) if rows[i].startswith(edge + "}"))
+    branch, after = (rows[begin + 1:end] if first else []), end + 1
+    if rows[end] == edge + "} else {":
+        after = rows.index(edge + "}", end) + 1
+        branch = branch if first else rows[end + 1:after - 1]
+    return [*rows[:begin], *(row.removeprefix("    ") for row in branch), *rows[after:]]
+
+
+def lines(
+    kernel: Kernel, variant: Variant, pieces: Sequence[tuple[str, str]],
+    before: tuple[Kernel, Variant] | None, edits: Mapping[str, str],
+) -> tuple[list[str], list[int]]:
+    """The lines that `change` displays, and which of them are marked, counted from 1."""
+    text = instantiated(kernel, variant)
+    shown = f"{_LEFT_OUT}\n".join(excerpt(text, first, last, closed=True)
+                                 for first, last in pieces)
+    for old, new in edits.items():
+        shown = edited(shown, old, new)
+    rows = shown.rstrip().splitlines()
+    if len(rows) > MAX_LINES:
+        raise ValueError(f"{kernel.stem}: {len(rows)} lines; a card has room for {MAX_LINES}")
+    if before is None:
+        return rows, []
+    there = {_bare(row) for row in instantiated(*before).splitlines()}
+    return rows, [i for i, row in enumerate(rows, 1)
+                  if len(_bare(row)) > 1 and row != _LEFT_OUT and _bare(row) not in there]
+
+
+def _bare(row: str) -> str:
+    """A line without its comment and indentation."""
+    return " ".join(re.sub(r"//.*", "", row).split())
+
+
+def standing_alone(kernel: Kernel, variant: Variant) -> str:
+    """The kernel as a file that compiles by itself, this instantiation of it named.
+
+    Raises
+    ------
+    ValueError
+        If its parameters aren't found.
+    """
+    name, expression = variant.function or kernel.function, kernel.expression(variant)
+    given = re.search(rf"\b{name}\(([^{{}}]*)\)\s*\{{", instantiated(kernel, variant))
+    if given is None:
+        raise ValueError(f"{kernel.stem}: no parameters of {name}")
+    parameters = re.sub(r", \w+\.\.\. \w+", "", " ".join(given[1].split()))  # an empty pack
+    return (f"{flattened(kernel, variant).rstrip()}\n\n"
+            f"template __global__ void {expression}({parameters});\n")
