@@ -80,6 +80,6 @@ def test_the_whole_kernel_compiles_without_a_header_of_ours(stem):
 
 def test_numbers_of_the_pass_are_of_a_version_s_fastest():
     assert evaluate("on_ladder('03_strip') == on_ladder('03_strip/tile_64x32')", "index") == "True"
-    assert evaluate("climb('', '01_naive') == on_ladder() / on_ladder('01_naive')", "02_shared_tile") == (
-        "True")
+    assert evaluate("climb('', '01_naive') == on_ladder() / on_ladder('01_naive')",
+                    "02_shared_tile") == "True"
     assert 1 < float(evaluate("of_rival()", "09_fp32_limit")) < 1.1
