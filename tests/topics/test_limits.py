@@ -1,14 +1,19 @@
 """What limits a kernel, against launches whose answer is known: over all records, and the roofs."""
 
+import math
+
 import pytest
 
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord, mhz
+from lib.topics.compute.epilogue import model as epilogue
 from lib.topics.limits.accounts import model as accounts
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.roofline import model as roofline
+from lib.topics.results.numbers.model import Numbers
+from lib.topics.time.overlap import model as overlap
 from lib.topics.version import RECORDED_ON
 
 SHEET = GPUS[RECORDED_ON]
@@ -51,3 +56,40 @@ def test_loops_of_nothing_else_reach_what_a_cycle_of_their_unit_is_worth(key, pe
     roof = MACHINE.roofs.named()[key]
     per_cycle = roof.value / (roof.clock.sms * roof.clock.mhz * 1e6)
     assert 0.96 < per_cycle / peak <= 1
+
+
+def sustained():
+    """What ran alone for seconds on the book's GPU."""
+    for stored in records.versions():
+        if stored.gpu.key == RECORDED_ON:
+            for variant in stored.variants.values():
+                for row in filter(lambda row: row.sustained, variant.bench):
+                    yield from (row.sustained.own, row.sustained.cublas)
+
+
+def test_joules_of_what_the_power_cap_slows_are_the_cap_s():
+    """A clock far below the sheet's is the cap at work: joules per second are the board's watts."""
+    slowed = [side for side in sustained() if 1e6 * mhz(side.clock) < 0.85 * SHEET.clock_hz]
+    assert len(slowed) > 20
+    for side in slowed:
+        assert side.joules / side.seconds == pytest.approx(SHEET.board_watts, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["stores_first_alone", "products_first_alone"])
+@pytest.mark.parametrize("size", [2048, 4096])
+def test_a_step_of_a_block_alone_holds_its_products_and_its_wait(name, size):
+    version, variant = Numbers("12_wmma_pipeline")._of(name)
+    step = overlap.step_of(version, variant, size)
+    tile = version.kernel.variant(variant)
+    product = accounts.instruction(version.metrics(size, variant), 2.0 * size**3, tile.dtype)
+    products = 2 * tile.tile[0] * tile.tile[1] * tile.step / accounts.RATES[product]
+    assert 0 < products + step.wait < step.cycles
+
+
+def test_a_tile_s_products_are_a_part_of_what_a_launch_of_its_tiles_takes():
+    for row in epilogue.recorded().parts:
+        for side in filter(lambda side: side.clock, row.sides):
+            down, across = epilogue.tile_of(side.variant)
+            rounds = math.ceil(math.ceil(row.M / down) * math.ceil(row.N / across) / SHEET.sms)
+            least = rounds * epilogue.loop_cycles((down, across), row.K)
+            assert 0.6 < least / side.clock.cycles < 1, (side.variant, row.shape)
