@@ -73,7 +73,8 @@ def _alone(output: Path) -> Iterator[None]:
 
 def _machinery_changed(root: Path, since: float) -> bool:
     """Whether the settings, the extension, a template or a static file is newer than `since`."""
-    files = [root / "_config.yml", root / "_toc.yml", *(root / "book").rglob("*")]
+    files = [root / "_config.yml", root / "_toc.yml", *(root / "book").rglob("*"),
+             *(root / "lib/show").glob("*.css"), root / "lib/show/colours.py"]
     return any(file.stat().st_mtime > since for file in files if file.is_file()
                and file.suffix != ".pyc")
 
