@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 import struct
+import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,6 +27,7 @@ from book import course
 if TYPE_CHECKING:
     from lib.plotting.style import Drawing
     from lib.records.reach import Reach
+    from lib.show.scene import Scene
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
@@ -233,6 +237,9 @@ def _accesses() -> None:
     Chapter("01_naive").coalescing()
 
 
+# What may be a browser here.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
 # Where a figure lies, and the page's own function that draws it.
 FIGURES: Mapping[str, Callable[[], None]] = {
     "paper/jose/ladder.png": _ladder,
@@ -240,7 +247,7 @@ FIGURES: Mapping[str, Callable[[], None]] = {
 }
 
 
-def drawn(name: str) -> Drawing:
+def drawn(name: str) -> Drawing | Scene:
     """A figure as the book's page draws it, in its wide layout."""
     from lib.plotting.display import collected
 
@@ -250,16 +257,52 @@ def drawn(name: str) -> Drawing:
     return figure
 
 
-def text_of(figure: Drawing) -> str:
+def text_of(figure: Drawing | Scene) -> str:
     """What stands in a figure's place for who can't see it."""
+    if not hasattr(figure, "savefig"):
+        return figure.text
     return f"{figure.alt} ({figure.evidence})"
 
 
-def save(figure: Drawing, path: Path) -> None:
+def save(figure: Drawing | Scene, path: Path) -> None:
     """Write a figure with its text. Nothing else in the file depends on the day or the machine."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not hasattr(figure, "savefig"):
+        photograph(figure, path)
+        return
     figure.savefig(path, dpi=120, facecolor="white",
                    metadata={"Software": None, "Description": text_of(figure)})
+
+
+def photograph(scene: Scene, path: Path) -> None:
+    """Write a scene as a browser draws it on white paper, cut to what is drawn.
+
+    Raises
+    ------
+    PaperError
+        If there is no browser.
+    """
+    from PIL import Image, ImageChops
+    from PIL.PngImagePlugin import PngInfo
+
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise PaperError(f"{path.name} is photographed by a browser, one of: {', '.join(BROWSERS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        page, pixels = Path(folder) / "page.html", Path(folder) / "page.png"
+        page.write_text('<meta charset="utf-8"><body style="margin:8px;width:700px;'
+                        f'font-family:DejaVu Sans,sans-serif">{scene._repr_html_()}',
+                        encoding="utf-8")
+        subprocess.run([browser, "--headless", "--no-sandbox", "--hide-scrollbars",
+                        "--force-device-scale-factor=2", "--window-size=716,2400",
+                        f"--screenshot={pixels}", page.as_uri()], check=True, capture_output=True)
+        image = Image.open(pixels).convert("RGB")
+        drawn = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
+        about = PngInfo()
+        about.add_itxt("Description", text_of(scene))
+        bottom = drawn[3] + 16 if drawn else image.height
+        few = image.crop((0, 0, image.width, bottom)).quantize(256, dither=Image.Dither.NONE)
+        few.save(path, pnginfo=about)
 
 
 def text_in(path: Path) -> str:

@@ -171,16 +171,16 @@ class Chapter:
         page.counters(self.version, *variants)
 
     def coalescing(self, *variants: str, **options: Any) -> None:
-        """Draw what warps touched in global memory (`lib.topics.memory.coalescing`)."""
-        from lib.topics.memory.coalescing import page
+        """Draw what warps touched in global memory (`lib.show.coalescing`)."""
+        from lib.topics.memory.accesses import page
 
-        page.draw(self.version, *variants, **options)
+        page.coalescing(self.version, *variants, **options)
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
         """Draw which banks a warp's shared accesses meet, a wavefront a row."""
-        from lib.topics.memory.banks import page
+        from lib.topics.memory.accesses import page
 
-        page.draw(self.version, variant, kind)
+        page.banks(self.version, variant, kind)
 
     # Time.
 

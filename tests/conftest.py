@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from book.paper import BROWSERS
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
 from lib.plotting import display
 from lib.run import device
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
 
 
@@ -144,7 +144,8 @@ def _until_the_time_is_over(request):
 def shown(monkeypatch) -> list[str]:
     """Whatever a page displays, as text."""
     seen: list[str] = []
-    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
+    monkeypatch.setattr(display, "display", lambda *things, **_: seen.extend(
+        t["text/html"] if isinstance(t, dict) else t.data for t in things))
     return seen
 
 

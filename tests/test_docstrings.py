@@ -212,4 +212,4 @@ def test_a_mistake_of_each_kind_is_seen():
     assert not exists("lib.problem.Problem.shapes") and not exists("lib.nothing.at.all")
     assert resolves("style.finish", "lib.plotting.html") and resolves("Drawing.alt",
                                                                        "lib.plotting.style")
-    assert not resolves("models.banks", "lib.topics.memory.banks.figure")
+    assert not resolves("models.ldmatrix", "lib.topics.memory.ldmatrix.figure")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lib import ptx
 from lib.kernels.spec import Kernel
-from lib.panel import svg, tasks
+from lib.panel import tasks
 from lib.panel.bundle import Mistake
 from lib.panel.loops import inner_loop
 from lib.panel.result import Finished, Result, Stopped
@@ -23,9 +23,9 @@ from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Instruction
 from lib.ptx.files import text_of
 from lib.ptx.report import grouped, verdicts
+from lib.show import banks, coalescing, scene
+from lib.show.scene import Drawing
 from lib.topics.memory.accesses.model import Named, named
-from lib.topics.memory.banks import model as banks
-from lib.topics.memory.coalescing import model as coalescing
 
 Answer = dict[str, Any]
 
@@ -61,7 +61,7 @@ def answer(kernel: Kernel, result: Result, baseline: Result | None) -> Answer:
         parts.append("<p>Another instantiation ran than the variant's own: "
                      f"{_TEXT(result.reason)}.</p>")
     if isinstance(result, Finished) and result.wrong is not None:
-        parts.append(svg.elements(result.wrong))
+        parts.append(wrong_elements(result.wrong))
     parts.append(_hazards(result.hazards))
     counters = result.counters()
     if counters:
@@ -217,14 +217,15 @@ def drawn(one: Named) -> tuple[str, int]:
     """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
     if one.space == "global":
         seen = coalescing.describe(one.access, one.allocation)
-        picture = svg.sectors(one.access, seen.base, one.kind, one.label)
+        panel = coalescing.Panel(one.label, one.array, one.access, seen, one.kind, one.where)
+        picture = scene.piece(coalescing.picture(panel))
         wasted = len(seen.sectors) - seen.least_sectors
     else:
         try:
             served = _served(one)
         except ValueError:
             return "", 0
-        picture = svg.banks(served, one.kind, one.label)
+        picture = scene.piece(banks.picture(banks.Panel(one.label, served, one.kind, one.where)))
         wasted = served.conflicts
     return f'<p class="live-caption">{caption(one)}</p>{picture}', wasted
 
@@ -452,7 +453,7 @@ def moment(
     if own:
         parts.append(_source(own))
     parts.append(f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>")
-    parts.append(svg.lanes(now.active.tolist(), "This instruction"))
+    parts.append(active_lanes(now.active))
     if now.address is not None and now.active.any():
         parts.append(_addresses(now, now.address, launch))
     for name, values in now.written.items():
@@ -536,13 +537,14 @@ def _addresses(
         array = next((a for a in launch.allocations
                       if a.base <= first < a.base + a.nbytes), None)
         if array is not None:
-            return svg.sectors(access, array.base, kind, "of this instruction")
+            return scene.piece(coalescing.picture(
+                coalescing.panel("of this instruction", access, array, array="array", kind=kind)))
     return ""
 
 
 def drawn_banks(access: coalescing.Access, kind: str) -> str:
     """The banks that an access meets."""
-    return svg.banks(banks.describe(access, kind), kind, "of this instruction")
+    return scene.piece(banks.picture(banks.panel("of this instruction", access, kind=kind)))
 
 
 def _register(name: str, values: NDArray[Any], active: NDArray[np.bool_]) -> str:
@@ -563,3 +565,39 @@ def _register(name: str, values: NDArray[Any], active: NDArray[np.bool_]) -> str
 def _value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
+
+def wrong_elements(wrong: NDArray[np.bool_]) -> str:
+    """C with its wrong elements, and where they lie."""
+    rows, columns = wrong.shape
+    scale = 256 / max(rows, columns)
+    runs = []
+    for i, row in enumerate(wrong):
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
+        runs += [(start * scale, i * scale, (end - start) * scale, scale)
+                 for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
+    width, height = columns * scale, rows * scale
+    drawing = Drawing(width, height).boxes(runs, "warning")
+    drawing.frames([(0, 0, width, height)])
+    said = f"C, {rows}×{columns}: {int(wrong.sum()):,} wrong"
+    if runs:
+        (top, bottom), (first, last) = (np.flatnonzero(wrong.any(axis))[[0, -1]]
+                                        for axis in (1, 0))
+        said += f", rows {top} to {bottom}, columns {first} to {last}"
+    return scene.piece(drawing.html() + scene.words(said))
+
+
+def active_lanes(active: NDArray[np.bool_]) -> str:
+    """Which of a warp's lanes take part in an instruction."""
+    halves = []
+    for first in range(0, len(active), 16):
+        drawing = Drawing(288, 18)
+        for lane in range(first, first + 16):
+            box = ((lane - first) * 18.0 + 1, 1.0, 16.0, 16.0)
+            if active[lane]:
+                drawing.boxes([box], "load").label(box, lane, over="load")
+            else:
+                drawing.frames([box], faint=True).label(box, lane)
+        halves.append(drawing.html())
+    return scene.piece(scene.row(*halves)
+                       + scene.words(f"This instruction: {int(active.sum())} of {len(active)} lanes"
+                                     " are active"))

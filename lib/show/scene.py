@@ -69,9 +69,9 @@ class Scene:
 
     def html(self) -> str:
         """The figure, for a page that has the style sheet."""
-        return (f'<figure class="figure-scroll scene"><figcaption>{html.escape(self.title)}'
-                f'</figcaption>{self.body}<div class="apart foot"><span>{html.escape(self.note)}'
-                f"</span><span>{html.escape(self.evidence)}</span></div></figure>")
+        return (f'<figure class="figure-scroll scene"><figcaption>{_escaped(self.title)}'
+                f'</figcaption>{self.body}<div class="apart foot"><span>{_escaped(self.note)}'
+                f"</span><span>{_escaped(self.evidence)}</span></div></figure>")
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ def piece(body: str) -> str:
 
 def words(text: str, bold: bool = False, code: bool = False, worse: bool = False) -> str:
     """A line of text, which wraps; `worse` marks what costs more than it must."""
-    line = html.escape(text)
+    line = _escaped(text)
     line = f"<code>{line}</code>" if code else line
     line = f"<strong>{line}</strong>" if bold else line
     return f'<p class="worse">{line}</p>' if worse else f"<p>{line}</p>"
@@ -100,7 +100,7 @@ def words(text: str, bold: bool = False, code: bool = False, worse: bool = False
 
 def heading(text: str) -> str:
     """A line over several pieces."""
-    return f"<h4>{html.escape(text)}</h4>"
+    return f"<h4>{_escaped(text)}</h4>"
 
 
 def row(*pieces: str) -> str:
@@ -126,7 +126,7 @@ def key(*entries: tuple[str, str, bool]) -> str:
         box = Drawing(10, 10).boxes([(0.5, 0.5, 9, 9)], colour, pale=pale)
         box.frames([(0.5, 0.5, 9, 9)])
         made.append('<span style="display:inline-flex;gap:5px;align-items:center">'
-                    f"{box.html()}{html.escape(text)}</span>")
+                    f"{box.html()}{_escaped(text)}</span>")
     return row(*made)
 
 
@@ -187,7 +187,7 @@ class Drawing:
         more = f' text-anchor="{anchor}"' if anchor else ""
         more += ' font-weight="700"' if bold else ""
         more += f' fill="{colours.on(COLOURS[over])}"' if over else ""
-        self._texts.append(f'<text x="{x:.4g}" y="{y:.4g}"{more}>{html.escape(str(text))}</text>')
+        self._texts.append(f'<text x="{x:.4g}" y="{y:.4g}"{more}>{_escaped(str(text))}</text>')
         return self
 
     def label(self, box: Box, text: object, over: str = "", bold: bool = False) -> Drawing:
@@ -204,6 +204,10 @@ class Drawing:
         how = 'role="group"' if self._texts else 'aria-hidden="true"'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" {how} width="{self.width:g}" '
                 f'height="{self.height:g}">{"".join(self._shapes + self._texts)}</svg>')
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text, quote=False)
 
 
 def _rounded(point: Point) -> Point:

@@ -12,7 +12,7 @@ import pytest
 from book.panel.bundler import bundle, offered
 from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
-from lib.panel import render, svg
+from lib.panel import render
 from lib.panel.edits import carried_over
 from lib.panel.request import DEFAULT
 from lib.panel.result import wrong_elements
@@ -20,8 +20,7 @@ from lib.panel.session import Session
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import runner
-from lib.topics.memory.banks import model as banks
-from lib.topics.memory.coalescing import model as coalescing
+from lib.show import banks, coalescing
 
 SMALL = {"M": 64, "N": 64, "K": 64}
 
@@ -72,7 +71,7 @@ def test_wrong_elements_are_drawn_on_c(sessions):
     assert answer["verdict"] == "wrong"
     assert "4,096 of 4,096 elements of C are off" in answer["said"]
     assert "your PTX" in answer["html"] and "tile32, unchanged" in answer["html"]
-    assert 'aria-label="C of 64×64 elements, of which 4096 are wrong' in answer["html"]
+    assert "C, 64×64: 4,096 wrong, rows 0 to 63, columns 0 to 63" in answer["html"]
 
 
 def test_edited_ptx_that_does_the_same_has_the_same_counters(sessions):
@@ -320,8 +319,10 @@ def test_a_step_shows_lanes_registers_and_banks(sessions):
     session = sessions("02_shared_tile")
     memory = ask(session, do="record", **SMALL)["memory"]
     pictures = [ask(session, do="step", at=at)["html"] for at in memory[:60]]
-    assert any("Shared store" in picture for picture in pictures)
-    assert any("Global load" in picture and "4 sectors" in picture for picture in pictures)
+    assert any("<strong>store</strong>" in picture and "wavefront" in picture
+               for picture in pictures)
+    assert any("<strong>load</strong>" in picture and "4 sectors" in picture
+               for picture in pictures)
     assert all("32 of 32 lanes are active" in picture for picture in pictures)
     watched = ask(session, do="step", at=150, registers="%r1 %nothing")["html"]
     assert "%r1" in watched and "not written since" in watched
@@ -368,56 +369,42 @@ def test_a_question_that_the_run_can_not_answer_is_an_error(sessions, asked):
         sessions("05_bank_conflicts").predict(asked)
 
 
-def layouts(drawn):
-    """The two layouts of a picture, by who is shown them."""
-    wide, narrow = re.findall(r"<svg.*?</svg>", drawn)
-    assert 'class="figure-wide"' in wide and 'class="figure-narrow"' in narrow
-    return {"page": wide, "phone": narrow}
+def width(picture):
+    return max(float(each) for each in re.findall(r'<svg[^>]* width="([\d.]+)"', picture))
 
 
-def width(drawing):
-    return float(re.search(r' width="([\d.]+)"', drawing)[1])
+def banks_of(access):
+    return banks.picture(banks.panel("x", access))
 
 
-@pytest.mark.parametrize("drawn", [
-    svg.banks(banks.describe(coalescing.strided(2)), "load", "x"),
-    svg.sectors(coalescing.strided(2), 0, "load", "x"),
-    svg.sectors(coalescing.strided(1, first=10**9), 0, "load", "x"),
-    svg.lanes([True] * 32, "x"),
+def sectors_of(access):
+    return coalescing.picture(coalescing.panel("x", access))
+
+
+@pytest.mark.parametrize("picture", [
+    banks_of(coalescing.strided(2)), sectors_of(coalescing.strided(2)),
+    sectors_of(coalescing.strided(1, first=10**9)), render.active_lanes(np.ones(32, bool)),
 ])
-def test_pictures_fit_a_page_and_a_phone_s_panel(drawn):
-    found = layouts(drawn)
-    assert width(found["page"]) <= 800 and width(found["phone"]) <= 316
-    lanes = {view: set(re.findall(r">(\d+)</text>", one)) for view, one in found.items()}
-    assert {str(lane) for lane in range(32)} <= lanes["page"] & lanes["phone"]
+def test_pictures_fit_a_phone_s_panel(picture):
+    assert width(picture) <= 316
 
 
-def test_a_phone_s_pieces_are_those_that_are_touched():
-    phone = layouts(svg.sectors(coalescing.strided(32), 0, "load", "x"))["phone"]
-    assert re.findall(r">byte ([\d,]+)<", phone)[:3] == ["0", "128", "256"]
-    assert "24 more pieces of 64 bytes" in phone
-
-
-@pytest.mark.parametrize("drawn", [
-    svg.banks(banks.describe(coalescing.strided(1, bytes_per_lane=2)), "load", "x"),
-    svg.sectors(coalescing.strided(1, bytes_per_lane=2), 0, "load", "x"),
-])
-def test_what_stands_in_a_cell_of_one_word_is_no_wider(drawn):
-    for layout in layouts(drawn).values():
-        said = re.findall(r">(\d+\+?)</text>", layout)
-        assert {"0+", "30"} <= set(said) and max(map(len, said)) == 2
+def test_what_stands_in_a_cell_of_one_word_is_no_wider():
+    access = coalescing.strided(1, bytes_per_lane=2)
+    access = coalescing.Access(np.append(access.addresses[:31], 128), access.active, 2)
+    said = re.findall(r">(\d+\+?)</text>", banks_of(access))
+    assert {"0+", "30"} <= set(said) and max(map(len, said)) == 2
 
 
 def test_banks_are_drawn_as_the_model_has_them():
     access = coalescing.Access(np.arange(32) * 128, np.ones(32, bool), 4)
-    drawn = svg.banks(banks.describe(access), "load", "x")
-    assert "32 wavefronts, ideal 1" in drawn and "24 more wavefronts" in drawn
-    assert all(layout.count("<text") < 80 for layout in layouts(drawn).values())
+    picture = banks_of(access)
+    assert "32 wavefronts, ideal 1" in picture and "24 more wavefronts" in picture
 
 
 def test_sectors_are_drawn_as_the_model_has_them():
-    drawn = svg.sectors(coalescing.strided(2), 0, "load", "x")
-    assert "8 sectors in 2 lines of 128 bytes, 128 of 256 bytes used" in drawn
+    picture = sectors_of(coalescing.strided(2))
+    assert all(text in picture for text in ("2 lines<", "8 sectors", "50% of 256 B useful"))
 
 
 def test_only_wrong_elements_are_marked():
@@ -429,7 +416,7 @@ def test_only_wrong_elements_are_marked():
     got[7, 7] = np.nan
     wrong = wrong_elements(problem, got, reference)
     assert np.argwhere(wrong).tolist() == [[3, 4], [7, 7]]
-    assert "rows 3 to 7, columns 4 to 7" in svg.elements(wrong)
+    assert "rows 3 to 7, columns 4 to 7" in render.wrong_elements(wrong)
 
 
 def test_wrong_elements_are_found_among_bits():
@@ -453,5 +440,5 @@ def test_a_lane_of_several_words_is_one_box():
     wide = coalescing.Access(np.arange(32) * 16, np.ones(32, bool), 16)
     narrow = coalescing.Access(np.arange(32) * 4, np.ones(32, bool), 4)
     for access, boxes, rows in ((wide, 32, 4), (narrow, 32, 1)):
-        drawn = layouts(svg.banks(banks.describe(access), "load", "x"))["page"]
-        assert drawn.count("<text") == boxes + rows + 10  # lanes, rows, the scale of banks
+        # Lanes, and in each half the rows and the scale of banks.
+        assert banks_of(access).count("<text") == boxes + 2 * (rows + 5)

@@ -1,6 +1,5 @@
 """One figure of every kind, from data like the book's."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -32,9 +31,6 @@ from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Roofs, points
 from lib.topics.memory.accumulators import figure as accumulators
 from lib.topics.memory.accumulators.model import InRegisters, InTensorMemory
-from lib.topics.memory.banks import figure as banks
-from lib.topics.memory.coalescing import figure as coalescing
-from lib.topics.memory.coalescing.model import strided
 from lib.topics.memory.layouts import figure as swizzle
 from lib.topics.memory.layouts.model import Layout
 from lib.topics.memory.ldmatrix import figure as matrix_loads
@@ -45,10 +41,6 @@ from lib.topics.memory.rasterization import figure as raster
 from lib.topics.memory.rasterization.model import Raster
 from lib.topics.memory.reads import figure as reads
 from lib.topics.memory.reads.model import reads as reads_of
-from lib.topics.memory.staging import figure as staging
-from lib.topics.memory.staging.model import Staging
-from lib.topics.memory.tma_box import figure as box
-from lib.topics.memory.tma_box import model as box_model
 from lib.topics.memory.tma_swizzle import figure as tma_swizzle
 from lib.topics.memory.tma_swizzle.model import Box, descriptor
 from lib.topics.memory.transpose import figure as transpose
@@ -76,31 +68,6 @@ from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
 EMULATED = "emulated: sm_75 PTX"
-
-
-def panels(stride_a, stride_b, stride_c, K=256):
-    where = "01_naive.cu:31"
-    return [
-        coalescing.panel("A[row * K + k]", strided(stride_a, first=5), where=where),
-        coalescing.panel("B[k * N + col]", strided(stride_b, first=5 * K), where=where),
-        coalescing.panel("C[row * N + col]", strided(stride_c), kind="store", where=where),
-    ]
-
-
-def pairs_of_lanes():
-    """Lanes 0 and 16 read one word, 1 and 17 the next, and so on."""
-    access = strided(1)
-    return replace(access, addresses=np.tile(access.addresses[:16], 2))
-
-
-def both_mappings(narrow=False):
-    return coalescing.draw(
-        [
-            coalescing.Group("coalesced", panels(0, 1, 1)),
-            coalescing.Group("swapped", panels(256, 0, 256)),
-        ],
-        evidence=EMULATED, narrow=narrow,
-    )
 
 
 def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
@@ -249,15 +216,6 @@ def thread(TM, TN, narrow=False):
     return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16, narrow=narrow)
 
 
-def mappings_of_a_tile(second):
-    """Two mappings that load alike; the second stores with lanes `second` elements apart."""
-    return coalescing.draw(
-        [coalescing.Group("spread", panels(1, 1, 1)),
-         coalescing.Group("together", panels(1, 1, second))],
-        evidence=EMULATED,
-    )
-
-
 def accounts(narrow=False):
     issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
     return slots.draw(
@@ -311,19 +269,6 @@ def small_steps(narrow=False):
     )
 
 
-def banked(narrow=False):
-    return banks.draw(
-        [
-            banks.panel("As[threadIdx.y][k]", strided(0, first=37), where="02_shared_tile.cu:40"),
-            banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
-            banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
-            banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
-            banks.panel("Bs[k][tx]", pairs_of_lanes()),
-        ],
-        evidence=EMULATED, narrow=narrow,
-    )
-
-
 def all_that_is_read(narrow=False):
     """A warp's row, a warp's column, and a block's tile."""
     rows, tile = work(), work(step="one tile of 32 k", a_step=who.Region(32, 32, 32, 32))
@@ -366,27 +311,12 @@ FIGURES = {
     "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
     "waves, one": lambda narrow=False: waves.draw(
         Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3, narrow=narrow),
-    "coalescing, both mappings": both_mappings,
-    "coalescing, one variant": lambda: coalescing.draw(
-        [coalescing.Group("coalesced", panels(0, 1, 1))], evidence=EMULATED
-    ),
-    "coalescing, some lanes off a sector": lambda: coalescing.draw(
-        [coalescing.Group("", [coalescing.panel("x[lane + 1]", strided(1, first=1, lanes=20))])],
-        evidence="modelled: sectors", cells=43,
-    ),
-    "coalescing, nobody": lambda: coalescing.draw(
-        [coalescing.Group("", [coalescing.panel("x[lane]", strided(1, lanes=0))])],
-        evidence="modelled: sectors",
-    ),
-    "banks": banked,
-    "banks, narrow": lambda: banked(narrow=True),
     "reads": all_that_is_read,
     "reads, narrow": lambda: all_that_is_read(narrow=True),
     "reads, threads": read_by_threads,
     "reads, threads, narrow": lambda: read_by_threads(narrow=True),
     "transpose": transpose.draw,
     "transpose, narrow": lambda: transpose.draw(narrow=True),
-    "coalescing, narrow": lambda: both_mappings(narrow=True),
     "timeline, narrow": lambda: timelines(2, narrow=True),
     "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
     "roofline, narrow": lambda: roof(narrow=True),
@@ -428,12 +358,6 @@ FIGURES = {
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
         narrow=narrow,
     ),
-    "staging": lambda narrow=False: staging.draw(
-        Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4", narrow=narrow),
-    "staging, none": lambda: staging.draw(
-        Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100"),
-    "staging, impossible": lambda narrow=False: staging.impossible(
-        (32, 64), (64, 64), narrow=narrow),
     "overlap, at once": lambda: overlap.draw(
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
@@ -456,26 +380,6 @@ FIGURES = {
     "ldmatrix, abreast": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
     ),
-    "banks, matrices and copies": lambda: banks.draw(
-        [
-            banks.panel("As[lane % 16]", MatrixLoad(HalfTile(64)).access, kind="ldmatrix"),
-            banks.panel("staging", MatrixLoad(HalfTile(64, 0, True)).access, kind="stmatrix"),
-            banks.panel("As", strided(1, bytes_per_lane=16), kind="copy",
-                        source=strided(1, bytes_per_lane=16)),
-        ],
-        evidence=EMULATED,
-    ),
-    "coalescing, copies": lambda: coalescing.draw(
-        [coalescing.Group("", [coalescing.panel("A", strided(1, bytes_per_lane=16), kind="copy")])],
-        evidence=EMULATED,
-    ),
-    "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
-    "boxes of a step": lambda: box.placed(
-        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes"),
-    "boxes of a step, narrow": lambda: box.placed(
-        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes",
-        narrow=True),
-    "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
     "busiest, with a remark": lambda: busiest.draw(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
         evidence="modelled: T4 rates × emulated counters, 4,096³",
@@ -537,7 +441,7 @@ FIGURES = {
 FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
     "SM", "by_shape", "fragments, none", "fragments, wgmma", "ldmatrix, stacked",
     "ldmatrix, transposed", "map, naive", "overlap, roles", "pipeline, one buffer",
-    "pipeline, three buffers", "raster", "staging", "staging, impossible", "sweep", "swizzle",
+    "pipeline, three buffers", "raster", "sweep", "swizzle",
     "swizzle of TMA", "swizzle of TMA, off", "thread tile, 8 × 8", "vectors", "warp tile",
     "waves, one", "windows",
 )}

@@ -5,11 +5,10 @@ import pytest
 from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.run import runner
+from lib.show import banks, coalescing
 from lib.topics.code.mapping import model as mapping
 from lib.topics.code.mapping.model import Region
 from lib.topics.memory.accesses.model import named
-from lib.topics.memory.banks import model as banks
-from lib.topics.memory.coalescing import model as coalescing
 from lib.topics.version import Version
 
 

@@ -1,14 +1,13 @@
 """Shared-memory wavefronts against the documented rules, by hand."""
 
+import re
+
 import numpy as np
 import pytest
-from matplotlib.colors import same_color
 
-from lib.plotting import style
-from lib.topics.memory.banks import figure
-from lib.topics.memory.banks import model as banks
-from lib.topics.memory.banks.page import draw
-from lib.topics.memory.coalescing.model import Access, strided
+from lib.show import banks
+from lib.show.coalescing import Access, strided
+from lib.topics.memory.accesses import page
 from lib.topics.version import Version
 
 LANES = np.arange(32)
@@ -87,7 +86,7 @@ def test_passes_of_ldmatrix_never_go_together():
 
 @pytest.mark.parametrize(("variant", "of_bs"), [("warp_64x32", 2), ("unpaired", 4)])
 def test_the_figures_of_08_say_the_wavefronts_in_which_they_differ(variant, of_bs, shown):
-    draw(Version("08_warp_tile"), variant, "load")
+    page.banks(Version("08_warp_tile"), variant, "load")
     assert f"A 128-bit load takes: of As 2 wavefronts, of Bs {of_bs} wavefronts" in shown[0]
 
 
@@ -99,8 +98,22 @@ def test_the_figures_of_08_say_the_wavefronts_in_which_they_differ(variant, of_b
 ])
 def test_what_conflicts_has_the_warning_s_colour(addresses, width, cells):
     access = Access(np.asarray(addresses), ALL, width)
-    drawn = figure.draw([figure.panel("x[i]", access)], evidence="emulated")
-    marker = 1 if cells else 0  # beside the count
-    boxes = sum(len(patch.get_path().vertices) // 5 for patch in drawn.axes[0].patches
-                if same_color(patch.get_facecolor(), style.WARNING))
-    assert boxes == cells + marker
+    drawn = banks.picture(banks.panel("x[i]", access))
+    warned = re.findall(r'class="warning" d="([^"]*)"', drawn)
+    assert sum(path.count("M") for path in warned) == cells
+    assert ('class="worse"' in drawn) == (cells > 0)
+
+
+def test_what_a_wavefront_s_lanes_share_is_said_once():
+    broadcast = banks.picture(banks.panel("As[k]", strided(0, first=37)))
+    assert "lanes 0 to 31 share this word: a broadcast" in broadcast
+    places = 48 * (LANES // 16) + 2 * (LANES % 16)  # two rows of 24 halves
+    halves = banks.picture(banks.panel("As[row][k]", Access(places, ALL, 2), kind="store"))
+    assert halves.count("2 lanes share each word") == 1 and "0+" not in halves
+
+
+def test_the_finding_is_what_conflicts_most():
+    scene = banks.draw([banks.panel("As[y][k]", strided(0)), banks.panel("As[x][k]", strided(32))],
+                       evidence="emulated: sm_75 PTX")
+    assert scene.title == "As[x][k]: 32 wavefronts where 1 would do"
+    assert "24 more wavefronts like these" in scene.body

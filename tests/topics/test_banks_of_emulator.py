@@ -10,10 +10,9 @@ from lib.problem import Problem
 from lib.ptx.count import banks as emulator
 from lib.ptx.count.sectors import sectors as emulated_sectors
 from lib.run import runner
+from lib.show import banks, coalescing
+from lib.show.coalescing import Access
 from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.memory.banks import model as banks
-from lib.topics.memory.coalescing import model as coalescing
-from lib.topics.memory.coalescing.model import Access
 
 
 @pytest.fixture(scope="module")

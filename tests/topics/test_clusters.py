@@ -1,5 +1,7 @@
 """What 20 to 24 show: loads for others, shared steps of K, shares of the last wave, shapes."""
 
+import re
+
 import pytest
 from matplotlib.text import Text
 from msgspec import structs
@@ -15,7 +17,7 @@ from lib.topics.compute.split_k import figure as split_k_figure
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
-from lib.topics.memory.coalescing import page as coalescing_page
+from lib.topics.memory.accesses import page as accesses_page
 from lib.topics.memory.multicast import figure as multicast_figure
 from lib.topics.memory.multicast import model as multicast
 from lib.topics.memory.multicast import page as multicast_page
@@ -325,12 +327,12 @@ def test_what_a_cut_is_worth_by_two_rates(shown):
     assert len(cells(shown[0])) == len(LAST_WAVES)
 
 
-def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    shares_page.coalescing(Version("23_stream_k"))
-    assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
-    assert "load v[j]" in figures[0].alt
+def test_partial_sums_are_drawn_from_a_run_that_cuts():
+    with display.collected() as figures:
+        shares_page.coalescing(Version("23_stream_k"))
+    [picture] = figures
+    stored = picture.text.split("store mine[i * 128] ")[1]
+    assert "16 sectors 100% of 512 B useful" in stored and "load v[j]" in picture.text
 
 
 def test_shapes_that_were_won_are_counted(monkeypatch):
@@ -364,9 +366,10 @@ def test_packing_moves_each_matrix_twice(shown):
 
 def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
     figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
-    assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt
+    monkeypatch.setattr(accesses_page, "show", figures.append)
+    accesses_page.coalescing(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
+    (scene,) = figures
+    assert "low[(first + i) / 4]" in scene.body and "4 sectors" in scene.body
 
 
 @pytest.mark.parametrize("tiles, launched, at_once, waves, time", [
@@ -422,11 +425,12 @@ def test_a_cluster_is_drawn_with_who_loads_each_part():
     found = multicast.observed(CLUSTERS, CLUSTERS.variant("cluster_2x2"))
     assert multicast.loaders(found, 1) == ((1, 3), (0, 1))
     assert multicast.loaders(found, 2) == ((0, 2), (2, 3))
-    for narrow in (False, True):
-        fig = multicast_figure.draw(found, evidence="emulated: two by two", narrow=narrow)
-        assert fig.finding == (
-            "A block loads 24,576 of the 49,152 bytes that it multiplies in a step")
-        assert "Rank 1: A's tile is loaded by 1, 3, B's by 0, 1." in fig.alt
+    scene = multicast_figure.draw(found, evidence="emulated: two by two")
+    assert scene.title == "A block loads 24,576 of the 49,152 bytes that it multiplies in a step"
+    for rank in range(4):
+        block = scene.body.split(f">rank {rank}<")[1].split("</svg>")[0]
+        of_a, of_b = multicast.loaders(found, rank)
+        assert re.findall(r">(\d)</text>", block) == [str(one) for one in (*of_a, *of_b)]
 
 
 def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.topics.memory.coalescing import model as coalescing
+from lib.show import coalescing
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,52 @@ def test_against_a_set_of_bytes(elements, width, active):
     assert list(coalescing.lines(addresses, width, np.array(active))) == sorted(
         {byte // 128 * 128 for byte in touched}
     )
+
+
+def drawn(stride, **options):
+    panel = coalescing.panel("x[i]", coalescing.strided(stride, **options))
+    return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
+
+
+@pytest.mark.parametrize(("scene", "finding"), [
+    (drawn(1), "32 lanes, 4 sectors: every byte is used"),
+    (drawn(0), "32 lanes, 1 sector: all read the same 4 bytes"),
+    (drawn(1024), "32 lanes, 32 sectors: 12.5% of the bytes are used"),
+    (drawn(1, first=1), "32 lanes, 5 sectors: 80% of the bytes are used"),
+    (drawn(1, lanes=0), "No lane takes part: nothing moves"),
+])
+def test_titles(scene, finding):
+    assert scene.title == finding
+
+
+def test_sectors_of_lines_of_their_own_are_said_to_be():
+    # Eight rows of 16 bytes, four lanes each: a line and half of a sector for each row.
+    lanes = np.arange(32)
+    for rows, said in ((256, "A[i]: 8 sectors in as many lines where 4 would do"),
+                       (32, "A[i]: 8 sectors where 4 would do")):
+        access = coalescing.Access(lanes // 4 * rows + lanes % 4 * 4, np.ones(32, bool), 4)
+        panels = [coalescing.panel("A[i]", access),
+                  coalescing.panel("B[i]", coalescing.strided(1))]
+        assert coalescing.draw([coalescing.Group("", panels)], evidence="emulated").title == said
+
+
+def test_the_price_of_two_mappings():
+    def group(name, of_a, of_c):
+        return coalescing.Group(name, [
+            coalescing.panel("A[row * K + k]", coalescing.strided(of_a, first=5)),
+            coalescing.panel("C[row * N + col]", coalescing.strided(of_c), kind="store")])
+
+    scene = coalescing.draw([group("coalesced", 0, 1), group("swapped", 256, 256)],
+                            evidence="emulated: sm_75 PTX")
+    assert scene.title == "Swapped: 32 sectors to load what coalesced loads with 1"
+    assert scene.body.count('class="worse"') == 2
+    assert "12.5% of 1,024 B useful" in scene.body and "992 B left out at each gap" in scene.body
+    alike = coalescing.draw([group("spread", 1, 1), group("together", 1, 1)], evidence="emulated")
+    assert alike.title == "Together and spread move the same number of sectors"
+
+
+def test_addresses_are_counted_from_the_array():
+    array = SimpleNamespace(base=1 << 32, nbytes=1 << 20)
+    access = coalescing.strided(1, first=(1 << 30) + 256)
+    panel = coalescing.panel("B[k * N + col]", access, array)
+    assert "B + 1,024 to" in coalescing.picture(panel)

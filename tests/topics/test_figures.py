@@ -21,94 +21,21 @@ from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Point, Roofs, l1_bytes
 from lib.topics.limits.roofline.model import points as points_of
-from lib.topics.memory.banks import figure as banks
-from lib.topics.memory.coalescing import figure as coalescing
-from lib.topics.memory.coalescing.model import Access, strided
-from lib.topics.memory.tma_box.model import placed
+from lib.topics.memory.staging import figure as staging
+from lib.topics.memory.staging.model import Staging
+from lib.topics.memory.tma_box import figure as tma_box
+from lib.topics.memory.tma_box import model as box_model
 from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
 from lib.topics.version import Version
 from tests import built
-from tests.topics.conftest import mappings_of_a_tile, record
+from tests.topics.conftest import record
 
 
 def shown(fig):
     return [text.get_text() for text in fig.findobj(Text)]
-
-
-def one(stride, **kwargs):
-    panel = coalescing.panel("x[i]", strided(stride, **kwargs))
-    return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
-
-
-@pytest.mark.parametrize(
-    ("fig", "finding"),
-    [
-        (one(1), "32 lanes, 4 sectors: every byte is used"),
-        (one(1, bytes_per_lane=16), "32 lanes, 16 sectors: every byte is used"),
-        (one(0), "32 lanes, 1 sector: all read the same 4 bytes"),
-        (one(1024), "32 lanes, 32 sectors: 12.5% of the bytes are used"),
-        (one(1, first=1), "32 lanes, 5 sectors: 80% of the bytes are used"),
-        (one(1, lanes=0), "No lane takes part: nothing moves"),
-    ],
-)
-def test_coalescing_titles(fig, finding):
-    assert fig.finding == finding
-
-
-def test_sectors_of_lines_of_their_own_are_said_to_be():
-    # Eight rows of 16 bytes, four lanes each: a line and half of a sector for each row.
-    lanes = np.arange(32)
-    rows = Access(lanes // 4 * 256 + lanes % 4 * 4, np.ones(32, bool), 4)
-    close = Access(lanes // 4 * 32 + lanes % 4 * 4, np.ones(32, bool), 4)
-    for access, said in ((rows, "A[i]: 8 sectors in as many lines where 4 would do"),
-                         (close, "A[i]: 8 sectors where 4 would do")):
-        panels = [coalescing.panel("A[i]", access), coalescing.panel("B[i]", strided(1))]
-        assert coalescing.draw([coalescing.Group("", panels)],
-                               evidence="emulated").finding == said
-
-
-def test_coalescing_shows_the_price_of_both_mappings(drawn):
-    fig = drawn["coalescing, both mappings"]
-    assert fig.finding == "Swapped: 33 sectors to load what coalesced loads with 5"
-    # Lines and sectors of A's load and of C's store, swapped.
-    assert shown(fig).count("32") == 4
-    assert [text for text in shown(fig) if text in ("lines", "requests")] == ["lines"]
-    assert "128 of 1,024 B" in shown(fig)
-    assert "992 B left out at each gap" in shown(fig)
-    assert "swapped, load A[row * K + k]: 32 lanes, 1 request, 32 sectors in 32 lines" in fig.alt
-    assert "coalesced, load B[k * N + col]: 32 lanes, 1 request, 4 sectors in 1 line" in fig.alt
-
-
-def test_coalescing_addresses_are_counted_from_the_array():
-    class B:
-        base, nbytes = 1 << 32, 1 << 20
-
-    access = strided(1, first=(1 << 30) + 256)
-    panel = coalescing.panel("B[k * N + col]", access, B)
-    fig = coalescing.draw([coalescing.Group("", [panel])], evidence="emulated: sm_75 PTX")
-    assert "B + 1,024 B" in shown(fig)
-
-
-def test_banks(drawn):
-    fig = drawn["banks"]
-    assert fig.finding == "As[threadIdx.x][k]: 32 wavefronts where 1 would do"
-    assert "… and 24 more like these" in shown(fig)
-    assert "lanes 0 to 31 share this word: a broadcast" in shown(fig)
-    assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
-
-
-def test_banks_say_once_how_many_lanes_share_a_word():
-    lanes = np.arange(32)
-    places = 48 * (lanes // 16) + 2 * (lanes % 16)  # two rows of 24 halves
-    for first, note in ((0, "2 lanes share each of these"), (32, "2 lanes share each")):
-        access = Access(first + places, lanes >= 0, 2)
-        panel = banks.panel("As[row][k]", access, kind="store")
-        texts = shown(banks.draw([panel], evidence="emulated: sm_75 PTX"))
-        assert note in texts
-        assert "0" in texts and "0+" not in texts
 
 
 def test_ladder(drawn):
@@ -200,11 +127,9 @@ def test_what_is_read_is_counted_once(drawn):
 
 
 def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
-    for name in ("reads", "reads, threads", "transpose", "banks"):
+    for name in ("reads", "reads, threads", "transpose"):
         assert drawn[f"{name}, narrow"].alt == drawn[name].alt
         assert drawn[f"{name}, narrow"].get_figwidth() == style.NARROW < drawn[name].get_figwidth()
-    words = " ".join(shown(drawn["coalescing, narrow"]))
-    assert "32 lines, 32 sectors, 12.5% of 1,024 B useful" in words
     assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
     assert "wide" in shown(drawn["ablation, narrow"])
 
@@ -283,18 +208,6 @@ def test_thread_tile(drawn):
     spilling = drawn["thread tile, spilling"]
     assert "318 registers per thread: they spill" in shown(spilling)
     assert spilling.alt.endswith("can feed 100% of the FP32 peak; its registers spill.")
-
-
-def test_coalescing_names_the_stores_where_loads_are_alike():
-    apart, alike = mappings_of_a_tile(8), mappings_of_a_tile(1)
-    assert apart.finding == "Together: 32 sectors to store what spread stores with 4"
-    assert alike.finding == "Together and spread move the same number of sectors"
-
-
-def test_words_that_all_lanes_share_alike_are_said_once(drawn):
-    texts = shown(drawn["banks"])
-    assert "2 lanes share each of these" in texts
-    assert texts.count("0+") == 1  # the broadcast's
 
 
 def test_timeline(drawn):
@@ -385,18 +298,6 @@ def test_a_name_begins_behind_the_dots_of_versions_as_fast():
     assert name.get_window_extent(renderer).x0 > dot
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("first", [3584, 156160])
-def test_labels_under_a_strip_keep_apart(narrow, first):
-    access = strided(1, bytes_per_lane=16, first=first // 16)
-    panels = [coalescing.panel("A[row * K + k]", access),
-              coalescing.panel("C[row * N + col]", replace(access, addresses=np.concatenate(
-                  [access.addresses[:16], access.addresses[16:] + 3840])))]
-    fig = coalescing.draw([coalescing.Group("", panels)], evidence="emulated", cells=18.0,
-                          narrow=narrow)
-    assert any("left out at each gap" in text for text in shown(fig)) and not overprinted(fig)
-
-
 def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
     one = of_marks("x", built.marks(record()), 1e9)
     for evidence in ("recorded: H100", "recorded: H100 80GB HBM3, 2026-11-24, the timeline at abc; "
@@ -472,13 +373,15 @@ def test_windows(drawn):
     assert {"lane 0", "lane 31"} <= set(shown(fig))
 
 
-def test_staging(drawn):
-    fig = drawn["staging"]
-    assert fig.finding == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
-    assert "4 warps of 32 × 32, 32 sums a lane" in shown(fig)
-    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in shown(fig)
-    assert drawn["staging, none"].finding.startswith("No tile, warps of 16×16: L1/shared feeds")
-    assert drawn["staging, impossible"].finding == "Warps of 64×64 don't divide a tile of 32×64"
+def test_staging():
+    scene = staging.draw(Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4")
+    assert scene.title == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
+    assert "4 warps of 32 × 32, 32 sums a lane" in scene.body
+    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in scene.body
+    alone = staging.draw(Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100")
+    assert alone.title.startswith("No tile, warps of 16×16: L1/shared feeds")
+    assert staging.impossible((32, 64), (64, 64)).title == (
+        "Warps of 64×64 don't divide a tile of 32×64")
 
 
 def test_overlap(drawn):
@@ -515,30 +418,24 @@ def test_timeline_tells_roles_apart(drawn):
     assert any(text.startswith("block 3; the first 9") for text in shown(fig))
 
 
-def test_banks_of_matrices_and_copies(drawn):
-    fig = drawn["banks, matrices and copies"]
-    assert "Shared ldmatrix As[lane % 16]: 32 wavefronts over 8 of 32 banks, ideal 4." in fig.alt
-    assert "Shared stmatrix staging: 4 wavefronts" in fig.alt
-    assert "Shared copy As: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
-    with pytest.raises(ValueError, match="its source"):
-        banks.panel("As", strided(1, bytes_per_lane=16), kind="copy")
+def test_boxes():
+    even = tma_box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors")
+    assert even.title == "One request, 512 sectors: every byte is used"
+    assert "… 121 rows like these" in even.body and "worse" not in even.body
+    askew = tma_box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors")
+    assert askew.title == "One request, 35 sectors: 80% of the bytes are used"
+    assert "worse" in askew.body
 
 
-def test_boxes(drawn):
-    assert drawn["box"].finding == "One request, 512 sectors: every byte is used"
-    assert "… 121 rows like these" in shown(drawn["box"])
-    assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
-
-
-def test_the_boxes_of_a_step_are_placed_in_the_matrices_and_in_the_stage(drawn):
-    fig = drawn["boxes of a step"]
-    assert fig.finding == (
-        "A stage is 5 boxes, 1 of A and 4 of B, each named by {column, row}")
-    assert {"at {128, 128}", "at {512, 128}, {576, 128}, …", "+ 0 B", "+ 16,384 B", "+ 40,960 B",
-            "its stage, 49,152 B"} <= set(shown(fig))
-    assert fig.alt == drawn["boxes of a step, narrow"].alt
+def test_the_boxes_of_a_step_are_placed_in_the_matrices_and_in_the_stage():
+    scene = tma_box.placed(box_model.placed((128, 256), 64, (128, 64), (64, 64), 2),
+                       evidence="modelled: boxes")
+    assert scene.title == "A stage is 5 boxes, 1 of A and 4 of B, each named by {column, row}"
+    assert all(text in scene.body for text in (
+        "at {128, 128}", "at {512, 128}, {576, 128}, …", "+ 0 B", "+ 16,384 B", "+ 40,960 B",
+        "its stage, 49,152 B"))
     with pytest.raises(ValueError, match="don't fill tiles of 128×64 and 64×256"):
-        placed((128, 256), 64, (128, 64), (64, 96), 2)
+        box_model.placed((128, 256), 64, (128, 64), (64, 96), 2)
 
 
 def test_busiest_of_another_machine(drawn):
@@ -586,14 +483,6 @@ def test_a_mix_on_tensor_cores_is_counted_against_them():
     )
     assert "14 ldmatrix, for every 1,000 tensor instructions: 600 integer." in fig.alt
     assert "09 limit, for every 1,000 FMA: 90 shared load." in fig.alt
-
-
-def test_banks_draw_ldmatrix_too():
-    access = Access(np.arange(32) * 64, np.ones(32, bool), 16)
-    fig = banks.draw([banks.panel("As[row][k]", access, kind="ldmatrix")],
-                     evidence="emulated: sm_75 PTX")
-    assert "16 wavefronts where 4 would do" in fig.finding
-    assert "Shared ldmatrix As[row][k]: 16 wavefronts" in fig.alt
 
 
 def test_an_ablation_of_small_steps_says_where_its_scale_begins(drawn):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.topics.memory.banks import model as banks
+from lib.show import banks
 from lib.topics.memory.layouts.model import Layout
 
 

@@ -17,10 +17,10 @@ from lib.paths import CHAPTERS, CUDA
 from lib.records import store as records
 from lib.records.predictions import PREDICTIONS
 from lib.records.schema import KernelRecord
+from lib.show.banks import describe
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts.page import isolated
 from lib.topics.memory.accesses.model import named
-from lib.topics.memory.banks.model import describe
 from lib.topics.results.ablation.page import causes, stalls, way
 from lib.topics.results.counters.page import steps
 from lib.topics.results.numbers.model import Numbers

@@ -9,8 +9,8 @@ from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
 from lib.ptx.isa.wgmma import dealt_product
 from lib.ptx.isa.wgmma_operands import from_registers
+from lib.show.banks import describe
 from lib.topics.compute.fragments.model import SHAPES, formulae, held
-from lib.topics.memory.banks.model import describe
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.tma_swizzle.model import SPANS, Box, descriptor
 from lib.topics.memory.windows.model import misaligned, rows, windows

@@ -8,14 +8,15 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import find
 from lib.plotting import display
 from lib.run.runner import run
+from lib.show.banks import describe_copy
+from lib.show.coalescing import Access, strided
+from lib.show.scene import Scene
 from lib.topics.compute.fragments import page as fragments_page
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.bottleneck import scaling
 from lib.topics.limits.bottleneck.page import saturated, saturates, unit_times
 from lib.topics.limits.roofline import model as roofline
 from lib.topics.limits.roofline.model import Roofs
-from lib.topics.memory.banks.model import describe_copy
-from lib.topics.memory.coalescing.model import Access, strided
 from lib.topics.memory.ldmatrix import figure as ldmatrix_figure
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.tma_box import page as tma_box_page
@@ -143,18 +144,19 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
     ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
                           "swizzled")
-    assert [figure.finding.split(":")[0] for figure in figures] == [
+    titles = [figure.title if isinstance(figure, Scene) else figure.finding for figure in figures]
+    assert [title.split(":")[0] for title in titles] == [
         "k8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
 
 
-def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda figure, narrow=None: figures.append(figure))
-    Chapter("16_cp_async").coalescing("tile_128x256")
-    Chapter("16_cp_async").banks("tile_128x256")
-    assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
-    assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
+def test_pages_draw_copies_and_say_what_has_none():
+    with display.collected() as figures:
+        Chapter("16_cp_async").coalescing("tile_128x256")
+        Chapter("16_cp_async").banks("tile_128x256")
+    copied = figures[0].text.split("copy A[(row0 + ar) * K + ac * 8] 16_cp_async.cu:")[1]
+    assert "16 sectors 100% of 512 B useful" in copied.split("copy B")[0]
+    assert "storage" in figures[1].text and "4 wavefronts, ideal 4" in figures[1].text
     with pytest.raises(ValueError, match="draw its boxes"):
         Chapter("20_persistent").coalescing("staged")

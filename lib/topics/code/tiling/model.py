@@ -68,7 +68,7 @@ class ThreadTile:
 
         A multiply-add of a warp keeps the FMA lanes for 32 / lanes cycles. Its floats keep shared
         memory for one wavefront each, 128 bytes: scalar loads without a bank conflict. (Wide
-        loads of a word that many lanes share take less; see `lib.topics.memory.banks.model`.)
+        loads of a word that many lanes share take less; see `lib.show.banks`.)
         """
         compute = WARP / gpu.fp32_lanes_per_sm
         shared = self.loads_per_fma * 128 / gpus.data_bytes_per_clock(gpu)

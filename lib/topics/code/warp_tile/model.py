@@ -3,7 +3,7 @@
 For each k a warp reads a column of As and a row of Bs, four floats a load. Which lanes want the
 same four decides how many wavefronts such a load takes: two quarters of a warp go together only
 if every lane has a neighbour, one or two places away, that wants the same
-(`lib.topics.memory.banks.model`).
+(`lib.show.banks`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from lib import gpus
 from lib.gpus import Gpu
 from lib.ptx.core.machine import WARP
-from lib.topics.memory.banks import model as banks
+from lib.show import banks
 
 GROUP = 4
 """A lane's elements lie in groups of 4 × 4: four floats of As and four of Bs are one load each."""

@@ -31,9 +31,9 @@ from typing import Any, Protocol
 from lib import gpus
 from lib.gpus import Gpu
 from lib.ptx.core.machine import SECTOR, WARPGROUP, WAVEFRONT
+from lib.show import coalescing
+from lib.show.coalescing import WarpAccess
 from lib.topics.limits.roofline.model import FP8, Roofs
-from lib.topics.memory.coalescing import model as coalescing
-from lib.topics.memory.coalescing.model import WarpAccess
 
 HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.plotting.display import both
 from lib.ptx.core.machine import BANKS
-from lib.topics.memory.banks import model as banks
+from lib.show import banks
 from lib.topics.memory.layouts.model import Layout
 
 _SIDE, _GAP, _HEAD = 146.0, 28.0, 48.0

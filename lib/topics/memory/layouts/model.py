@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.ptx.core.machine import WARP
-from lib.topics.memory.coalescing.model import Access
+from lib.show.coalescing import Access
 
 FLOAT = 4
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.plotting.display import both
 from lib.ptx.core.machine import LINE
-from lib.topics.memory.banks import model as banks
+from lib.show import banks
 from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
 
 _CHUNK_WIDTH, _NARROW_CHUNK, _LINE, _LEFT, _HEAD = 30.0, 27.0, 12.0, 26.0, 44.0

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lib.ptx.core.machine import LINE, WARP
-from lib.topics.memory.coalescing.model import Access
+from lib.show.coalescing import Access
 
 HALF, CHUNK, SIDE = 2, 16, 8  # bytes of a half, of a row of a matrix; rows of a matrix
 

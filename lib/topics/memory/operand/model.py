@@ -23,8 +23,8 @@ from lib.ptx.core.machine import BANKS, LINE, WARP
 from lib.ptx.isa import fragments
 from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
 from lib.ptx.isa.tcgen05_descriptors import operand_chunks, operand_descriptor
-from lib.topics.memory.banks.model import WORD, describe
-from lib.topics.memory.coalescing.model import Access
+from lib.show.banks import WORD, describe
+from lib.show.coalescing import Access
 from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS
 
 START = 1024  # of the tile in shared memory: a multiple of all atoms

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from lib.gpus import GPUS
-from lib.plotting import style
 from lib.plotting.frames import Control, Explorer
 from lib.records import store as records
 from lib.records.schema import MachineRecord
+from lib.show.scene import Scene
+from lib.show.words import sides
 from lib.topics.limits.roofline.model import Roofs
 from lib.topics.memory.staging import figure as staging_figure
 from lib.topics.memory.staging.model import Staging
@@ -22,15 +21,14 @@ def staged_tiles() -> Explorer:
     """Block tile and warp tile against what each level of memory can feed."""
     roofs = {key: _roofs(key) for key in ("T4", "H100")}
 
-    def frame(block: tuple[int, int] | None, warp: tuple[int, int], key: str,
-              narrow: bool = False) -> Figure:
+    def frame(block: tuple[int, int] | None, warp: tuple[int, int], key: str) -> Scene:
         if block and (block[0] % warp[0] or block[1] % warp[1]):
-            return staging_figure.impossible(block, warp, narrow=narrow)
-        return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key, narrow=narrow)
+            return staging_figure.impossible(block, warp)
+        return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key)
 
     return Explorer([
-        Control.of("Block's tile", BLOCKS, 2, lambda tile: style.sides(tile) if tile else "none"),
-        Control.of("Warp's tile", WARPS, 1, style.sides), Control.of("GPU", roofs),
+        Control.of("Block's tile", BLOCKS, 2, lambda tile: sides(tile) if tile else "none"),
+        Control.of("Warp's tile", WARPS, 1, sides), Control.of("GPU", roofs),
     ], frame, "Tiles, and the bytes that they leave")
 
 

@@ -2,146 +2,70 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from lib.plotting import shapes, style
 from lib.ptx.core.machine import SECTOR
+from lib.show.scene import Box, Drawing, Scene, column, row, words
+from lib.show.words import percent, plural
 from lib.topics.memory.tma_box.model import BoxRows, Placed
 
-_LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
+_LEFT, _ROW, _STRIP, _BAR = 92.0, 21.0, 236.0, 15.0  # px
 _SHOWN = 6  # rows before the gap
-_NUMBERS = (388.0, 440.0, 502.0)
-_NARROW_STRIP, _NARROW_NUMBERS = 168.0, (62.0, 140.0, 240.0)  # the numbers stand under the rows
 
 
-@style.styled
-def draw(
-    found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None,
-    narrow: bool = False,
-) -> Figure:
-    """Draw one box.
-
-    Parameters
-    ----------
-    found : BoxRows
-        What `lib.topics.memory.tma_box.model.box` returns.
-    name : str
-        The matrix.
-    """
-    rows = list(range(min(_SHOWN, found.rows)))
-    gap = found.rows > _SHOWN + 1
-    rows += [found.rows - 1] if found.rows > _SHOWN else []
-    height = _HEAD + _ROW * (len(rows) + gap) + (72 if narrow else 20)
-    fig, ax = style.canvas(title or _finding(found), height, narrow)
-    longest = max(len(row) for row in found.sectors)
-    unit = (_NARROW_STRIP if narrow else _STRIP) / max(longest, 4)
-    y = height - _HEAD
-    numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
-    for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):
-        ax.text(right, heads, text, ha="right", va="bottom")
-    ax.text(_LEFT, y + 5, "32-byte sectors of each row", va="bottom")
-    for number, row in enumerate(rows):
-        if gap and number == len(rows) - 1:
-            y -= _ROW
-            ax.text(_LEFT, y + 4, f"… {found.rows - _SHOWN - 1} rows like these", va="bottom")
-        y -= _ROW
-        _row(ax, y, found, row, unit)
-    wasteful = found.efficiency < 1
-    price = style.WARNING if wasteful else style.INK
-    middle = heads - 10 if narrow else height - _HEAD - _ROW
-    for right, text, ink in zip(numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
-                                (style.INK, price, price), strict=True):
-        ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
-    for i, text in enumerate((
-        f"one thread asks for {found.rows} × {found.row_bytes} B",
-        f"rows {found.stride:,} B apart",
-    )):
-        ax.text(0 if narrow else numbers[-1], middle - 20 - 13 * i, text,
-                ha="left" if narrow else "right", va="center")
-    return style.finish(fig, alt=_alt(found, name), evidence=evidence,
-                        note=f"addresses from the first row of {name}'s box")
+def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None) -> Scene:
+    """Draw one box of a matrix by its name, as `lib.topics.memory.tma_box.model.box` has it."""
+    unit = _STRIP / max(4, *(len(sectors) for sectors in found.sectors))
+    last = found.rows - 1
+    parts = [_rows(found, range(min(_SHOWN, found.rows)), unit).html()]
+    if found.rows > _SHOWN + 1:
+        parts.append(words(f"… {found.rows - _SHOWN - 1} rows like these"))
+    if found.rows > _SHOWN:
+        parts.append(_rows(found, range(last, last + 1), unit).html())
+    share = "every byte is used" if found.efficiency == 1 else (
+        f"{percent(found.efficiency)} of the bytes are used")
+    return Scene(title or f"One request, {plural(found.count, 'sector')}: {share}", row(
+        column(words("32-byte sectors of each row"), *parts),
+        column(words("1 request", bold=True),
+               words(plural(found.count, "sector"), bold=True, worse=found.efficiency < 1),
+               words(f"{percent(found.efficiency)} of their bytes useful", bold=True),
+               words(f"one thread asks for {found.rows} × {found.row_bytes} B"),
+               words(f"rows {found.stride:,} B apart"))),
+        evidence, f"addresses from the first row of {name}'s box")
 
 
-@style.styled
-def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
-    """Draw where a step's boxes lie in A and B, and where they land in the ring's stage.
+def _rows(found: BoxRows, rows: range, unit: float) -> Drawing:
+    drawing = Drawing(_LEFT + _STRIP + 1, _ROW * len(rows))
+    cells: list[Box] = []
+    used: list[Box] = []
+    for number, at in enumerate(rows):
+        y, sectors = number * _ROW + 1, found.sectors[at]
+        drawing.text(_LEFT - 6, y + 12, f"+ {at * found.stride:,} B", "end")
+        cells += [(_LEFT + i * unit, y, unit, _BAR) for i in range(len(sectors))]
+        start = found.first + at * found.stride - sectors[0]
+        used.append((_LEFT + start / SECTOR * unit, y, found.row_bytes / SECTOR * unit, _BAR))
+    return drawing.boxes(cells, "load", pale=True).boxes(used, "load").frames(cells, faint=True)
 
-    Parameters
-    ----------
-    found : Placed
-        Of `lib.topics.memory.tma_box.model.placed`.
-    """
-    width = style.NARROW if narrow else style.WIDTH
-    scale = (width * 72 - 60 - (0 if narrow else 190)) / (found.K + found.N)
-    matrices = 30 + max(found.M, found.K) * scale
-    stage = max(150.0, matrices - 30)
-    height = matrices + stage + 44 if narrow else max(matrices, stage + 30) + 14
-    fig, ax = style.canvas(_finding_of(found), height, narrow)
-    top = height - 30
-    left = 0.0
+
+def placed(found: Placed, *, evidence: str) -> Scene:
+    """Draw where a step's boxes lie in A and B, and where they land in the ring's stage."""
+    scale = 150.0 / max(found.M, found.K, found.N)
+    pieces = []
     for name, rows, columns, boxes in (("A", found.M, found.K, found.a),
                                        ("B", found.K, found.N, found.b)):
-        ax.text(left, top + 15, f"{name}, {rows}×{columns}", va="bottom", weight="bold")
         at = ", ".join(f"{{{one.column}, {one.row}}}" for one in boxes[:2])
-        ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), va="bottom")
-        shapes.frames(ax, [(left, top - rows * scale, columns * scale, rows * scale)], 0.7)
-        shapes.rectangles(
-            ax, [(left + one.column * scale, top - (one.row + one.rows) * scale,
-                  one.columns * scale, one.rows * scale) for one in boxes],
-            facecolor=style.PHASE["load"], edgecolor=style.INK, linewidth=0.5)
-        left += columns * scale + 30
-    x, y = (0.0, stage + 16) if narrow else (left, height - 18)
-    ax.text(x, y, f"its stage, {found.nbytes:,} B", va="bottom", weight="bold")
+        places = [(one.column * scale, one.row * scale, one.columns * scale, one.rows * scale)
+                  for one in boxes]
+        drawing = Drawing(columns * scale + 1, rows * scale + 1).boxes(places, "load")
+        drawing.frames([(0, 0, columns * scale, rows * scale), *places])
+        pieces.append(column(words(f"{name}, {rows}×{columns}", bold=True),
+                             words(f"at {at}" + ", …" * (len(boxes) > 2)), drawing.html()))
+    stage, y = Drawing(200, 171), 0.0
     for one in (*found.a, *found.b):
-        tall = one.nbytes / found.nbytes * stage
-        y -= tall
-        shapes.rectangles(ax, [(x, y, 62.0, tall)], facecolor=style.PHASE["load"],
-                          edgecolor=style.INK, linewidth=0.5)
-        ax.text(x + 31, y + tall / 2, f"{one.rows}×{one.columns}", ha="center", va="center",
-                color=style.on(style.PHASE["load"]))
-        ax.text(x + 67, y + tall - 2, f"+ {one.offset:,} B", va="top")
-    return style.finish(fig, alt=_alt_of(found), evidence=evidence)
-
-
-def _finding_of(found: Placed) -> str:
+        tall = one.nbytes / found.nbytes * 170
+        box = (0.0, y, 84.0, tall)
+        stage.boxes([box], "load").frames([box]).label(box, f"{one.rows}×{one.columns}", "load")
+        stage.text(90, y + 13, f"+ {one.offset:,} B")
+        y += tall
+    pieces.append(column(words(f"its stage, {found.nbytes:,} B", bold=True), stage.html()))
     a, b = len(found.a), len(found.b)
-    return f"A stage is {a + b} boxes, {a} of A and {b} of B, each named by {{column, row}}"
-
-
-def _alt_of(found: Placed) -> str:
-    parts = [f"{name} of {shape[0]}×{shape[1]}: " + ", ".join(
-        f"a box of {one.rows}×{one.columns} at {{column {one.column}, row {one.row}}} to byte "
-        f"{one.offset:,} of the stage" for one in boxes) + "."
-        for name, shape, boxes in (("A", (found.M, found.K), found.a),
-                                   ("B", (found.K, found.N), found.b))]
-    return " ".join(parts)
-
-
-def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:
-    colour = style.PHASE["load"]
-    start = found.first + row * found.stride
-    sectors = found.sectors[row]
-    ax.text(_LEFT - 5, y + 5, f"+ {row * found.stride:,} B", ha="right", va="center")
-    boxes = [(_LEFT + i * unit, y, unit, _ROW - 5) for i in range(len(sectors))]
-    shapes.rectangles(ax, boxes, facecolor=colour, alpha=style.PALE)
-    offset = (start - sectors[0]) / SECTOR * unit
-    shapes.rectangles(ax, [(_LEFT + offset, y, found.row_bytes / SECTOR * unit, _ROW - 5)],
-                      facecolor=colour)
-    shapes.frames(ax, boxes, 0.5, alpha=0.6)
-
-
-def _finding(found: BoxRows) -> str:
-    share = "every byte is used" if found.efficiency == 1 else (
-        f"{style.percent(found.efficiency)} of the bytes are used"
-    )
-    return f"One request, {style.plural(found.count, 'sector')}: {share}"
-
-
-def _alt(found: BoxRows, name: str) -> str:
-    return (
-        f"A bulk copy of a box of {name}, {found.rows} rows of {found.row_bytes} bytes that lie "
-        f"{found.stride:,} bytes apart: one request of one thread, "
-        f"{style.plural(found.count, 'sector')}, {style.percent(found.efficiency)} of their bytes "
-        "useful."
-    )
+    return Scene(f"A stage is {a + b} boxes, {a} of A and {b} of B, each named by {{column, row}}",
+                 row(*pieces), evidence)

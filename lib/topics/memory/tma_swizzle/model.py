@@ -17,8 +17,8 @@ import numpy as np
 
 from lib.ptx.core import tensormap
 from lib.ptx.core.machine import WARP
-from lib.topics.memory.banks.model import MATRIX_ROW, Banks, describe
-from lib.topics.memory.coalescing.model import Access
+from lib.show.banks import MATRIX_ROW, Banks, describe
+from lib.show.coalescing import Access
 
 SPANS = (128, 64, 32)
 CHUNK, CORE_ROWS = MATRIX_ROW, 8

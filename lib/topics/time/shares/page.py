@@ -10,7 +10,7 @@ from lib.plotting import style
 from lib.plotting.display import both, once_recorded, table
 from lib.problem import Problem
 from lib.records import store as records
-from lib.topics.memory.coalescing import page as touched
+from lib.topics.memory.accesses import page as accesses
 from lib.topics.results.shapes import model as by_shape
 from lib.topics.time.shares import figure, model
 from lib.topics.version import RECORDED_ON, Version, roof
@@ -93,8 +93,8 @@ def worth(version: Version, variant: str | None = None) -> None:
 
 def coalescing(version: Version, variant: str | None = None) -> None:
     """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts."""
-    touched.draw(version, version.kernel.variant(variant).name, shape=TOUCHED, watch=TOUCHED_WARP,
-                 sms=TOUCHED_SMS, arguments=ARGUMENTS, but=("arrivals",))
+    accesses.coalescing(version, version.kernel.variant(variant).name, shape=TOUCHED,
+                        watch=TOUCHED_WARP, sms=TOUCHED_SMS, arguments=ARGUMENTS, but=("arrivals",))
 
 
 def parts(version: Version, variant: str | None = None,

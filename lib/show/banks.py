@@ -19,6 +19,8 @@ L1's data stage. ``lib.ptx.count.banks`` has the same rules, and the ideal.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +28,9 @@ import numpy as np
 from lib.ptx.core.machine import BANKS, WARP
 from lib.ptx.count import banks as counted
 from lib.ptx.count import cp_async
-from lib.topics.memory.coalescing.model import Access, WarpAccess
+from lib.show.coalescing import Access, WarpAccess
+from lib.show.scene import Box, Drawing, Scene, column, row, words
+from lib.show.words import plural
 
 WORD = 4
 
@@ -189,3 +193,167 @@ def wavefronts(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -
         1, 2, 4, 8 or 16.
     """
     return describe(Access(addresses, active, bytes_per_lane)).rows
+
+
+# -- drawn: a row a wavefront, banks across, lane numbers in the cells ----------------------------
+
+_LEFT, _CELL, _ROW, _TOP = 20.0, 18.0, 18.0, 18.0  # px: 16 banks across a phone's panel
+_HALF = BANKS // 2
+_MAX_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One shared access of one warp, as its picture shows it.
+
+    Attributes
+    ----------
+    label : str
+        The expression in the source: ``"Bs[k][threadIdx.x]"``.
+    served : Banks
+        `describe` of it.
+    kind : str
+        ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``, or ``"copy"`` for what a cp.async
+        writes.
+    where : str
+        The line of the source.
+    """
+
+    label: str
+    served: Banks
+    kind: str = "load"
+    where: str = ""
+
+
+def panel(
+    label: str, access: WarpAccess, *, kind: str = "load", where: str = "",
+    source: WarpAccess | None = None, past_l1: bool = False,
+) -> Panel:
+    """Describe one access; of a copy, `source` is what it reads in global memory.
+
+    Raises
+    ------
+    ValueError
+        If it is a copy without a source, or one whose wavefronts no rule is known for.
+    """
+    if kind != "copy":
+        return Panel(label, describe(access, kind), kind, where)
+    if source is None:
+        raise ValueError(f"{label}: what a copy costs depends on its source, too")
+    return Panel(label, describe_copy(access, source, past_l1), kind, where)
+
+
+def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None,
+         rows: int | None = None) -> Scene:
+    """Draw some accesses to shared memory, one under the other.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+    evidence : str
+    title : str, optional
+    rows : int, optional
+        Room for that many wavefronts an access, however few it takes: frames of an explorer.
+    """
+    return Scene(title or _finding(panels), column(*(picture(one, rows) for one in panels)),
+                 evidence, "in a cell: the lane that is served; +: others share its word")
+
+
+def picture(panel: Panel, rows: int | None = None) -> str:
+    """Draw one access: its name, what it costs, and each half of the banks, which may wrap."""
+    served = panel.served
+    limit = rows or _MAX_ROWS
+    more = served.wavefronts - limit
+    met = {bank // _HALF * _HALF for cells in served.rows for _, bank, _ in cells}
+    halves = [first for first in (0, _HALF) if rows or first in met]
+    return column(
+        row(words(panel.kind, bold=True), words(panel.label, code=True), words(panel.where),
+            words(f"{plural(served.wavefronts, 'wavefront')}, ideal {served.ideal}", bold=True,
+                  worse=served.conflicts > 0)),
+        row(*(_drawing(panel, first, min(served.wavefronts, limit), rows).html()
+              for first in halves)),
+        "" if len(halves) == 2 else words(f"none of banks {_HALF - halves[0]} to "
+                                          f"{2 * _HALF - halves[0] - 1}"),
+        words(f"… and {more} more wavefronts like these") if more > 0 else "",
+        *map(words, dict.fromkeys(filter(None, map(_shared, served.rows[:limit])))))
+
+
+def _drawing(panel: Panel, first: int, rows: int, room: int | None) -> Drawing:
+    """Half of the banks, a row a wavefront."""
+    drawing = Drawing(_LEFT + _HALF * _CELL, _TOP + max(rows, room or 0) * _ROW + 1)
+    drawing.text(0, _TOP - 5, f"bank {first}")
+    for bank in range(4, _HALF, 4):
+        drawing.text(_LEFT + (bank + 0.5) * _CELL, _TOP - 5, first + bank, "middle")
+    drawing.text(_LEFT + (_HALF - 0.5) * _CELL, _TOP - 5, first + _HALF - 1, "middle")
+    drawing.grid((_LEFT, _TOP, _HALF * _CELL, rows * _ROW), rows, _HALF)
+    contended = _contended(panel.served)
+    boxes: dict[str, list[Box]] = {}
+    for number, cells in enumerate(panel.served.rows[:rows]):
+        y = _TOP + number * _ROW
+        drawing.text(_LEFT - 5, y + 13, number + 1, "end")
+        evenly = _shared(cells).endswith("each word")
+        for bank, count, lanes in _spans(cells, first):
+            box = (_LEFT + (bank - first) * _CELL + 1, y + 1, count * _CELL - 2, _ROW - 2)
+            colour = "warning" if bank in contended else panel.kind
+            shared = len(lanes) > 1 and not evenly and (count > 1 or lanes[0] < 10)
+            boxes.setdefault(colour, []).append(box)
+            drawing.label(box, f"{lanes[0]}{'+' if shared else ''}", over=colour)
+    for colour, places in boxes.items():
+        drawing.boxes(places, colour)
+    return drawing
+
+
+def _spans(cells: Sequence[Cell], first: int) -> list[tuple[int, int, list[int]]]:
+    """Neighbouring banks of a half that serve the same lanes: the first, how many, the lanes."""
+    lanes: dict[int, list[int]] = {}
+    for lane, bank, _ in cells:
+        if first <= bank < first + _HALF and lane not in lanes.setdefault(bank, []):
+            lanes[bank].append(lane)
+    spans: list[tuple[int, int, list[int]]] = []
+    for bank, served in sorted(lanes.items()):
+        if spans and spans[-1][2] == served and sum(spans[-1][:2]) == bank:
+            spans[-1] = (spans[-1][0], spans[-1][1] + 1, served)
+        else:
+            spans.append((bank, 1, served))
+    return spans
+
+
+def _shared(cells: Sequence[Cell]) -> str:
+    """What lanes of a wavefront share, where all of its words are shared by as many."""
+    lanes: dict[int, set[int]] = {}
+    for lane, _, word in cells:
+        lanes.setdefault(word, set()).add(lane)
+    sets = {frozenset(each) for each in lanes.values()}
+    many = {len(each) for each in sets}
+    if len(many) != 1 or many == {1}:
+        return ""
+    if len(sets) > 1:
+        return f"{many.pop()} lanes share each word"
+    (lanes_of,) = sets
+    what = "this word" if len(lanes) == 1 else f"these {4 * len(lanes)} bytes"
+    return f"lanes {min(lanes_of)} to {max(lanes_of)} share {what}: a broadcast"
+
+
+def _contended(served: Banks) -> set[int]:
+    """Banks that are asked for a word in more wavefronts than the access needs.
+
+    Where groups of lanes conflict in different banks there may be none: then the busiest.
+    """
+    if not served.conflicts:
+        return set()
+    asked = Counter(bank for row in served.rows for bank in {bank for _, bank, _ in row})
+    needed = min(served.ideal, max(asked.values()) - 1)
+    return {bank for bank, times in asked.items() if times > needed}
+
+
+def _finding(panels: Sequence[Panel]) -> str:
+    worst = max(panels, key=lambda p: p.served.conflicts)
+    if worst.served.conflicts:
+        return (f"{worst.label}: {plural(worst.served.wavefronts, 'wavefront')} where "
+                f"{worst.served.ideal} would do")
+    loads = {p.label.partition("[")[0]: p.served for p in panels if p.kind == "load"}
+    if len(loads) == len(panels) and all(load.bytes_per_lane == 16 for load in loads.values()):
+        each = ", ".join(f"of {name} {plural(load.wavefronts, 'wavefront')}"
+                         for name, load in loads.items())
+        return f"A 128-bit load takes: {each}"
+    return "No bank conflict: every access takes its ideal number of wavefronts"

@@ -1,16 +1,17 @@
-"""What the accesses of a warp touch in global memory, drawn from a traced run."""
+"""What a warp's accesses touch in global memory, and which banks they meet, of a traced run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.plotting.display import both
+from lib.plotting.display import show
+from lib.show import banks as served
+from lib.show import coalescing as touched
 from lib.topics.memory.accesses.model import ARGUMENTS, named
-from lib.topics.memory.coalescing import figure as coalescing_figure
 from lib.topics.version import Version
 
 
-def draw(
+def coalescing(
     version: Version, *variants: str, shape: tuple[int, int, int] | None = None,
     watch: tuple[int, int] = (0, 0), sms: int | None = None,
     arguments: Sequence[str] = ARGUMENTS, but: Sequence[str] = (),
@@ -19,6 +20,7 @@ def draw(
 
     Parameters
     ----------
+    version : Version
     *variants : str
         All of them if none is named, but for those whose matrices the copy engine moves.
     shape : (int, int, int), optional
@@ -31,7 +33,7 @@ def draw(
     but : sequence of str
         Arrays to leave out.
     """
-    groups = []
+    groups: list[touched.Group] = []
     chosen = [version.kernel.variant(name) for name in variants] or version.kernel.variants
     for variant in chosen:
         if shape:
@@ -41,14 +43,14 @@ def draw(
         else:
             launch = version.traced(variant.name).emulated
         panels = [
-            coalescing_figure.panel(one.label, one.access, one.allocation, array=one.array,
-                                    kind=one.kind, where=one.where)
-            for one in sorted(named(launch, "global", arguments), key=lambda n: n.kind == "store")
-            if one.array not in but
+            touched.panel(access.label, access.access, access.allocation, array=access.array,
+                  kind=access.kind, where=access.where)
+            for access in sorted(named(launch, "global", arguments),
+                                 key=lambda access: access.kind == "store")
+            if access.array not in but
         ]
-        name = variant.name if len(chosen) > 1 else ""
         if panels:
-            groups.append(coalescing_figure.Group(name, panels))
+            groups.append(touched.Group(variant.name if len(chosen) > 1 else "", panels))
         if not groups and variant is chosen[-1] or variants and not panels:
             raise ValueError(f"{version.kernel.stem}, {variant.name}: no lane reads or writes "
                              "global memory itself; draw its boxes instead: box()")
@@ -56,4 +58,18 @@ def draw(
     if shape:
         evidence = (f"emulated: {version.kernel.min_arch} PTX, {'×'.join(map(str, shape))}"
                     + f" on {sms} SMs" * (sms is not None))
-    both(coalescing_figure.draw, groups, evidence=evidence)
+    show(touched.draw(groups, evidence=evidence))
+
+
+def banks(version: Version, variant: str | None = None, kind: str | None = None) -> None:
+    """Draw which banks a warp's shared accesses meet: of one kind, or of all."""
+    panels = [
+        served.panel(access.label, access.access, kind=access.kind, where=access.where,
+              source=access.source, past_l1=access.past_l1)
+        for access in sorted(named(version.traced(variant).emulated, "shared"),
+                             key=lambda access: access.kind in ("load", "ldmatrix"))
+        if kind in (None, access.kind)
+    ]
+    if not panels:
+        raise ValueError(f"{version.kernel.stem} has no shared memory to draw")
+    show(served.draw(panels, evidence=version.emulated_label()))
