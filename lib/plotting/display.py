@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,6 +49,7 @@ def show(figure: Figure | Scene, narrow: Figure | None = None) -> None:
         return
     if isinstance(figure, Scene):
         # A page has the style sheet; where a kernel answers, each scene brings it along.
+        sys.audit("gemm.figures drawn", 1)
         live = hasattr(get_ipython(), "kernel")
         display({"text/html": figure._repr_html_() if live else figure.html(),
                  "text/plain": repr(figure)}, raw=True)

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from IPython.display import HTML, display
-from matplotlib.figure import Figure
 
-from lib.plotting import html
 from lib.plotting.frames import Control
+from lib.show.scene import Scene
 
 _HERE = Path(__file__).parent
 
@@ -35,15 +34,15 @@ class Live:
         The body of a function of ``root``, ``data`` and ``tools`` (`live.js`).
     label : str
         What the explorer is called.
-    still : (Figure, Figure)
-        Of the first position, and in a layout for phones.
+    still : Scene
+        Of the first position.
     evidence : str
         What kind of evidence is shown, and by which rule.
     """
 
     def __init__(
         self, controls: Sequence[Control], data: Mapping[str, Any], script: Path, label: str,
-        still: tuple[Figure, Figure], evidence: str,
+        still: Scene, evidence: str,
     ) -> None:
         self.controls, self.data, self.label = tuple(controls), data, label
         self._script, self._still, self._evidence = script, still, evidence
@@ -62,7 +61,7 @@ class Live:
         return (
             f'<div class="live" role="group" aria-label="{html_text.escape(self.label)}">'
             f"<style>{style}</style>"
-            f'<div class="live-still">{html.svg(*self._still)}'
+            f'<div class="live-still">{self._still.html()}'
             "<noscript><p>The controls of this figure need scripts; this is their first position."
             "</p></noscript></div>"
             f'<div class="live-body" hidden><div class="live-controls">{controls}</div></div>'

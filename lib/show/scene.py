@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from lib.show import colours
 
@@ -38,6 +39,8 @@ def sheet() -> str:
     rules = Path(__file__).with_name("scene.css").read_text(encoding="utf-8")
     return rules + "".join(
         f".scene path.{name} {{ fill: {colour}; }}\n.scene .of-{name} {{ stroke: {colour}; }}\n"
+        f".lane .{name} {{ background: {colour}; color: {colours.on(colour)}; }}\n"
+        f".lane .{name}.pale {{ background: {colour}59; color: inherit; }}\n"
         for name, colour in COLOURS.items())
 
 
@@ -130,6 +133,43 @@ def key(*entries: tuple[str, str, bool]) -> str:
     return row(*made)
 
 
+def bar(parts: Iterable[tuple[float, str]], width: float = 330.0, tall: float = 14.0) -> str:
+    """Show parts of a whole, each by its share and colour, in a frame; what is over is cut off."""
+    drawing, x = Drawing(width, tall), 0.0
+    for share, colour in parts:
+        wide = min(share * (width - 1), width - 1 - x)
+        drawing.boxes([(x, 0.5, wide, tall - 1)] if wide > 0 else [], colour)
+        x += wide
+    return drawing.frames([(0.5, 0.5, width - 1, tall - 1)]).html()
+
+
+Span = tuple[float, float, str, object]
+"""From when, until when, a colour's name (``"wait pale"`` is pale), and a text or nothing."""
+
+
+def lanes(rows: Iterable[tuple[str, Iterable[Span]]], end: float, *, unit: str = "",
+          tall: int = 16) -> str:
+    """Draw what each of some actors does over time, a lane each, as wide as the page allows.
+
+    A text that has no room in its span isn't shown. `end` is the time at the right, and `unit` its
+    name, such as ``"7,200 cycles"``.
+    """
+    made = []
+    for name, spans in rows:
+        bars = "".join(
+            f'<i class="{colour}" style="left:{_share(start, end)};width:'
+            f'{_share(min(until, end) - start, end)}"><b>{_escaped(str(text))}</b></i>'
+            for start, until, colour, text in spans if start < min(until, end))
+        made.append(f'<span>{_escaped(name)}</span><div class="lane" style="height:{tall}px">'
+                    f"{bars}</div>")
+    axis = f'<span></span>{apart("<span>0</span>", f"<span>{_escaped(unit)}</span>")}'
+    return f'<div class="lanes">{"".join(made)}{axis if unit else ""}</div>'
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.4g}%"
+
+
 class Drawing:
     """A piece made of shapes, in px from its upper left corner, all of one kind in one path.
 
@@ -143,28 +183,28 @@ class Drawing:
         self._shapes: list[str] = []
         self._texts: list[str] = []
 
-    def path(self, data: str, *classes: str) -> Drawing:
+    def path(self, data: str, *classes: str) -> Self:
         """Add a path in SVG's own notation, in the classes of the style sheet."""
         if data:
             self._shapes.append(f'<path class="{" ".join(filter(None, classes))}" d="{data}"/>')
         return self
 
-    def boxes(self, boxes: Iterable[Box], colour: str, pale: bool = False) -> Drawing:
+    def boxes(self, boxes: Iterable[Box], colour: str, pale: bool = False) -> Self:
         """Fill boxes with a colour by its name."""
         return self.path("".join(map(_box, boxes)), colour, "pale" if pale else "")
 
-    def frames(self, boxes: Iterable[Box], faint: bool = False) -> Drawing:
+    def frames(self, boxes: Iterable[Box], faint: bool = False) -> Self:
         """Draw the outlines of boxes."""
         return self.path("".join(map(_box, boxes)), "faint" if faint else "line")
 
     def lines(self, ends: Iterable[tuple[Point, Point]], colour: str = "",
-              faint: bool = False) -> Drawing:
+              faint: bool = False) -> Self:
         """Draw straight lines, in ink if no colour is named."""
         data = "".join(f"M{x:g} {y:g}L{u:g} {v:g}" for (x, y), (u, v) in (
             (_rounded(a), _rounded(b)) for a, b in ends))
         return self.path(data, f"of-{colour}" if colour else "faint" if faint else "line")
 
-    def grid(self, box: Box, rows: int, columns: int, faint: bool = True) -> Drawing:
+    def grid(self, box: Box, rows: int, columns: int, faint: bool = True) -> Self:
         """Cut a box into cells, with its outline."""
         x, y, w, h = box
         return self.lines(
@@ -172,7 +212,7 @@ class Drawing:
             + [((x + i * w / columns, y), (x + i * w / columns, y + h))
                for i in range(columns + 1)], faint=faint)
 
-    def arrow(self, start: Point, end: Point, colour: str = "") -> Drawing:
+    def arrow(self, start: Point, end: Point, colour: str = "") -> Self:
         """Draw a straight arrow along an axis or askew, its head at the end."""
         (x, y), (u, v) = start, end
         long = max(((u - x) ** 2 + (v - y) ** 2) ** 0.5, 1e-9)
@@ -182,15 +222,17 @@ class Drawing:
         return self
 
     def text(self, x: float, y: float, text: object, anchor: str = "", *, bold: bool = False,
-             over: str = "") -> Drawing:
+             over: str = "") -> Self:
         """Write on a line, from there or about it (``"middle"``, ``"end"``), over a colour."""
+        if text == "":
+            return self
         more = f' text-anchor="{anchor}"' if anchor else ""
         more += ' font-weight="700"' if bold else ""
         more += f' fill="{colours.on(COLOURS[over])}"' if over else ""
         self._texts.append(f'<text x="{x:.4g}" y="{y:.4g}"{more}>{_escaped(str(text))}</text>')
         return self
 
-    def label(self, box: Box, text: object, over: str = "", bold: bool = False) -> Drawing:
+    def label(self, box: Box, text: object, over: str = "", bold: bool = False) -> Self:
         """Write in the middle of a box, on as many lines as the text has."""
         x, y, w, h = box
         lines = str(text).split("\n")
@@ -204,6 +246,35 @@ class Drawing:
         how = 'role="group"' if self._texts else 'aria-hidden="true"'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" {how} width="{self.width:g}" '
                 f'height="{self.height:g}">{"".join(self._shapes + self._texts)}</svg>')
+
+
+class Grid(Drawing):
+    """A matrix of cells, px each, with names of some columns above and of some rows beside."""
+
+    def __init__(self, rows: int, columns: int, cell: tuple[float, float] = (18.0, 16.0), *,
+                 across: Mapping[int, object] | None = None,
+                 down: Mapping[int, object] | None = None, corner: str = "",
+                 left: float | None = None) -> None:
+        self.rows, self.columns, self.cell = rows, columns, cell
+        self.left = left if left is not None else 24.0 if down or corner else 1.0
+        self.top = 17.0 if across or corner else 1.0
+        super().__init__(self.left + columns * cell[0] + 1, self.top + rows * cell[1] + 1)
+        self.text(self.left - 5, self.top - 5, corner, "end")
+        for column, name in (across or {}).items():
+            self.text(self.left + (column + 0.5) * cell[0], self.top - 5, name, "middle")
+        for place, name in (down or {}).items():
+            self.text(self.left - 5, self.top + (place + 0.5) * cell[1] + 4.3, name, "end")
+
+    def box(self, row: int, column: int, rows: int = 1, columns: int = 1) -> Box:
+        """The place of some cells from one on."""
+        w, h = self.cell
+        return self.left + column * w, self.top + row * h, columns * w, rows * h
+
+    def ruled(self, rows: int = 1, columns: int = 1) -> Self:
+        """Draw the lines between cells, or between so many of them."""
+        self.grid(self.box(0, 0, self.rows, self.columns), self.rows // rows,
+                  self.columns // columns)
+        return self
 
 
 def _escaped(text: str) -> str:

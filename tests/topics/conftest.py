@@ -134,7 +134,7 @@ def timeline_with_roles(narrow=False):
     return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
-def both_addressings(narrow=False):
+def both_addressings():
     lanes = np.arange(32)
     right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
     wrong = 4096 + lanes // 16 * 8 * 272 + lanes % 16 * 2
@@ -144,7 +144,7 @@ def both_addressings(narrow=False):
              ("mirrored", "&Bs[k + down][n + across]", right),
              ("swapped", "&Bs[k + across][n + down]", wrong),
          )],
-        evidence=EMULATED, narrow=narrow,
+        evidence=EMULATED,
     )
 
 
@@ -211,9 +211,9 @@ def close_roof(narrow=False):
     )
 
 
-def thread(TM, TN, narrow=False):
+def thread(TM, TN):
     sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
-    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16, narrow=narrow)
+    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16)
 
 
 def accounts(narrow=False):
@@ -269,21 +269,21 @@ def small_steps(narrow=False):
     )
 
 
-def all_that_is_read(narrow=False):
+def all_that_is_read():
     """A warp's row, a warp's column, and a block's tile."""
     rows, tile = work(), work(step="one tile of 32 k", a_step=who.Region(32, 32, 32, 32))
     columns = work(warp=[who.Region(32, 70, 32, 1)])
     return reads.draw(
         [reads_of(rows, "coalesced", "warp"), reads_of(columns, "swapped", "warp"),
-         reads_of(tile, "02 shared tile", "block")], evidence=EMULATED, narrow=narrow)
+         reads_of(tile, "02 shared tile", "block")], evidence=EMULATED)
 
 
-def read_by_threads(narrow=False):
+def read_by_threads():
     """One element, and a strip of eight: the rows of a thread lie apart, and are drawn together."""
     strip = work(thread=[who.Region(36 + 2 * i, 70, 1, 1) for i in range(8)])
     return reads.draw(
         [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "03 strip", "thread", 8)],
-        evidence=EMULATED, narrow=narrow)
+        evidence=EMULATED)
 
 
 def ratios(narrow=False):
@@ -293,6 +293,71 @@ def ratios(narrow=False):
         fixed="large", evidence=RECORDED, narrow=narrow,
     )
 
+
+SCENES = {
+    "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
+    "waves, one": lambda: waves.draw(
+        Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
+    "accumulators": lambda: accumulators.where(
+        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
+        title="The sums move out of the registers", evidence="modelled: x"),
+    "atoms": lambda: accumulators.atoms(
+        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
+        title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
+    "SM": lambda: sm.draw(GPUS["H100"]),
+    "raster": lambda: raster.draw(
+        Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
+        l2_bytes=GPUS["H100"].l2_bytes,
+    ),
+    "transpose": transpose.draw,
+    "swizzle": lambda: swizzle.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+    ),
+    "ldmatrix, stacked": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled",
+    ),
+    "ldmatrix, abreast": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
+    ),
+    "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
+    "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
+    "fragments, wgmma": lambda: fragments.draw(
+        held("wgmma.m64n64k16", "C")),
+    "fragments, none": lambda: fragments.absent("B"),
+    "fragments, A of wgmma": lambda: fragments.draw(held("wgmma.m64n256k16", "A")),
+    "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
+    "fragments, product of k16": lambda: fragments.product(
+        [held("mma.m16n8k16", operand) for operand in "ABC"]),
+    "operand": lambda: operand.draw(Tile(), 13, 5),
+    "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5),
+    "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
+    "ldmatrix, transposed": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded",
+    ),
+    "ldmatrix, two": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
+    ),
+    "windows": both_addressings,
+    "swizzle of TMA": lambda: tma_swizzle.draw(
+        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN",
+    ),
+    "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
+                                                   chunk=1),
+    "swizzle of TMA, off": lambda: tma_swizzle.draw(
+        Box(128, 16, False)),
+    "reads": all_that_is_read,
+    "reads, threads": read_by_threads,
+    "map, naive": lambda: who.draw(work()),
+    "map, tile": lambda: who.draw(
+        work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
+             step="one tile of 32 k", reader="block")
+    ),
+    "thread tile, 8 × 8": lambda: thread(8, 8),
+    "thread tile, spilling": lambda: thread(16, 16),
+    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
+    "warp tile": lambda: warp_tile.draw(
+        WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")]),
+}
 
 FIGURES = {
     "slots": accounts,
@@ -304,19 +369,6 @@ FIGURES = {
     "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,
     "by_shape": ratios,
-    "raster": lambda narrow=False: raster.draw(
-        Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
-        l2_bytes=GPUS["H100"].l2_bytes, narrow=narrow,
-    ),
-    "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
-    "waves, one": lambda narrow=False: waves.draw(
-        Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3, narrow=narrow),
-    "reads": all_that_is_read,
-    "reads, narrow": lambda: all_that_is_read(narrow=True),
-    "reads, threads": read_by_threads,
-    "reads, threads, narrow": lambda: read_by_threads(narrow=True),
-    "transpose": transpose.draw,
-    "transpose, narrow": lambda: transpose.draw(narrow=True),
     "timeline, narrow": lambda: timelines(2, narrow=True),
     "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
     "roofline, narrow": lambda: roof(narrow=True),
@@ -326,11 +378,6 @@ FIGURES = {
     "dots": dots_in_rows,
     "dots, narrow": lambda: dots_in_rows(narrow=True),
     "ladder, narrow": lambda: ladder.draw(bars(), evidence=RECORDED, narrow=True),
-    "map, naive": lambda narrow=False: who.draw(work(), narrow=narrow),
-    "map, tile": lambda: who.draw(
-        work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
-             step="one tile of 32 k", reader="block")
-    ),
     "timeline": lambda: timelines(1),
     "timeline, before and after": lambda: timelines(2),
     "roofline": roof,
@@ -354,10 +401,6 @@ FIGURES = {
          sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
         evidence=RECORDED, title="Registers gain, a second buffer may not", narrow=narrow,
     ),
-    "swizzle": lambda narrow=False: swizzle.draw(
-        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
-        narrow=narrow,
-    ),
     "overlap, at once": lambda: overlap.draw(
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
@@ -366,19 +409,11 @@ FIGURES = {
     "overlap, recorded, narrow": lambda: overlap_recorded(narrow=True),
     "overlap, roles": lambda narrow=False: overlap.draw(
         order_of("roles", 600, 120, 240, 4, 12), cycles=4000, narrow=narrow),
-    "thread tile, 8 × 8": lambda narrow=False: thread(8, 8, narrow=narrow),
-    "thread tile, spilling": lambda: thread(16, 16),
     "ablation": lambda: ablation.draw(
         ablation.Step("14 ldmatrix", 200.0),
         [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
          ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
         evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
-    ),
-    "ldmatrix, stacked": lambda narrow=False: matrix_loads.draw(
-        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled", narrow=narrow,
-    ),
-    "ldmatrix, abreast": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
     ),
     "busiest, with a remark": lambda: busiest.draw(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
@@ -390,60 +425,12 @@ FIGURES = {
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
     ),
-    "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
-    "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
-    "fragments, wgmma": lambda narrow=False: fragments.draw(
-        held("wgmma.m64n64k16", "C"), narrow=narrow),
-    "fragments, none": lambda narrow=False: fragments.absent("B", narrow=narrow),
-    "fragments, A of wgmma": lambda: fragments.draw(held("wgmma.m64n256k16", "A")),
-    "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
-    "fragments, product, narrow": lambda: fragments.product(
-        [held("mma.m16n8k16", operand) for operand in "ABC"], narrow=True),
-    "fragments, product of k16": lambda: fragments.product(
-        [held("mma.m16n8k16", operand) for operand in "ABC"]),
-    "operand": lambda: operand.draw(Tile(), 13, 5),
-    "accumulators": lambda: accumulators.where(
-        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
-        title="The sums move out of the registers", evidence="modelled: x"),
-    "accumulators, narrow": lambda: accumulators.where(
-        ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
-        title="The sums move out of the registers", evidence="modelled: x", narrow=True),
-    "atoms": lambda: accumulators.atoms(
-        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
-        title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
-    "atoms, narrow": lambda: accumulators.atoms(
-        Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
-        title="The first MMA reads two atoms of each slab", evidence="modelled: x", narrow=True),
-    "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
-    "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
-    "ldmatrix, transposed": lambda narrow=False: matrix_loads.draw(
-        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded", narrow=narrow,
-    ),
-    "ldmatrix, two": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
-    ),
-    "windows": both_addressings,
-    "vectors": lambda narrow=False: vectors.draw(Step(32, 64, 16, 256, 8), narrow=narrow),
-    "swizzle of TMA": lambda narrow=False: tma_swizzle.draw(
-        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN", narrow=narrow,
-    ),
-    "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
-                                                   chunk=1),
-    "swizzle of TMA, off": lambda narrow=False: tma_swizzle.draw(
-        Box(128, 16, False), narrow=narrow),
     "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
     "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
     "timeline, roles": timeline_with_roles,
-    "warp tile": lambda narrow=False: warp_tile.draw(
-        WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")], narrow=narrow),
-    "SM": lambda narrow=False: sm.draw(GPUS["H100"], narrow=narrow),
 }
 FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
-    "SM", "by_shape", "fragments, none", "fragments, wgmma", "ldmatrix, stacked",
-    "ldmatrix, transposed", "map, naive", "overlap, roles", "pipeline, one buffer",
-    "pipeline, three buffers", "raster", "sweep", "swizzle",
-    "swizzle of TMA", "swizzle of TMA, off", "thread tile, 8 × 8", "vectors", "warp tile",
-    "waves, one", "windows",
+    "by_shape", "overlap, roles", "pipeline, one buffer", "pipeline, three buffers", "sweep",
 )}
 
 
@@ -463,6 +450,12 @@ def drawn():
     for fig in made.values():
         fig.canvas.draw()
     return made
+
+
+@pytest.fixture(scope="session")
+def scenes():
+    """Every scene, made once."""
+    return {name: draw() for name, draw in SCENES.items()}
 
 
 @pytest.fixture(params=FIGURES)

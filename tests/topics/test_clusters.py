@@ -435,10 +435,12 @@ def test_a_cluster_is_drawn_with_who_loads_each_part():
 
 def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
     parts = split_k.parts((64, 64), 16, 4)
-    for narrow in (False, True):
-        fig = split_k_figure.draw(parts, 16, evidence="modelled: four", narrow=narrow)
-        assert fig.finding.startswith("Each of 4 blocks multiplies every fourth step of K")
-        assert "Block 2: steps 2, 6, 10, 14; rows 32 to 47 of all." in fig.alt
+    scene = split_k_figure.draw(parts, 16, evidence="modelled: four")
+    assert scene.title.startswith("Each of 4 blocks multiplies every fourth step of K")
+    steps, sums = re.findall(r'class="(?:compute|focus)" d="([^"]+)"',
+                             scene.body.split("block ")[3])
+    assert re.findall(r"M([0-9.]+)", steps) == ["33", "97", "161", "225"]  # 2, 6, 10, 14 of 16 px
+    assert {float(y) for y in re.findall(r"M\S+ ([0-9.]+)h", sums)} == {14.0}  # half of 26 px down
 
 
 def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):

@@ -40,12 +40,12 @@ def tiles():
 
 
 def small(explorer):
-    """Whether an explorer's frames, each in both layouts, weigh little on their way to a reader."""
+    """Whether an explorer's frames weigh little on their way to a reader."""
     return len(gzip.compress(explorer.page().encode(), 6)) < 80_000
 
 
 def titles(frame):
-    return re.findall(r"<(?:text|figcaption|p)[^>]*>([^<]+)</(?:text|figcaption|p)>", frame)
+    return re.findall(r">([^<>]+)<", frame)
 
 
 def test_a_frame_for_each_combination(strides, tiles):
@@ -69,7 +69,7 @@ def test_thread_tiles_have_a_control_for_each_side_that_can_be_chosen():
     assert len(squares.frames) == 25 and len(squares.controls) == 2
     assert any(text.startswith("8 × 4: 12 floats") for text in titles(squares.at(3, 2)))
     first = squares.at(*squares.default)
-    assert "8 × 8 elements of C reads 16 floats for 64 multiply-adds" in first
+    assert "one k: 16 floats, 64 multiply-adds" in first
     strips = thread_tiles(columns=(1,))
     assert len(strips.frames) == 5 and len(strips.controls) == 1
     assert any(text.startswith("8 × 1: 9 floats") for text in titles(strips.at(3)))
@@ -233,7 +233,7 @@ def test_layouts_and_buffers():
     (tma_swizzles, 24, 0,
      "128-byte swizzle: 8 rows of a chunk meet 32 of 32 banks, 1 wavefront"),
     (rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),
-    (rasters, 32, 0,
+    (rasters, 32, 2,  # where one wave has all tiles, their order shows nothing
      "n = 8,192, 128×256: 16 waves, 97% busy; the first reads 71.3 MB"),
 ])
 def test_explorers_of_the_later_chapters(make, count, same, text):
@@ -259,7 +259,7 @@ def test_vectors_have_a_frame_for_each_tile_and_width():
     assert len(made.frames) == 16 and len(set(made.frames)) == 16
     assert any("6 of 16 load instructions have work" in text for text in titles(made.at(0, 3)))
     assert any("every lane of every load" in text for text in titles(made.at(2, 3)))
-    assert "8 load instructions of warps have work" in made.at(*made.default)
+    assert "8 load instructions, 2 with work" in made.at(*made.default)
 
 
 def test_saturated_names_the_longest_unit_and_what_it_allows():

@@ -10,7 +10,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
-from lib.plotting import dots, style
+from lib.plotting import dots
+from lib.show.scene import WIDTH
 from lib.topics.code.instruction_mix import figure as mix
 from lib.topics.code.mapping.model import Region, Work
 from lib.topics.code.running_picture import figure as running_picture
@@ -25,6 +26,7 @@ from lib.topics.memory.staging import figure as staging
 from lib.topics.memory.staging.model import Staging
 from lib.topics.memory.tma_box import figure as tma_box
 from lib.topics.memory.tma_box import model as box_model
+from lib.topics.memory.tma_swizzle import figure as tma_swizzle
 from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
@@ -107,29 +109,25 @@ def test_an_axis_of_ratios_holds_all_and_few_ticks(values, ends):
     assert (high - low) / each < 240 / 44 + 1e-9
 
 
-def test_map(drawn):
-    assert drawn["map, naive"].finding == "One k: a warp reads 33 different elements for 64 FLOP"
-    fig = drawn["map, tile"]
-    assert fig.finding == "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP"
-    assert "a block reads 32 × 32 of A and 32 × 32 of B" in fig.alt
+def test_map(scenes):
+    assert scenes["map, naive"].title == "One k: a warp reads 33 different elements for 64 FLOP"
+    scene = scenes["map, tile"]
+    assert scene.title == (
+        "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP")
+    assert "a block reads 32 × 32 of A and 32 × 32 of B" in scene.text
 
 
-def test_what_is_read_is_counted_once(drawn):
-    fig = drawn["reads"]
-    assert fig.finding == "02 shared tile: 2,048 floats for 32,768 FMAs; coalesced: 33 floats " \
+def test_what_is_read_is_counted_once(scenes):
+    scene = scenes["reads"]
+    assert scene.title == "02 shared tile: 2,048 floats for 32,768 FMAs; coalesced: 33 floats " \
         "for 32 FMAs"
-    assert ("swapped: a warp owns 32×1 of 32×32 elements of C; in one k it reads 32 floats of A, "
-            "from 32 rows, and 1 float of B, from 1 column, for 32 FMAs.") in fig.alt
-    fig = drawn["reads, threads"]
-    assert fig.finding == "03 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
-    assert {"2 floats per FMA", "1.125 floats per FMA"} <= set(shown(fig))
-    assert set(shown(drawn["reads, threads, narrow"])) >= set(shown(fig)[1:]) - {fig.finding}
+    assert "swapped a warp, one k: 32 floats of A 1 float of B 32 FMAs" in scene.text
+    scene = scenes["reads, threads"]
+    assert scene.title == "03 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
+    assert "2 floats per FMA" in scene.text and "1.125 floats per FMA" in scene.text
 
 
 def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
-    for name in ("reads", "reads, threads", "transpose"):
-        assert drawn[f"{name}, narrow"].alt == drawn[name].alt
-        assert drawn[f"{name}, narrow"].get_figwidth() == style.NARROW < drawn[name].get_figwidth()
     assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
     assert "wide" in shown(drawn["ablation, narrow"])
 
@@ -200,14 +198,13 @@ def test_occupancy(drawn):
     assert "H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers" in fig.alt
 
 
-def test_thread_tile(drawn):
-    fig = drawn["thread tile, 8 × 8"]
-    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP per float"
-    assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
-    assert "16 of 64 warps" in shown(fig)
-    spilling = drawn["thread tile, spilling"]
-    assert "318 registers per thread: they spill" in shown(spilling)
-    assert spilling.alt.endswith("can feed 100% of the FP32 peak; its registers spill.")
+def test_thread_tile(scenes):
+    scene = scenes["thread tile, 8 × 8"]
+    assert scene.title == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP per float"
+    assert "T4 100% of its peak fed; 16 of 32 warps, limited by registers" in scene.text
+    spilling = scenes["thread tile, spilling"]
+    assert "318 registers per thread: they spill" in spilling.text
+    assert spilling.text.count("100% of its peak fed; its registers spill") == 3
 
 
 def test_timeline(drawn):
@@ -339,38 +336,38 @@ def test_pipeline(drawn):
     assert "With one buffer 12,000 cycles." in fig.alt
 
 
-def test_swizzle(drawn):
-    fig = drawn["swizzle"]
-    assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
-    assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
+def test_swizzle(scenes):
+    scene = scenes["swizzle"]
+    assert scene.title == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
+    assert "unpadded 32 wavefronts in 1 of 32 banks" in scene.text
+    assert "swizzled 1 wavefront in 32 of 32 banks" in scene.text
 
 
-def test_fragments(drawn):
-    fig = drawn["fragments, A"]
-    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"
-    assert {"r0", "r1", "r2", "r3", "(1, 2) (1, 3)"} <= set(shown(fig))
-    assert "… r8 to r31: further columns" in shown(drawn["fragments, wgmma"])
-    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds B"
-    both = drawn["fragments, product"], drawn["fragments, product, narrow"]
-    assert both[0].finding == "mma.m16n8k8: lane 5 holds 4 elements of A, 2 of B, 4 of C"
-    assert "    row g + 8·m, column 2·t + h" in shown(both[0])
-    assert "    row 2·t + 8·m + h, column g" in shown(both[1])
+def test_fragments(scenes):
+    scene = scenes["fragments, A"]
+    assert scene.title == "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"
+    assert "r0 (1, 2) (1, 3) r1" in scene.text and scene.body.count(">r3<") == 1
+    assert "… r8 to r31: further columns" in scenes["fragments, wgmma"].text
+    assert scenes["fragments, none"].title == "wgmma.m64n64k16: no lane holds B"
+    product = scenes["fragments, product"]
+    assert product.title == "mma.m16n8k8: lane 5 holds 4 elements of A, 2 of B, 4 of C"
+    assert "row g + 8·m, column 2·t + h" in product.text
 
 
-def test_ldmatrix(drawn):
-    assert drawn["ldmatrix, plain"].finding == (
+def test_ldmatrix(scenes):
+    assert scenes["ldmatrix, plain"].title == (
         "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"
     )
-    fig = drawn["ldmatrix, transposed"]
-    assert "names row 3 of matrix 3" in shown(fig) and "gets (6, 6) (7, 6)" in shown(fig)
-    assert "names no row" in shown(drawn["ldmatrix, two"])
+    text = scenes["ldmatrix, transposed"].text
+    assert "names row 3 of matrix 3" in text and "gets (6, 6) (7, 6)" in text
+    assert "names no row" in scenes["ldmatrix, two"].text
 
 
-def test_windows(drawn):
-    fig = drawn["windows"]
-    assert fig.finding == "mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
-    assert "lanes 16 to 31,\nall at row 8" in shown(fig)
-    assert {"lane 0", "lane 31"} <= set(shown(fig))
+def test_windows(scenes):
+    scene = scenes["windows"]
+    assert scene.title == "mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert "lanes 16 to 31, all at row 8" in scene.text
+    assert ">lane 0<" in scene.body and ">lane 31<" in scene.body
 
 
 def test_staging():
@@ -391,19 +388,28 @@ def test_overlap(drawn):
     assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
 
 
-def test_vectors(drawn):
-    fig = drawn["vectors"]
-    assert fig.finding == ("32×64×16, 128 bits a lane: 6 of 16 load instructions have work, and "
+def test_vectors(scenes):
+    scene = scenes["vectors"]
+    assert scene.title == ("32×64×16, 128 bits a lane: 6 of 16 load instructions have work, and "
                            "these bring all 3,072 bytes")
-    assert "8 load instructions, 2 with work" in shown(fig)
-    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
+    assert "8 load instructions, 2 with work" in scene.text
+    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in scene.text
 
 
-def test_swizzles_of_tma(drawn):
-    fig = drawn["swizzle of TMA"]
-    assert "SBO: 1,024 B / 16" in shown(fig) and "LBO: 8,192 B / 16" in shown(fig)
-    assert "row 7 line 7 chunk 6" in fig.alt
-    assert drawn["swizzle of TMA, off"].finding.endswith("meet 4 of 32 banks, 8 wavefronts")
+def test_swizzles_of_tma(scenes):
+    scene = scenes["swizzle of TMA"]
+    assert "SBO: 64 bits 45–32 1,024 B / 16: from 8 rows" in scene.text
+    assert "LBO: 512 bits 29–16 8,192 B / 16: from a slab" in scene.text
+    # Row 7 of the chunk lies in line 7, in its place 6: chunk 1 XOR 7.
+    x, y = tma_swizzle.Grid(16, 8, tma_swizzle._CELL, corner="bank", left=36).box(7, 6)[:2]
+    assert f"M{x:g} {y:g}h" in scene.body.split("as it lies")[1]
+    assert scenes["swizzle of TMA, off"].title.endswith("meet 4 of 32 banks, 8 wavefronts")
+
+
+def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
+    widths = {(name, float(width)) for name, scene in scenes.items()
+              for width in re.findall(r'width(?:=":?|:|=")([0-9.]+)', scene.html())}
+    assert widths and not {(name, width) for name, width in widths if width > WIDTH}
 
 
 def test_rings(drawn):
@@ -670,15 +676,15 @@ def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
     assert "512×512×512: 1.04 of cuBLAS with medium, 0.54 with large." in fig.alt
 
 
-def test_waves_show_the_idle_time_and_who_shares_a_tile(drawn):
-    fig = drawn["waves"]
-    assert fig.finding == "H100, n = 4,096: work for 97% of the time; in equal shares, 100%"
-    assert "248 tiles cut, 256 partial sums" in shown(fig)
+def test_waves_show_the_idle_time_and_who_shares_a_tile(scenes):
+    scene = scenes["waves"]
+    assert scene.title == "H100, n = 4,096: work for 97% of the time; in equal shares, 100%"
+    assert "248 tiles cut, 256 partial sums" in scene.text
     # Block 1 ends tile 1, which block 0 began, and begins tile 3, which block 2 ends.
-    assert [text for text in shown(fig) if text in {"1", "3"}].count("3") == 3
-    small = drawn["waves, one"]
-    assert "no work" in shown(small) and "3 blocks per SM" in shown(small)
-    assert "32 whole tiles on 396 blocks take 1 wave" in small.alt
+    assert scene.body.split("the cut tiles")[1].count(">3</text>") == 3
+    small = scenes["waves, one"]
+    assert "no work" in small.text and "3 blocks per SM" in small.text
+    assert "time of 1 tile" in small.text
 
 
 def test_the_nearest_roof_crosses_no_name_of_a_level():
@@ -719,12 +725,11 @@ def test_names_at_the_roofline_never_overlap(speeds):
         assert box.y0 >= ax.get_window_extent().y0 - 2
 
 
-def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(drawn):
-    fig = drawn["raster"]
-    assert fig.finding == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"
-    text = " ".join(shown(fig))
-    assert "132 tiles at the same time" in text and "1.07 GB, 128 FLOP a byte" in text
-    assert "The last of 4 waves has 116 tiles" in fig.alt
+def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(scenes):
+    scene = scenes["raster"]
+    assert scene.title == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"
+    assert "132 tiles at the same time" in scene.text and "1.07 GB, 128 FLOP a byte" in scene.text
+    assert "the last one 116 tiles" in scene.text
 
 
 def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():

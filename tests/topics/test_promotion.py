@@ -99,9 +99,10 @@ def test_a_step_takes_a_scale_per_row_and_one_of_b():
         range(128, 200), range(128, 256), range(256, 384))
     assert (found.of_a, found.of_b) == (72, 1)
     assert scales.bytes_per_step(found) == 4 * 73
-    fig = scales_figure.draw(found, evidence="modelled: a tile")
-    assert fig.finding.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")
-    assert "rows 128 to 199 and columns 128 to 255" in fig.alt
+    scene = scales_figure.draw(found, evidence="modelled: a tile")
+    assert scene.title.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")
+    assert "72 scales for rows 128 to 199" in scene.text
+    assert "1 scale for columns 128 to 255" in scene.text
 
 
 def test_scales_differ_in_one_way_alone():

@@ -1,12 +1,11 @@
 """From Turing's mma to a pair's: who holds, who issues, who waits, as PTX has it."""
 
+import re
+
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.patches import PathPatch
-from matplotlib.text import Text
 
 from lib.plotting import display
-from lib.topics.code.tensor_instructions import figure, model, page
+from lib.topics.code.tensor_instructions import model, page
 from tests.pages import cells
 
 VERSIONS = ("15_turing_limit", "17_wgmma", "27_tcgen05", "28_cta_pairs/in_turns")
@@ -41,24 +40,19 @@ def test_the_table_says_what_moved(shown):
         "the sums: out of registers, into tensor memory", "half of B: into the other SM"]
 
 
-def test_one_of_each_is_drawn_to_one_scale(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    page.draw("17_wgmma", "16_cp_async")
-    wide, narrow = figures
-    assert wide.finding == narrow.finding == (
+def test_one_of_each_is_drawn_to_one_scale():
+    with display.collected() as figures:
+        page.draw("17_wgmma", "16_cp_async")
+    (scene,) = figures
+    assert scene.title == (
         "4 warps multiply as one, with one copy of B: the work of 128 mma.m16n8k16")
-    assert wide.alt == (
-        "wgmma.m64n256k16, of 4 warps: A, 64×16, in shared memory; B, 16×256, in shared memory; "
-        "sums, 64×256, in 128 registers per lane, 16 rows for each warp. mma.m16n8k16, of 1 warp: "
-        "A, 16×16, in 4 registers per lane; B, 16×8, in 2 registers per lane; sums, 16×8, in 4 "
-        "registers per lane, 16 rows for each warp.")
-    for fig in figures:
-        filled = [patch for patch in fig.findobj(PathPatch) if patch.get_alpha() == 0.55]
-        assert {to_hex(one.get_facecolor()) for one in filled} == {figure.SHARED, figure.REGISTERS}
-        # The key's squares apart: 256 columns of sums, and the 8 of an mma.
-        boxes = [one.get_path().get_extents() for one in filled]
-        wide_ones = sorted(box.width for box in boxes if box.width != pytest.approx(9))
-        assert wide_ones[-1] / wide_ones[0] == pytest.approx(256 / 8)
-    texts = {text.get_text() for text in wide.findobj(Text)}
-    assert {"warp 3: rows 48 to 63", "B, 16×256: one copy, read by all 4 warps"} <= texts
+    assert ("4 warps A, 64×16, in shared memory B, 16×256, in shared memory, one copy, read by all "
+            "4 warps sums, 64×256, in 128 registers per lane, 16 rows for each warp") in scene.text
+    assert "A, 16×16, in 4 registers per lane B, 16×8, in 2 registers per lane" in scene.text
+    large, small = (re.findall(r'class="(load|compute) pale" d="M\S+ \S+?h([0-9.]+)', drawing)
+                    for drawing in scene.body.split("<svg")[3:5])
+    assert [colour for colour, _ in large] == ["load", "load", "compute"]
+    assert [colour for colour, _ in small] == ["compute"] * 3
+    # 256 columns of sums, and the 8 of an mma.
+    assert float(large[2][1]) / float(small[2][1]) == pytest.approx(256 / 8, rel=0.02)
+    assert "warp 3: rows 48 to 63" in scene.text

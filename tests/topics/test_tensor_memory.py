@@ -121,9 +121,9 @@ def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_pictures_say_in_words_what_they_show(wide, narrow):
     moment = next(m for m in model.turning_points(wide) if m.kind == "ld")
-    one = figure.draw(moment, 256, evidence="emulated: x", narrow=narrow)
-    assert "columns 256 to 511 being added up" in one.alt
-    assert one.finding == "The epilogue warps load tile 0"
+    one = figure.draw(moment, 256, evidence="emulated: x")
+    assert one.title == "The epilogue warps load tile 0"
+    assert 'class="compute" d="M198 ' in one.body and "being added up" in one.text
     rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
     roles = Version(STEM).kernel.variants[0].roles.warps
     drawn = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", narrow=narrow)

@@ -132,18 +132,17 @@ def test_an_explorer_of_what_a_t4_would_saturate():
     assert "shared memory" in made.at(*made.default).partition("longest is ")[2]
 
 
-def test_pages_draw_both_addressings_and_boxes(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda wide, *_: figures.append(wide))
-    windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
-    tma_box_page.draw(Chapter("20_persistent").version, "C")
-    with pytest.raises(ValueError, match="loads no A and B by TMA"):
-        tma_box_page.draw_placed(Chapter("17_wgmma").version)
-    fragments_page.draw("mma.m16n8k8", "C")
-    saturates(Chapter("15_turing_limit").version, size=1024)
-    vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
-    ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
-                          "swizzled")
+def test_pages_draw_both_addressings_and_boxes():
+    with display.collected() as figures:
+        windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
+        tma_box_page.draw(Chapter("20_persistent").version, "C")
+        with pytest.raises(ValueError, match="loads no A and B by TMA"):
+            tma_box_page.draw_placed(Chapter("17_wgmma").version)
+        fragments_page.draw("mma.m16n8k8", "C")
+        saturates(Chapter("15_turing_limit").version, size=1024)
+        vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
+        ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
+                              "swizzled")
     titles = [figure.title if isinstance(figure, Scene) else figure.finding for figure in figures]
     assert [title.split(":")[0] for title in titles] == [
         "k8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib.plotting import columns
 from lib.plotting.columns import Column
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.topics.code.tensor_instructions import figure, model
 from lib.topics.code.tensor_instructions.model import Multiplies
@@ -45,7 +45,7 @@ def draw(name: str, before: str) -> None:
     name, before : str
         ``"stem"`` or ``"stem/variant"``; the operands of `name` lie as `model.multiplies` reads.
     """
-    both(figure.draw, model.multiplies(name), model.multiplies(before))
+    show(figure.draw(model.multiplies(name), model.multiplies(before)))
 
 
 def _sums(one: Multiplies) -> str:

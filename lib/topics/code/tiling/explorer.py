@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from lib.gpus import GPUS
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
 from lib.topics.code.tiling import model as tiling
 from lib.topics.code.tiling import thread_figure
 
@@ -29,9 +28,9 @@ def thread_tiles(columns: Sequence[int] = SIZES) -> Explorer:
         choices.append(("Columns per thread, TN", tuple(columns)))
     sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
 
-    def frame(TM: int, TN: int = columns[0], narrow: bool = False) -> Figure:
+    def frame(TM: int, TN: int = columns[0]) -> Scene:
         made = tiling.thread_tile(TM, TN, rows=SIDE, columns=SIDE)
-        return thread_figure.draw(made, sheets, SIDE * SIDE, max(SIZES), narrow=narrow)
+        return thread_figure.draw(made, sheets, SIDE * SIDE, max(SIZES))
 
     return Explorer([Control.of(label, sizes, sizes.index(SHOWN_FIRST), slider=True)
                      for label, sizes in choices],

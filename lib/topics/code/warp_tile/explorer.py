@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from lib.gpus import GPUS
-from lib.plotting import style
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
+from lib.show.words import sides
 from lib.topics.code.warp_tile import figure as warp_tile_figure
 from lib.topics.code.warp_tile.model import WarpTile
 
@@ -18,10 +17,10 @@ def warp_tiles() -> Explorer:
     """A warp's tile of C and the order of its lanes against wavefronts and registers."""
     sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
 
-    def frame(tile: tuple[int, int, int], paired: bool, narrow: bool = False) -> Figure:
-        return warp_tile_figure.draw(WarpTile(*tile, paired), sheets, narrow=narrow)
+    def frame(tile: tuple[int, int, int], paired: bool) -> Scene:
+        return warp_tile_figure.draw(WarpTile(*tile, paired), sheets)
 
     return Explorer([
-        Control.of("Elements per warp", TILES, 2, lambda tile: style.sides(tile[:2])),
+        Control.of("Elements per warp", TILES, 2, lambda tile: sides(tile[:2])),
         Control("Lanes", [("in pairs", True), ("row by row", False)]),
     ], frame, "A warp's tile, its lanes and their wavefronts")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer
 from lib.plotting.live import Live
+from lib.show.scene import Scene
 from lib.topics.compute.fragments import figure as fragments_figure
 from lib.topics.compute.fragments.model import OPERANDS, SHAPES, choices, held
 
@@ -28,10 +27,10 @@ def fragments(
         Control.of("Matrix", OPERANDS, default[1]), Control.of("Lane", (0, 5, 30), default[2]),
     ]
 
-    def frame(instruction: str, operand: str, lane: int, narrow: bool = False) -> Figure:
+    def frame(instruction: str, operand: str, lane: int) -> Scene:
         if instruction.startswith("wgmma") and operand == "B":
-            return fragments_figure.absent(operand, narrow=narrow)
-        return fragments_figure.draw(held(instruction, operand), lane=lane, narrow=narrow)
+            return fragments_figure.absent(operand)
+        return fragments_figure.draw(held(instruction, operand), lane=lane)
 
     return Explorer(controls, frame, "Fragments, and the lanes that hold them")
 
@@ -40,7 +39,7 @@ def registers() -> Live:
     """Choose an instruction and a matrix: see which lane and register hold each element."""
     still = "mma.m16n8k16"
     maps = [held(still, operand) for operand in OPERANDS]
-    wide, narrow = (fragments_figure.product(maps, lane=5, narrow=one) for one in (False, True))
     return Live([], {"maps": choices(), "first": (f"{still}, FP16 or BF16", 1, 2)},
-                Path(__file__).with_suffix(".js"), "Registers of an instruction", (wide, narrow),
+                Path(__file__).with_suffix(".js"), "Registers of an instruction",
+                fragments_figure.product(maps, lane=5),
                 "modelled: the emulator's layouts, PTX ISA 9.7.14, 9.7.15 and 9.7.16.2.3.1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.compute.fragments import figure as fragments_figure
 from lib.topics.compute.fragments import model as fragments
 
@@ -10,7 +10,7 @@ from lib.topics.compute.fragments import model as fragments
 def draw(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds what of one operand (`lib.topics.compute.fragments.model.held`)."""
     found = fragments.held(instruction, operand)
-    both(fragments_figure.draw, found, lane=lane)
+    show(fragments_figure.draw(found, lane=lane))
 
 
 def maps(instruction: str, lane: int = 5) -> None:
@@ -24,7 +24,7 @@ def maps(instruction: str, lane: int = 5) -> None:
         The lane whose registers are written out.
     """
     of = [fragments.held(instruction, operand) for operand in fragments.OPERANDS]
-    both(fragments_figure.product, of, lane=lane)
+    show(fragments_figure.product(of, lane=lane))
 
 
 def formulae(*instructions: str) -> None:

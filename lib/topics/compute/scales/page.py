@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.kernels.scaled import ScaledProblem
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.compute.scales import figure, model
 from lib.topics.version import Version
 
@@ -16,8 +16,8 @@ def draw(version: Version, variant: str | None = None) -> None:
     chosen = version.kernel.variant(variant)
     found = model.step(ScaledProblem(*PROBLEM), chosen.tile, TILE, STEP)
     M, N, K = PROBLEM
-    both(figure.draw, found,
-         evidence=f"modelled: {chosen.name}'s tile, {M}×{N}×{K}, scales by blocks")
+    show(figure.draw(
+        found, evidence=f"modelled: {chosen.name}'s tile, {M}×{N}×{K}, scales by blocks"))
 
 
 def layouts(M: int = 4096, N: int = 4096, K: int = 7168) -> None:

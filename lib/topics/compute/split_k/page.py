@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.compute.split_k import figure, model
 from lib.topics.version import Version
 
@@ -28,8 +28,8 @@ def draw(version: Version, variant: str | None = None, K: int = 1024) -> None:
     """Draw which steps each block multiplies, and which rows of all sums it adds up."""
     chosen = version.kernel.variant(variant)
     steps = -(-K // chosen.step)
-    both(figure.draw, model.parts(chosen.tile, steps, chosen.schedule.split), steps,
-         evidence=f"modelled: {version.kernel.stem}, {chosen.name}, K = {K:,}")
+    show(figure.draw(model.parts(chosen.tile, steps, chosen.schedule.split), steps,
+                     evidence=f"modelled: {version.kernel.stem}, {chosen.name}, K = {K:,}"))
 
 
 def _listed(steps: range) -> str:

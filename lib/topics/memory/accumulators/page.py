@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib.kernels.catalogue import find
 from lib.kernels.spec import parted
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.accumulators import figure, model
 from lib.topics.memory.operand.model import Tile
@@ -25,11 +25,11 @@ def where(version: Version, before: str) -> None:
     stem, name = parted(before)
     held = model.in_registers(find(stem).variant(name))
     now = model.in_tensor_memory(version.kernel.variants[0])
-    both(figure.where, (f"{stem[:2]}, Hopper: one tile in registers", held),
-         (f"{version.kernel.stem[:2]}, Blackwell: {_WORDS[now.tiles]} in tensor memory", now),
-         _PLACE,
-         title="The sums move out of the registers, and a second tile has room",
-         evidence="modelled: from the tiles and roles of both versions")
+    show(figure.where(
+        (f"{stem[:2]}, Hopper: one tile in registers", held),
+        (f"{version.kernel.stem[:2]}, Blackwell: {_WORDS[now.tiles]} in tensor memory", now),
+        _PLACE, title="The sums move out of the registers, and a second tile has room",
+        evidence="modelled: from the tiles and roles of both versions"))
 
 
 def atoms(version: Version) -> None:
@@ -39,7 +39,7 @@ def atoms(version: Version) -> None:
     deep, item = variant.step * ITEM_BYTES[variant.dtype], ITEM_BYTES[variant.dtype]
     a = Tile("tcgen05", item, rows=rows, k_bytes=deep, side="A")
     b = Tile("tcgen05", item, "MN", rows=columns, k_bytes=deep, side="B")
-    both(figure.atoms, a, b,
-         title=f"The first of {a.k // a.piece[1]} MMAs reads {a.piece[1] * item} bytes of each row "
-               f"of A, and {b.piece[1] // b.atom} atoms of each slab of B",
-         evidence="modelled: the layouts of PTX ISA 9.7.16.4; an atom is 1,024 bytes, swizzled")
+    show(figure.atoms(
+        a, b, title=f"The first of {a.k // a.piece[1]} MMAs reads {a.piece[1] * item} bytes of "
+                    f"each row of A, and {b.piece[1] // b.atom} atoms of each slab of B",
+        evidence="modelled: the layouts of PTX ISA 9.7.16.4; an atom is 1,024 bytes, swizzled"))

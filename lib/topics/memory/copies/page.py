@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.topics.memory.copies import figure
 from lib.topics.memory.copies.model import stage
 from lib.topics.version import Version
@@ -21,4 +21,4 @@ def draw(version: Version, *variants: str, thread: int = THREAD) -> None:
         Whose copies are marked.
     """
     ways = [(name, stage(version.kernel.variant(name))) for name in variants]
-    both(figure.draw, ways, thread=thread)
+    show(figure.draw(ways, thread=thread))

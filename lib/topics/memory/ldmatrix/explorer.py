@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
 from lib.topics.memory.ldmatrix import figure as matrix_loads_figure
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 
@@ -21,11 +20,9 @@ LAYOUTS: dict[str, Callable[[int], HalfTile]] = {
 
 def matrix_loads() -> Explorer:
     """Form of ldmatrix and layout of the tile against rows, receivers and wavefronts."""
-    def frame(number: int, transposed: bool, layout: str, lane: int, narrow: bool = False
-              ) -> Figure:
+    def frame(number: int, transposed: bool, layout: str, lane: int) -> Scene:
         return matrix_loads_figure.draw(MatrixLoad(LAYOUTS[layout](COLUMNS), number, transposed),
-                                        lane=lane, layout=layout, narrow=narrow,
-                                        frame=True)
+                                        lane=lane, layout=layout)
 
     return Explorer([
         Control.of("Matrices", (1, 2, 4), 2, lambda number: f"×{number}"),

@@ -31,8 +31,8 @@ def tiles() -> Live:
         Control.of("Operand", SIDES), Control.of("Rows of M or N", ROWS),
         Control.of("Bytes of K", DEPTHS, DEPTHS.index(first.k_bytes)),
     ]
-    still = (operand_figure.draw(first, 13, 5), operand_figure.draw(first, 13, 5, narrow=True))
     return Live(controls, {**choices(), "modes": SAID, "maps": MAPS},
-                Path(__file__).with_suffix(".js"), "A tile in shared memory", still,
+                Path(__file__).with_suffix(".js"), "A tile in shared memory",
+                operand_figure.draw(first, 13, 5),
                 "modelled: the emulator's layouts, PTX ISA 9.7.15.5 and 9.7.16.4; 32 banks of 4 "
                 "bytes, eight chunks of 16 bytes read at a time")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from lib.gpus import GPUS
-from lib.plotting import style
 from lib.plotting.frames import Control, Explorer, thousands
+from lib.show.scene import Scene
+from lib.show.words import sides
 from lib.topics.memory.rasterization import figure as raster_figure
 from lib.topics.memory.rasterization.model import Raster
 
@@ -25,16 +24,13 @@ def rasters(
     """
     sheet = GPUS["H100"]
 
-    def frame(n: int, tile: tuple[int, int], group: int, cluster: int, narrow: bool = False
-              ) -> Figure:
-        found = Raster(n, n, n, tile, group, cluster, sheet.sms)
-        return raster_figure.draw(
-            found, what=f"n = {n:,}, {style.sides(tile)}", l2_bytes=sheet.l2_bytes,
-            narrow=narrow)
+    def frame(n: int, tile: tuple[int, int], group: int, cluster: int) -> Scene:
+        return raster_figure.draw(Raster(n, n, n, tile, group, cluster, sheet.sms),
+                                  what=f"n = {n:,}, {sides(tile)}", l2_bytes=sheet.l2_bytes)
 
     return Explorer([
         Control.of("M = N = K", (2048, 3072, 4096, 8192), default[0], thousands, slider=True),
-        Control.of("Tile", ((128, 256), (128, 128)), default[1], style.sides),
+        Control.of("Tile", ((128, 256), (128, 128)), default[1], sides),
         Control.of("Order", groups, default[2],
                    lambda group: "row by row" if group == 1 else f"bands of {group}"),
         Control.of("Blocks a cluster", (1, 2), default[3]),

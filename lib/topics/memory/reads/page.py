@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.topics.code.mapping import model as mapping
 from lib.topics.memory.reads import figure, model
 from lib.topics.version import Version, short_name
@@ -28,4 +28,4 @@ def reads(version: Version, *cases: str, who: str = "warp") -> None:
         found.append((mapping.work(one.stored_by_lanes(variant)), name, whose or who))
     side = max(model.reads(work, name, "thread").rows for work, name, _ in found)
     panels = [model.reads(work, name, whose, side) for work, name, whose in found]
-    both(figure.draw, panels, evidence=version.emulated_label())
+    show(figure.draw(panels, evidence=version.emulated_label()))

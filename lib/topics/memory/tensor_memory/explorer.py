@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from lib.kernels.catalogue import find
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
 from lib.topics.memory.tensor_memory import figure, model
 
 EVIDENCE = "emulated: sm_100a PTX, one block, steps of K as few as show it"
@@ -23,9 +22,9 @@ def tensor_memory(stem: str) -> Explorer:
     moments = {name: model.turning_points(model.followed(stem, name))[:TURNS]
                for name in VARIANTS}
 
-    def frame(name: str, place: int, narrow: bool = False) -> Figure:
+    def frame(name: str, place: int) -> Scene:
         width = find(stem).variant(name).tile[1]
-        return figure.draw(moments[name][place], width, evidence=EVIDENCE, narrow=narrow)
+        return figure.draw(moments[name][place], width, evidence=EVIDENCE)
 
     return Explorer([
         Control.of("Accumulators", VARIANTS,

@@ -9,18 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.show import scene
+from lib.show.scene import Grid, Scene, column, row, words
 from lib.topics.memory.tensor_memory import model
 from lib.topics.memory.tensor_memory.model import Moment, Steps
 
 # A state's colour is that of the phase that makes it; what nobody has is left empty.
-_COLOURS = {
-    model.ALLOCATED: style.PHASE["wait"], model.ADDED: style.PHASE["compute"],
-    model.COMPLETE: style.PHASE["load"], model.LOADED: style.PHASE["store"],
-}
+_HELD = {model.ALLOCATED: "wait", model.ADDED: "compute", model.COMPLETE: "load",
+         model.LOADED: "store"}
 _NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds up tile {tile}",
           "ld": "the epilogue warps load tile {tile}", "dealloc": "the warp frees its columns"}
-_LEFT, _ROW, _KEY = 62.0, 26.0, 15.0
-_NARROW_LEFT = 56.0
+_ROOM, _KEY = 296.0, 15.0
 
 _LABEL = 48.0  # points that a step's number has to itself
 
@@ -31,41 +30,27 @@ _DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
          "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
 
 
-@style.styled
-def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> Figure:
-    """Draw what each column holds, for each warp's quarter of the lanes.
-
-    Parameters
-    ----------
-    moment : Moment
-    width : int
-        Columns of a tile of sums.
-    """
-    left = _NARROW_LEFT if narrow else _LEFT
-    room = style.room(narrow) - left
-    lines = 2 if narrow else 1
-    height = 16 + _ROW * model.QUARTERS + 22 + _KEY * lines
-    fig, ax = style.canvas(_finding(moment), height, narrow)
-    unit, top = room / model.COLUMNS, height - 16
+def draw(moment: Moment, width: int, *, evidence: str) -> Scene:
+    """Draw what each column holds, for each warp's quarter of the lanes; tiles are `width` wide."""
+    grid = Grid(model.QUARTERS, 1, (_ROOM, 28.0), left=50, corner="column",
+                down={warp: f"warp {warp}" for warp in range(model.QUARTERS)})
+    unit = _ROOM / model.COLUMNS
+    for at in range(0, model.COLUMNS + 1, width):
+        grid.text(grid.left + at * unit, 12, at,
+                  "" if not at else "end" if at == model.COLUMNS else "middle")
     for quarter in range(model.QUARTERS):
-        y = top - _ROW * (quarter + 1)
-        ax.text(left - 5, y + _ROW / 2, f"warp {quarter}", ha="right", va="center")
+        x, y, _, tall = grid.box(quarter, 0)
         for first, last, state in _runs(moment.states[:, quarter]):
-            box = [(left + first * unit, y + 2, (last - first) * unit, _ROW - 4)]
-            if state in _COLOURS:
-                shapes.rectangles(ax, box, facecolor=_COLOURS[state],
-                                  alpha=style.PALE if state == model.ALLOCATED else 1)
-            shapes.frames(ax, box, 0.5)
-    ax.text(left, height, "columns" if narrow else "columns; each row is the 32 lanes that a warp "
-                          "reaches", va="top")
-    bottom = top - _ROW * model.QUARTERS
-    for column in range(0, model.COLUMNS + 1, width):
-        ax.text(left + column * unit, bottom - 3, str(column), va="top",
-                ha="center" if 0 < column < model.COLUMNS else ("left", "right")[column > 0])
-    _key(ax, [(_COLOURS[state], model.STATES[state], state == model.ALLOCATED)
-              for state in _COLOURS], left=0.0 if narrow else left, y=bottom - 32,
-         each=(room + left) / 2 if narrow else room / 4, columns=2 if narrow else 4)
-    return style.finish(fig, alt=_alt(moment), evidence=evidence)
+            box = (x + first * unit, y + 2, (last - first) * unit, tall - 4)
+            if state in _HELD:
+                grid.boxes([box], _HELD[state], pale=state == model.ALLOCATED)
+            grid.frames([box])
+    columns = int((moment.states[:, 0] != model.FREE).sum())
+    title = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
+    return Scene(title[0].upper() + title[1:], row(
+        column(grid.html(), words("each row is the 32 lanes that a warp reaches")),
+        column(*(scene.key((colour, model.STATES[state], state == model.ALLOCATED))
+                 for state, colour in _HELD.items()))), evidence)
 
 
 def _key(
@@ -84,21 +69,6 @@ def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
     """Runs of columns in one state: first, one past the last, state."""
     edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
     return [(a, b, int(states[a])) for a, b in zip(edges, edges[1:], strict=False)]
-
-
-def _finding(moment: Moment) -> str:
-    columns = int((moment.states[:, 0] != model.FREE).sum())
-    said = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
-    return f"{said[0].upper()}{said[1:]}"
-
-
-def _alt(moment: Moment) -> str:
-    parts = []
-    for quarter in range(model.QUARTERS):
-        held = ", ".join(f"columns {a} to {b - 1} {model.STATES[state]}"
-                         for a, b, state in _runs(moment.states[:, quarter]))
-        parts.append(f"warp {quarter}: {held}")
-    return f"Tensor memory, 512 columns. {_finding(moment)}. {'; '.join(parts)}."
 
 
 @style.styled

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
 from lib.topics.memory.tma_swizzle import figure as swizzle_figure
 from lib.topics.memory.tma_swizzle.model import SPANS, Box, descriptor
 
 
 def tma_swizzles() -> Explorer:
     """Span of the swizzle and order of the operand against banks and descriptor."""
-    def frame(span: int, swizzled: bool, major: str, chunk: int, narrow: bool = False) -> Figure:
+    def frame(span: int, swizzled: bool, major: str, chunk: int) -> Scene:
         made = descriptor(1024, span, major) if swizzled else None
         return swizzle_figure.draw(Box(span, 16, swizzled), chunk=chunk, descriptor=made,
-                                   major=major, narrow=narrow)
+                                   major=major)
 
     return Explorer([
         Control.of("Bytes a row", SPANS), Control("Swizzle", [("on", True), ("off", False)]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.topics.memory.tma_swizzle import figure as swizzle_figure
 from lib.topics.memory.tma_swizzle.model import Box, descriptor
 
@@ -16,5 +16,5 @@ def draw(major: str = "K", chunk: int = 1) -> None:
         Which way the rows run.
     chunk : int
     """
-    both(swizzle_figure.draw, Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
-         major=major)
+    show(swizzle_figure.draw(Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
+                             major=major))

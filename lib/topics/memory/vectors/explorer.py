@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
-from lib.plotting import style
 from lib.plotting.frames import Control, Explorer
+from lib.show.scene import Scene
+from lib.show.words import sides
 from lib.topics.memory.vectors import figure as vectors_figure
 from lib.topics.memory.vectors.model import Step
 
@@ -15,10 +14,10 @@ WIDTHS, THREADS = (1, 2, 4, 8), 256  # halves of a vector; of a block
 
 def vectors() -> Explorer:
     """Tile of a block and width of a vector against lanes, instructions and sectors."""
-    def frame(tile: tuple[int, int, int], width: int, narrow: bool = False) -> Figure:
-        return vectors_figure.draw(Step(*tile, THREADS, width), narrow=narrow)
+    def frame(tile: tuple[int, int, int], width: int) -> Scene:
+        return vectors_figure.draw(Step(*tile, THREADS, width))
 
     return Explorer([
-        Control.of("Tile", TILES, form=style.sides),
+        Control.of("Tile", TILES, form=sides),
         Control.of("Bits a lane", WIDTHS, 3, lambda halves: str(16 * halves)),
     ], frame, "Tiles, vectors and the lanes that load them")

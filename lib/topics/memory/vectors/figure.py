@@ -2,91 +2,47 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from lib.plotting import shapes, style
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.ptx.core.machine import WARP
+from lib.show.scene import Box, Grid, Scene, column, row, words
+from lib.show.words import number, plural
 from lib.topics.memory.vectors.model import Step, TileLoad
 from lib.topics.version import Version
 
-_LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
-_IDLE = 0.22  # visible on a dark page, too
-_WORDS = 66.0  # pt under the warps
-_NARROW_ROW, _NARROW_WORDS, _BETWEEN = 11.0, 68.0, 24.0
+_CELL = (9.0, 16.0)  # px
 
 
-@style.styled
-def draw(
-    step: Step, *, evidence: str = "modelled: vector t to thread t", title: str | None = None,
-    narrow: bool = False,
-) -> Figure:
-    """Draw the load instructions of one step along K.
-
-    Parameters
-    ----------
-    step : Step
-        What a block loads in a step.
-    """
-    warps = step.threads // WARP
-    row, words = (_NARROW_ROW, _NARROW_WORDS) if narrow else (_ROW, _WORDS)
-    tall = _HEAD + row * warps
-    height = tall + (tall + _BETWEEN if narrow else 0) + words
-    fig, ax = style.canvas(title or _finding(step), height, narrow)
-    for number, (name, load) in enumerate((("A", step.a), ("B", step.b))):
-        x, top = _LEFT + number * (WARP * _CELL + _GAP), height
-        if narrow:
-            x, top = _LEFT, height - number * (tall + _BETWEEN)
-        _tile(ax, x, top, name, load, warps, row)
-        if narrow or number == 0:
-            for warp in range(warps):
-                ax.text(_LEFT - 6, top - _HEAD - (warp + 0.5) * row, f"warp {warp}", ha="right",
-                        va="center")
-    said = (f"{style.number(step.instructions)} load instructions and", f"{_sectors(step)} for a "
-            "product of 16×8×8")
-    x, y = (0.0, words - 24) if narrow else (_LEFT, words - 42)
-    ax.text(x, y, ("\n" if narrow else " ").join(said), size=style.NORMAL, weight="bold", va="top",
-            linespacing=1.1)
-    ax.text(x, y - (27 if narrow else 14), f"{step.nbytes:,} bytes under way in a block"
-                                           + ("" if narrow else ", whatever the width"), va="top")
-    return style.finish(fig, alt=_alt(step), evidence=evidence)
+def draw(step: Step, *, evidence: str = "modelled: vector t to thread t",
+         title: str | None = None) -> Scene:
+    """Draw the load instructions of one step along K."""
+    sectors = f"{number(step.sectors)} {'sector' if step.sectors == 1 else 'sectors'}"
+    return Scene(title or _finding(step), row(*(
+        column(words(f"{name}: {load.rows}×{load.columns}", bold=True),
+               words(f"{load.vectors:,} vectors of {2 * load.width} bytes; lanes with work"
+                     + ("" if load.loads == 1 else f", {load.loads} times") + ":"),
+               _lanes(load, step.threads // WARP),
+               words(f"{plural(load.instructions, 'load instruction')}, {load.requests} with work"))
+        for name, load in (("A", step.a), ("B", step.b))))
+        + words(f"{number(step.instructions)} load instructions and {sectors} for a product of "
+                "16×8×8", bold=True)
+        + words(f"{step.nbytes:,} bytes under way in a block, whatever the width"), evidence)
 
 
 def shown(version: Version, variant: str | None = None) -> None:
     """Display which lanes of a block have a vector of A and of B to load in a step."""
     chosen = version.kernel.variant(variant)
-    both(draw, Step(*chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec))
+    show(draw(Step(*chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec)))
 
 
-def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int, high: float
-          ) -> None:
-    top = height - _HEAD
-    ax.text(x0, height - 2, f"{name}: {load.rows}×{load.columns}", size=style.NORMAL,
-            weight="bold", va="top")
-    ax.text(x0, height - 16, f"{load.vectors:,} vectors of {2 * load.width} bytes", va="top")
-    times = "" if load.loads == 1 else f", {load.loads} times"
-    ax.text(x0, height - 29, f"lanes with work{times}", va="top")
-    for lane in (0, 8, 16, 24, 31):
-        ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", ha="center", va="bottom")
-    # A dash is a lane: a line for neighbours, not a box for each of a block's lanes.
-    thick = high - 2.4
-    dashes = (0, ((_CELL - 0.8) / thick, 0.8 / thick))  # of the line's width
+def _lanes(load: TileLoad, warps: int) -> str:
+    grid = Grid(warps, WARP, _CELL, across={lane: lane for lane in (0, 8, 16, 24, 31)},
+                down={warp: f"warp {warp}" for warp in range(warps)}, left=50)
+    boxes: dict[bool, list[Box]] = {True: [], False: []}
     for warp in range(warps):
-        y, work = top - (warp + 0.5) * high, load.at_work[0, warp]
-        edges = [0, *(np.flatnonzero(np.diff(work)) + 1).tolist(), WARP]
-        for first, end in pairwise(edges):
-            shapes.strokes(
-                ax, [((x0 + first * _CELL + 0.4, y), (x0 + end * _CELL - 0.4, y))],
-                linewidth=thick, linestyle=dashes, capstyle="butt",
-                **({"edgecolor": style.PHASE["load"]} if work[first] else
-                   {"edgecolor": style.INK, "alpha": _IDLE}),
-            )
-    ax.text(x0, top - warps * high - 4, f"{style.plural(load.instructions, 'load instruction')}, "
-                                        f"{load.requests} with work", va="top")
+        for lane in range(WARP):
+            x, y, w, h = grid.box(warp, lane)
+            boxes[bool(load.at_work[0, warp, lane])].append((x + 1, y + 1, w - 2, h - 2))
+    return grid.boxes(boxes[True], "load").frames(boxes[False], faint=True).html()
 
 
 def _finding(step: Step) -> str:
@@ -98,22 +54,4 @@ def _finding(step: Step) -> str:
     if all(load.vectors % WARP == 0 for load in (a, b)):  # whole warps, or none of it
         return (f"{where}: {a.requests + b.requests} of {a.instructions + b.instructions} load "
                 f"instructions have work, and these bring all {step.nbytes:,} bytes")
-    return f"{where}: {style.number(lanes)} of 32 lanes have work in a load"
-
-
-def _alt(step: Step) -> str:
-    parts = [
-        f"{name}, {load.rows}×{load.columns} halves: {load.vectors:,} vectors for {load.threads} "
-        f"threads; {load.requests} of {style.plural(load.instructions, 'load instruction')} of "
-        f"warps have work, {style.number(load.lanes)} lanes each on average."
-        for name, load in (("A", step.a), ("B", step.b))
-    ]
-    return (
-        f"{' '.join(parts)} For a product of 16×8×8 that is {style.number(step.instructions)} "
-        f"load instructions and {_sectors(step)}; {step.nbytes:,} bytes are "
-        "under way in a block."
-    )
-
-
-def _sectors(step: Step) -> str:
-    return f"{style.number(step.sectors)} {'sector' if step.sectors == 1 else 'sectors'}"
+    return f"{where}: {number(lanes)} of 32 lanes have work in a load"

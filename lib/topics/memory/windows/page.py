@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lib import ptx
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.problem import Problem
 from lib.topics.memory.accesses.model import name_of
 from lib.topics.memory.windows import figure as windows_figure
@@ -56,4 +56,4 @@ def draw(
             addresses = trace.watched[site.line][0].addresses
         panels.append(windows_figure.Panel(name, expression,
                                            windows.windows(addresses, base, row_bytes)))
-    both(windows_figure.draw, panels, evidence=f"emulated: {version.kernel.min_arch} PTX")
+    show(windows_figure.draw(panels, evidence=f"emulated: {version.kernel.min_arch} PTX"))

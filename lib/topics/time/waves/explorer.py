@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from lib.gpus import GPUS
-from lib.plotting import style
 from lib.plotting.frames import Control, Explorer, thousands
+from lib.show.scene import Scene
+from lib.show.words import plural, sides
 from lib.topics.time.waves import figure as waves_figure
 from lib.topics.time.waves.model import Deal
 
@@ -28,13 +27,13 @@ def waves(
     controls = [
         Control.of("M = N = K", sizes, default[0], thousands, slider=True),
         Control.of("Tile", tiles, default[1], lambda tile: (
-            f"{style.sides(tile[:2])}, {style.plural(tile[3], 'block')} an SM")),
+            f"{sides(tile[:2])}, {plural(tile[3], 'block')} an SM")),
         Control.of("GPU", gpus, default[2]),
     ]
 
-    def frame(n: int, tile: tuple[int, int, int, int], key: str, narrow: bool = False) -> Figure:
+    def frame(n: int, tile: tuple[int, int, int, int], key: str) -> Scene:
         rows, columns, step, held = tile
         deal = Deal(-(-n // rows) * -(-n // columns), -(-n // step), held * GPUS[key].sms)
-        return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held, narrow=narrow)
+        return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held)
 
     return Explorer(controls, frame, "Waves of tiles, and equal shares")
