@@ -11,13 +11,14 @@ take one, they are cut like those beside the file.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lib.compiler import host_headers
 from lib.compiler.cache import cached
@@ -227,6 +228,11 @@ class CudaFile:
         """The text of each file, by the name that line information gives it."""
         return {str(path): source.text for path, source in self._sources.items()}
 
+    def libraries(self) -> list[str]:
+        """The headers of the host's libraries that are nowhere and were left out."""
+        return [f"{path.name}:{number}: {name} is not there, and was left out as a header of the "
+                "host's" for name, (path, number, dropped) in self._missing().items() if dropped]
+
     def left_out(self) -> list[str]:
         """What was taken for the host's: file and lines."""
         return [
@@ -331,7 +337,7 @@ class CudaFile:
         What NVRTC says then follows from their lack, or is said again once they are there.
         """
         folders: dict[Path, list[str]] = {}
-        for name, (path, number) in self._missing().items():
+        for name, (path, number, _) in self._missing().items():
             if (folder := _nearby(path, name)) is not None:
                 folders.setdefault(folder, []).append(f"{path.name}:{number} {name}")
         if not folders:
@@ -344,23 +350,29 @@ class CudaFile:
     def _advice(self, logs: str) -> str:
         """What to do about errors that are left: lines behind NVRTC's message, or nothing."""
         words = list(dict.fromkeys(said for sign, said in _UNSUPPORTED.items() if sign in logs))
-        if missing := self._missing():
-            said = [f"{name} ({path.name}:{number}"
+        missing = self._missing()
+        if said := [f"{name} ({path.name}:{number}"
                     + (f"; pip install {_WHEELS[name]})" if name in _WHEELS else ")")
-                    for name, (path, number) in missing.items()]
+                    for name, (path, number, dropped) in missing.items() if dropped]:
             words.append(f"not found, and left out: {', '.join(said)}. If the device's code "
                         "needs one of them, pass its folder with -I")
+        for name, (path, number, dropped) in missing.items():
+            if not dropped:
+                near = self._nearest(name, 0.6, path.parent, *self._given)
+                words.append(f"{path.name}:{number}: {name} is nowhere"
+                             + (f": did you mean {near}?" if near else "")
+                             + " A header in another folder takes -I FOLDER")
         return "".join(f"\n{line}" for line in words)
 
-    def _missing(self) -> dict[str, tuple[Path, int]]:
-        """The headers that are nowhere: by name, the file and the line that includes them."""
-        found: dict[str, tuple[Path, int]] = {}
+    def _missing(self) -> dict[str, tuple[Path, int, bool]]:
+        """The headers that are nowhere: by name, the file, the line, and whether it is dropped."""
+        found: dict[str, tuple[Path, int, bool]] = {}
         for source in self._sources.values():
             for number, row in enumerate(source.text.split("\n"), 1):
                 include = _INCLUDE.match(row)
                 if include and self._neighbour(source.path, row) is None and self._is_missing(row):
                     name = include["own"] or include["other"]
-                    found.setdefault(name, (source.path, number))
+                    found.setdefault(name, (source.path, number, self._is_dropped(row)))
         return found
 
     def _of_std(self) -> set[str]:
@@ -408,13 +420,13 @@ class CudaFile:
             if neighbour is not None:
                 yield from self._rendered(neighbour, (*above, path), seen)
                 yield f'#line {number + 1} "{path}"\n'
-            elif _ONCE.match(row) or self._is_missing(row) or not thrust and _THRUST.match(row):
+            elif _ONCE.match(row) or self._is_dropped(row) or not thrust and _THRUST.match(row):
                 yield "\n"
             else:
                 yield row + "\n"
 
     def _is_missing(self, row: str) -> bool:
-        """Whether a line includes what is nowhere: a header of a library of the host's."""
+        """Whether a line includes what is nowhere."""
         include = _INCLUDE.match(row)
         if include is None:
             return False
@@ -422,6 +434,27 @@ class CudaFile:
         return name not in headers() and not any(
             (folder / name).is_file() for folder in (*self._given, *self._toolkit)
         )
+
+    def _is_dropped(self, row: str) -> bool:
+        """Whether a line includes a library of the host's that is nowhere.
+
+        A name in quotes is a file of whoever wrote the line, and one like a header of CUDA's is
+        mistyped: to leave them out would change the program. NVRTC says that they aren't there, if
+        they are asked for.
+        """
+        include = _INCLUDE.match(row)
+        if include is None or not self._is_missing(row):
+            return False
+        name = include["own"] or include["other"]
+        return host_headers.of_the_host(name) or not (include["own"] or self._nearest(name, 0.9))
+
+    def _nearest(self, name: str, ratio: float, *folders: Path) -> str:
+        """The header in these folders and the toolkit's that is called most like it, or nothing."""
+        inside = PurePath(name).parent
+        known = [(inside / file.name).as_posix() for folder in (*folders, *self._toolkit)
+                 if (folder / inside).is_dir() for file in (folder / inside).iterdir()
+                 if file.is_file()]
+        return next(iter(difflib.get_close_matches(name, known, 1, ratio)), "")
 
     def _names(self, pattern: str) -> bool:
         """Whether code of the device's has such a name, as far as its text tells."""

@@ -28,6 +28,16 @@ _THRUST = (
     "thrust/fill.h", "thrust/host_vector.h", "thrust/reduce.h", "thrust/scan.h", "thrust/sort.h",
     "thrust/transform.h",
 )
+# Libraries for the host, by the folder or the file that is included of them: who includes one in
+# quotes means no file of their own.
+_LIBRARIES = frozenset((
+    "ATen", "Eigen", "GL", "GLFW", "Python.h", "absl", "benchmark", "boost", "c10", "catch2",
+    "cuda_gl_interop.h", "cudaGL.h", "cudnn.h", "cufft.h", "cufftXt.h", "cupti.h", "curand.h",
+    "cusolverDn.h", "cusparse.h", "cusparseLt.h", "driver_functions.h", "fmt", "gflags", "glog",
+    "gtest", "helper_cuda.h", "helper_functions.h", "helper_gl.h", "helper_image.h",
+    "helper_string.h", "helper_timer.h", "mpi.h", "nccl.h", "npp.h", "nvToolsExt.h", "nvml.h",
+    "nvtx3", "opencv", "opencv2", "pybind11", "sys", "torch", "unistd.h", "windows.h",
+))
 _IN_STD = "namespace std { using namespace cuda::std; }\n"
 _INTEGERS = "#include <cuda/std/cstdint>\n"  # small, and the toolkit's headers bring it as well
 # cuda/std/algorithm came late.
@@ -149,3 +159,8 @@ def headers(std: bool = True, cub: bool = True) -> dict[str, str]:
 def brought(names: Iterable[str]) -> list[str]:
     """The headers that names of ``std`` take, such as ``algorithm`` for ``max``, in their order."""
     return sorted({_BROUGHT[name] for name in names if name in _BROUGHT})
+
+
+def of_the_host(name: str) -> bool:
+    """Whether a header is of a library that only a host's code has a use for."""
+    return name.partition("/")[0] in _LIBRARIES

@@ -312,7 +312,7 @@ class RawModule:
             for row in _WARNING.finditer(self._log)
             if row["made"] or PurePath(row["file"]).name in own
         )
-        return list(found)
+        return [*(self._file.libraries() if self._file else ()), *found]
 
 
 class Kernel:

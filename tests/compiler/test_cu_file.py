@@ -295,11 +295,38 @@ def test_a_header_that_device_code_needs_is_told_with_where_it_lies(tmp_path):
     (folder / "width.h").rename(tmp_path / "nowhere.h")
     with pytest.raises(CompileException) as caught:
         lib.RawModule(path=file)
-    said = str(caught.value).splitlines()[-1]
-    assert "width.h (needs.cu:1), nobody/has.h (needs.cu:2)" in said
-    assert "pass its folder with -I" in said and 'identifier "WIDTH"' in str(caught.value)
+    *_, libraries, own = str(caught.value).splitlines()
+    assert "left out: nobody/has.h (needs.cu:2)" in libraries and "its folder with -I" in libraries
+    assert own.startswith("needs.cu:1: width.h is nowhere")
     (tmp_path / "nowhere.h").rename(folder / "width.h")
     lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
+
+
+@pytest.mark.parametrize(("line", "near"), [
+    ('#include "widht.cuh"', "width.cuh"), ('  #  include "sub/witdh.cuh"', "sub/width.cuh"),
+    ("#include <cuda_fp61.h>", "cuda_fp6"), ("#include <cuda/barier>", "cuda/barrier"),
+    ('#include "zzz.h"', ""),
+])
+def test_a_mistyped_header_is_an_error_with_the_nearest_name(line, near, tmp_path):
+    (tmp_path / "sub").mkdir()
+    for folder in (tmp_path, tmp_path / "sub"):
+        (folder / "width.cuh").write_text("#define WIDTH 5\n")
+    (tmp_path / "own.cu").write_text(f"{line}\n__global__ void f(int* x) {{\n"
+                                     "#ifdef WIDTH\n*x = WIDTH;\n#endif\n}\n")
+    with pytest.raises(CompileException) as caught:
+        lib.RawModule(path=tmp_path / "own.cu")
+    said = str(caught.value).splitlines()[-1]
+    assert said.startswith("own.cu:1: ") and "is nowhere" in said
+    assert f"did you mean {near}" in said if near else "did you mean" not in said
+
+
+def test_headers_of_the_host_are_named_as_left_out(tmp_path):
+    file = tmp_path / "own.cu"
+    file.write_text('#include <vector>\n#include "opencv2/core.hpp"\n#include <nobody/has.h>\n'
+                    '#ifdef _WIN32\n#include "mine.h"\n#endif\n'
+                    "__global__ void f(int* x) { *x = 7; }\n")
+    assert [line.partition(" is ")[0] for line in lib.RawModule(path=file).warnings] == [
+        "own.cu:2: opencv2/core.hpp", "own.cu:3: nobody/has.h"]
 
 
 def test_a_kernel_of_the_book_without_its_headers_is_one_line(capsys, monkeypatch):
