@@ -7,12 +7,11 @@ Exit status: 0 all well; 1 a result was wrong or a check failed; 2 bad input, on
 from __future__ import annotations
 
 import argparse
-import codecs
 import importlib
-import io
-import os
 import sys
 from typing import NoReturn
+
+from lib.compiler import streams
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
@@ -30,21 +29,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    _prepare_streams()
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # whoever read our output has seen enough
-        _drop_output()
-        return 0
-    except OSError as error:  # a full disk, a file that can't be written
-        if error.filename is None:
-            _drop_output()
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-        return 2
+    return streams.ended(lambda: _run(sys.argv[1:] if argv is None else argv))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -78,39 +63,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def _run(argv: list[str]) -> int:
     options = parse(argv)
     commands = importlib.import_module("lib.cli.commands")
-    if sys.stdout is None:
-        print("error: there is no standard output to write to", file=sys.stderr)
-        return 2
     try:
-        status = options.run(options)
-        sys.stdout.flush()
+        status: int = options.run(options)
         return status
     except MemoryError as error:
-        print(f"error: {options.command}: too large for the memory here: {error}", file=sys.stderr)
-        return 2
+        return streams.failed(f"{options.command}: too large for the memory here: {error}")
     except commands.bad_input() as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return streams.failed(error)
     except commands.wrong_results() as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-
-
-def _prepare_streams() -> None:
-    """Let messages go nowhere where there is no standard error, and let any output be written."""
-    if sys.stderr is None:  # print would take standard output in its place
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # ASCII is what a C locale has, and no terminal of today: as in Python's UTF-8 mode.
-            plain = codecs.lookup(stream.encoding).name == "ascii"
-            stream.reconfigure(encoding="utf-8" if plain else None, errors="replace")
-
-
-def _drop_output() -> None:
-    """Let what is left to write go nowhere: Python would try again when it ends."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return streams.failed(error, 1)
 
 
 if __name__ == "__main__":

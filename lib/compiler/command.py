@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lib.compiler import arguments
+from lib.compiler import arguments, streams
 
 DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
 line, hazards, time. FILE may also be a Python script: what it launches is reported, in order, also
@@ -74,6 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "take before it is stopped as endless; 0: any number (default: 1,048,576)")
     parser.add_argument("--progress", action="store_true",
                         help="say on stderr how far it is, also where that is no terminal")
+    parser.add_argument("--yes", action="store_true",
+                        help="let it run even if it takes longer than an hour")
     parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
                         help="fail if a launch costs more: 'sectors_per_request < 5', "
                         "'bank_conflicts == 0'")
@@ -97,25 +98,24 @@ def run(options: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console command of the package."""
-    # Here, where one line can say that the package's extra is missing.
-    from lib.compiler.nvrtc import CompileError
-    from lib.compiler.toolkit import ToolMissing
+    return streams.ended(lambda: _run(argv))
 
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(description=DESCRIPTION)
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     add_arguments(parser)
+    options = parser.parse_args(argv)
     try:
-        return run(parser.parse_args(argv))
-    except MemoryError as error:
-        print(f"error: too large for the memory here: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-        return 2
+        # Here, where one line can say that the package's extra is missing.
+        from lib.compiler.nvrtc import CompileError
+        from lib.compiler.toolkit import ToolMissing
+    except ImportError as error:
+        return streams.failed(error)
+    try:
+        return run(options)
     except (ValueError, ImportError, CompileError, ToolMissing) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return streams.failed(error)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -226,7 +227,7 @@ class CudaFile:
     @property
     def texts(self) -> dict[str, str]:
         """The text of each file, by the name that line information gives it."""
-        return {str(path): source.text for path, source in self._sources.items()}
+        return {_named(path): source.text for path, source in self._sources.items()}
 
     def libraries(self) -> list[str]:
         """The headers of the host's libraries that are nowhere and were left out."""
@@ -269,12 +270,12 @@ class CudaFile:
         parts: list[str | bytes] = [
             "file", *(bytes_of(used) for used in (__file__, host_headers.__file__)),
             *(part for path, source in self._sources.items()
-              for part in (str(path), source.text)),
+              for part in (_named(path), source.text)),
             *expressions, *options, toolkit_identity(),
         ]
         found = json.loads(cached(parts, lambda: self._document(expressions, options)))
         for source in self._sources.values():
-            gone = found["gone"][str(source.path)]
+            gone = found["gone"][_named(source.path)]
             for item in (*source.items, *source.classes):
                 item.gone = [item.start, item.end] in gone
         return Output(found["ptx"].encode(), b"", found["names"], found["log"])
@@ -282,7 +283,7 @@ class CudaFile:
     def _document(self, expressions: Sequence[str], options: Sequence[str]) -> bytes:
         """What is kept of a compilation."""
         made = self._compile(expressions, options)
-        gone = {str(source.path): [[item.start, item.end] for item in source.gone()]
+        gone = {_named(source.path): [[item.start, item.end] for item in source.gone()]
                 for source in self._sources.values()}
         return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone,
                            "log": made.log}).encode()
@@ -293,7 +294,7 @@ class CudaFile:
         for _ in range(ROUNDS):
             try:
                 return compile_nvrtc(
-                    self.text(), expressions, options, str(self.path),
+                    self.text(), expressions, options, _named(self.path),
                     headers(std, self._names(r"\bcub\s*::")) | self._emptied, self._line_at,
                 )
             except CompileError as error:
@@ -414,12 +415,12 @@ class CudaFile:
             return
         thrust = self._names(r"\bthrust\s*::")  # whose headers are the host's, a few types apart
         seen.add(path)
-        yield f'#line 1 "{path}"\n'
+        yield f'#line 1 "{_named(path)}"\n'
         for number, row in enumerate(source.remaining().split("\n"), 1):
             neighbour = self._neighbour(path, row)
             if neighbour is not None:
                 yield from self._rendered(neighbour, (*above, path), seen)
-                yield f'#line {number + 1} "{path}"\n'
+                yield f'#line {number + 1} "{_named(path)}"\n'
             elif _ONCE.match(row) or self._is_dropped(row) or not thrust and _THRUST.match(row):
                 yield "\n"
             else:
@@ -464,8 +465,13 @@ class CudaFile:
             if not item.gone and (item.device or "constexpr" in item.head)
         )
 
+    def _source(self, file: str) -> Source | None:
+        """The source that NVRTC calls so."""
+        return next((source for path, source in self._sources.items()
+                     if Path(_named(path)) == Path(file)), None)
+
     def _line_at(self, file: str, line: int) -> str | None:
-        source = self._sources.get(Path(file))
+        source = self._source(file)
         lines = source.text.splitlines() if source else []
         return lines[line - 1].strip() if 0 < line <= len(lines) else None
 
@@ -484,11 +490,17 @@ class CudaFile:
         return found
 
     def _doubtful(self, file: str, line: int) -> Item | None:
-        source = self._sources.get(Path(file))
+        source = self._source(file)
         for item in (*source.items, *source.classes) if source else ():
             if item.first <= line <= item.last and not item.device and not item.gone:
                 return item
         return None
+
+
+def _named(path: Path) -> str:
+    """A file's name in UTF-8, which NVRTC takes; the locale or the name itself may be of another.
+    """
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _nearby(path: Path, name: str) -> Path | None:

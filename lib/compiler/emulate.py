@@ -8,9 +8,10 @@ import json
 import math
 import runpy
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,16 @@ from lib.compiler import arguments, cupy_script, from_python, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
+from lib.compiler.streams import beside_output
 from lib.compiler.waiting import lasting
+from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
+from lib.ptx.core.visible import visible
 from lib.ptx.report import document, hazards_document
 
 MAX_WARNINGS = 8  # of NVRTC that are shown
+# What is refused unless it is asked for, and what a launch is looked at for to foresee it.
+LONG_SECONDS, FORESEEN_SECONDS = 3600.0, 2.0
 
 
 def emulate(options: argparse.Namespace) -> int:
@@ -34,9 +40,10 @@ def emulate(options: argparse.Namespace) -> int:
     if not path.is_file():
         raise ValueError(f"{path}: " + ("is no file that can be read" if path.exists()
                                         else "there is no such file"))
-    progress = ptx.Progress()
+    progress = ptx.Progress() if options.yes else Foreseen()
     far = Far(path.name, progress)
-    with _recorded(options, progress) as launches, waiting.progress(far, options.progress):
+    apart = beside_output() if options.json else nullcontext()
+    with _recorded(options, progress) as launches, waiting.progress(far, options.progress), apart:
         try:
             script = path.suffix == ".py" and not (options.triton or options.numba)
             error = (_run_script if script else _run_kernel)(path, options)
@@ -57,14 +64,14 @@ def emulate(options: argparse.Namespace) -> int:
         print(json.dumps(whole, indent=1))
         return 0 if ok else 1
     for launch in launches:
-        print(launch)
+        print(visible(str(launch)))
         print(f"{launch.seconds:.2f} s in the emulator, which is no GPU's time.\n")
     for said in over:
         print(said)
     if error is not None:
-        print(f"stopped: {type(error).__name__}: {error}")
+        print(visible(f"stopped: {type(error).__name__}: {error}"))
         for note in getattr(error, "__notes__", ()):
-            print(f"  {note}")
+            print(visible(f"  {note}"))
     elif not launches:
         print(f"{path.name} launched no kernel")
     return 0 if ok else 1
@@ -77,6 +84,29 @@ def _chosen(launch: ptx.Launch, strict: bool, allowed: Sequence[str]) -> None:
                 if each.kind not in (REMARK, *allowed)}
     launch.hazards = [each for each in every if id(each) in findings]
     launch.remarks = [each for each in every if id(each) not in findings]
+
+
+class Foreseen(ptx.Progress):
+    """Stops a launch whose first blocks say that all of it would take longer than an hour."""
+
+    _began = 0.0
+
+    def begin(self, blocks: int, done: int, running: Execution) -> None:
+        """Note that blocks begin to run.
+
+        Raises
+        ------
+        ValueError
+        """
+        now = time.monotonic()
+        if not done:
+            self._began = now
+        elif (spent := now - self._began) > FORESEEN_SECONDS:
+            whole = spent * blocks / done
+            if whole > LONG_SECONDS:
+                raise ValueError(f"--grid: {blocks:,} blocks would take about {lasting(whole)} in "
+                                 "the emulator; launch fewer, or add --yes to let them run")
+        super().begin(blocks, done, running)
 
 
 class Far:
@@ -202,7 +232,7 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
         )
         kernel = module.get_function(wanted or module.only_kernel())
         for warning in module.warnings[:MAX_WARNINGS]:
-            print(f"warning: {warning}", file=sys.stderr)
+            print(visible(f"warning: {warning}"), file=sys.stderr)
     except ptx.UnsupportedInstruction as error:
         return error
     except ptx.Error as error:  # no PTX, no such kernel

@@ -239,17 +239,14 @@ class RawModule:
         entries = self.kernels()
         declared = self._declared()
         names = {plain_name(entry): "" for entry in entries}
-        names |= {name: f"<{one.template}>" if one.template else ""
-                  for name, one in declared.items()}
+        names |= _templates(declared)
         if len(entries) == len(names) == 1:
             return entries[0]
         if not names:
             raise ValueError(f"there is no kernel: {self._of_none()}")
         # A template compiles without its headers until it is named: both are said at once.
         lack = self._file.elsewhere() if self._file is not None else ""
-        raise ValueError(f"name a kernel; there are: "
-                         f"{', '.join(name + template for name, template in names.items())}"
-                         + f"\n{lack}" * bool(lack))
+        raise ValueError(_choose(names) + f"\n{lack}" * bool(lack))
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
@@ -297,8 +294,11 @@ class RawModule:
         try:
             made = file.compile(expressions, virtual)
         except CompileError as error:
+            said, names = str(error), _templates(file.declared)
+            if file.elsewhere() and not expressions and any(names.values()):
+                said = f"{_choose(names)}\n{said}"  # the next thing that would be missed
             raise CompileException(
-                str(error), self.code, str(file.path), self.options, "nvrtc"
+                said, self.code, str(file.path), self.options, "nvrtc"
             ) from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
         self._log = made.log
@@ -404,6 +404,15 @@ class Kernel:
         )
         made = self.text, sass.parse(listing.decode(), self.name), self.name
         return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
+
+
+def _templates(declared: Mapping[str, Declared]) -> dict[str, str]:
+    """Of each kernel by its name the template's parameters, in brackets; empty if it is none."""
+    return {name: f"<{one.template}>" if one.template else "" for name, one in declared.items()}
+
+
+def _choose(names: Mapping[str, str]) -> str:
+    return f"name a kernel; there are: {', '.join(name + names[name] for name in names)}"
 
 
 def _function_at(header: Path, line: int) -> str:

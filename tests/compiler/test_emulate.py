@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -288,6 +290,86 @@ def test_progress_is_told_to_who_asks_and_never_on_stdout(path, tmp_path):
     quiet = subprocess.run([sys.executable, "-c", code, *words, "--turns", "500"],
                            capture_output=True, text=True, timeout=120, cwd=ROOT)
     assert quiet.returncode == 1 and not quiet.stderr
+
+
+PROGRAMS = {"its own": "from lib.compiler.command import main", "the book's":
+            "from lib.__main__ import main; sys.argv.insert(1, 'emulate')"}
+PROGRAM = "import sys; {}; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request):
+    """The command as a process of its own, its words behind it."""
+    return [sys.executable, "-c", PROGRAM.format(PROGRAMS[request.param])]
+
+
+def test_json_is_alone_on_stdout_whatever_a_script_writes(program, path, tmp_path):
+    script = tmp_path / "loud.py"
+    script.write_text("import os, subprocess, sys\nprint('by print')\n"
+                      "os.write(1, b'by number\\n')\n"
+                      "subprocess.run(['echo', 'by another'])\nsys.__stdout__.write('by name\\n')\n"
+                      + SCRIPT.format(path=path, options=[]))
+    done = subprocess.run([*program, script, "--json"], capture_output=True, text=True, cwd=ROOT)
+    assert len(json.loads(done.stdout)["launches"]) == 2
+    assert {f"by {how}" for how in ("print", "number", "another", "name")} <= {
+        *done.stderr.splitlines()}
+
+
+def test_what_a_kernel_prints_is_not_in_the_json(program, tmp_path):
+    file = tmp_path / "says.cu"
+    file.write_text('#include <cstdio>\n__global__ void f() { printf("hello\\n"); }')
+    done = subprocess.run([*program, file, "--json"], capture_output=True, text=True, cwd=ROOT)
+    assert json.loads(done.stdout)["ok"] and done.stderr == "hello\n"
+
+
+def test_a_pipe_that_nobody_reads_is_no_error(program, path):
+    words = [*program, path, *GEMM]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          cwd=ROOT) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_a_c_locale_takes_nothing_away(program, tmp_path):
+    (tmp_path / "größer.cu").write_text("__global__ void f(int* x) { x[threadIdx.x] = 1; }  // „Ω“")
+    words = [*program, tmp_path / "größer.cu", "--arg", "int32[1]", "--block", "2"]
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", cwd=ROOT, env=plain)
+    assert done.returncode == 1 and "größer.cu:1" in done.stdout and "Traceback" not in done.stderr
+
+
+def test_an_interruption_is_one_line(program, tmp_path):
+    words = [*program, *map(str, long(tmp_path, 1, 10**8)), "--turns", "0"]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "interrupted\n") and process.returncode == 130
+
+
+def test_control_characters_are_shown_and_not_sent(call, tmp_path):
+    file = tmp_path / "coloured.cu"
+    file.write_text('#include <cstdio>\n__global__ void f(int* x) {\n'
+                    '    printf("\\033[2Jred\\a\\n");\n'
+                    "    x[threadIdx.x / 2] = threadIdx.x;  // \x1b]0;title\x07 \u202eabc\n}\n")
+    status, out, err = call(file, "--block", "2", "--arg", "int32[4]", "--races")
+    assert status == 1 and "\\x1b[2Jred\\x07\n" in out and r"\x1b]0;title\x07 \u202eabc" in out
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err)
+    file.write_text("__global__ void f(int* x) { wrong; /* \x1b[31m */ }\n")
+    status, out, err = call(file)
+    assert status == 2 and r"\x1b[31m" in err and "\x1b" not in out + err
+
+
+def test_a_grid_that_takes_years_is_refused(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(emulate, "FORESEEN_SECONDS", 0.1)
+    (tmp_path / "f.cu").write_text("__global__ void f(int* x) { *x = 1; }\n")
+    words = (tmp_path / "f.cu", "--grid", "2147483647,65535,65535", "--arg", "int32[1]")
+    status, out, err = call(*words)
+    assert (status, out) == (2, "")
+    assert re.fullmatch(r"error: --grid: [\d,]+ blocks would take about [\d,]+ years .*--yes.*\n",
+                        err)
 
 
 def test_a_long_kernel_may_take_as_many_turns_as_it_is_given(call, tmp_path):

@@ -35,12 +35,21 @@ def parse(text: str) -> Program:
     return Parser(text.rstrip("\0")).program()
 
 
+# How compilers write the bytes of a name in UTF-8 that are no ASCII.
+_ESCAPED = re.compile(r"(?:\\[0-7]{3})+")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    codes = (int(code, 8) & 255 for code in found[0].split("\\")[1:])
+    return bytes(codes).decode("utf-8", "replace")
+
+
 class Parser(ModuleParser):
     """Recursive descent over the tokens; one method for each rule of the grammar."""
 
     def __init__(self, text: str) -> None:
         self.files = {
-            int(number): name
+            int(number): _ESCAPED.sub(_unescaped, name)
             for number, name in re.findall(
                 r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', text, re.M)
         }

@@ -1,7 +1,8 @@
 """What CUDA provides to device code as functions: printf, assert, malloc and free.
 
 printf writes to `sys.stdout` when it is called: lanes that call it together in the order of their
-blocks and threads, and calls in the order in which the schedule comes to them.
+blocks and threads, and calls in the order in which the schedule comes to them. Control characters
+are written out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from ..core.calls import CallSite
 from ..core.errors import Error, OutOfBounds
 from ..core.segment import Segment
+from ..core.visible import visible
 
 if TYPE_CHECKING:
     from ..core.batch import Batch
@@ -138,7 +140,7 @@ def _printf(f: Batch, site: CallSite) -> None:
         def string(address: int, row: int = row, thread: int = thread) -> str:
             return _text(f, row, thread, address, site) if address else "(null)"
 
-        sys.stdout.write(formatted(text, _Arguments(read), string))
+        sys.stdout.write(visible(formatted(text, _Arguments(read), string)))
     f.calls.give(site, np.zeros((f.blocks, f.threads), np.int32))
 
 

@@ -1,0 +1,80 @@
+"""Where a command's words go, and how it ends: what all of the project's commands share."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+
+from lib.ptx.core.visible import visible
+
+
+def ended(command: Callable[[], int]) -> int:
+    """Run a command; return its exit status, also where a stream, a file or a person ends it."""
+    _prepare()
+    try:
+        if sys.stdout is None:
+            return failed("there is no standard output to write to")
+        status = command()
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _drop_output()
+        return 0
+    except MemoryError as error:
+        return failed(f"too large for the memory here: {error}")
+    except OSError as error:  # a full disk, a file that can't be written
+        if error.filename is None:
+            _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        return failed(f"{where}{error.strerror or error}")
+
+
+def failed(what: object, status: int = 2) -> int:
+    """Say on stderr what was wrong; return the exit status."""
+    print(f"error: {visible(str(what))}", file=sys.stderr)
+    return status
+
+
+@contextmanager
+def beside_output() -> Iterator[None]:
+    """Let what is written to standard output, by whatever means, go to standard error."""
+    plain = sys.__stdout__
+    if plain is None or sys.stdout is not plain:  # already somebody else's
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    plain.flush()
+    output, errors = plain.fileno(), sys.stderr.fileno()
+    kept = os.dup(output)
+    os.dup2(errors, output)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        plain.flush()  # what was written to it by that name
+        os.dup2(kept, output)
+        os.close(kept)
+
+
+def _prepare() -> None:
+    """Let messages go nowhere where there is no standard error, and let any output be written."""
+    if sys.stderr is None:  # print would take standard output in its place
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # ASCII is what a C locale has, and no terminal of today: as in Python's UTF-8 mode.
+            plain = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if plain else None, errors="replace")
+
+
+def _drop_output() -> None:
+    """Let what is left to write go nowhere: Python would try again when it ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
