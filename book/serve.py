@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import errno
 import functools
+import gzip
 import http.server
+import io
+import os
+import re
 import sys
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from book.site import address
@@ -16,12 +21,61 @@ SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
 PUBLISHED = urlsplit(address()).path
 
 
+SILENT_SECONDS = 10  # that a browser may be silent in the middle of a request
+# What is sent compressed, as the published site does.
+TEXTS = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".txt", ".xml"}
+
+
+@functools.lru_cache(maxsize=256)
+def _compressed(file: str, modified: int) -> bytes:
+    """A file's bytes in gzip; another time of change is another file."""
+    return gzip.compress(Path(file).read_bytes(), 6)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A server that says nothing of browsers which end a connection."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Leave alone who has gone; anything else is a fault, and is told."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Files of the book, and its own page for addresses that lead nowhere.
 
     They lie at the root, and also under the path that the book is published at, which that page
-    names.
+    names. Folders are not listed.
     """
+
+    timeout = SILENT_SECONDS
+
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
+        """Answer with a text in gzip where the browser takes it."""
+        file = Path(self.translate_path(self.path))
+        # A name may be longer than a file system allows, which is an error to pathlib.
+        if os.path.isdir(file) and urlsplit(self.path).path.endswith("/"):
+            file /= "index.html"
+        takes = re.split(r"[\s,;]+", self.headers.get("Accept-Encoding", ""))
+        if "gzip" not in takes or file.suffix not in TEXTS or not os.path.isfile(file):
+            return super().send_head()
+        status = file.stat()
+        modified = self.date_time_string(int(status.st_mtime))
+        same = self.headers.get("If-Modified-Since") == modified
+        body = b"" if same else _compressed(str(file), status.st_mtime_ns)
+        self.send_response(304 if same else 200)
+        self.send_header("Vary", "Accept-Encoding")
+        if not same:
+            self.send_header("Content-Type", self.guess_type(str(file)))
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Last-Modified", modified)
+        self.end_headers()
+        return None if same else io.BytesIO(body)
+
+    def list_directory(self, path: object) -> None:
+        """Answer that a folder without a page is nothing of the book's."""
+        self.send_error(404)
 
     def translate_path(self, path: str) -> str:
         """The file that an address stands for."""
@@ -64,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     try:
         handler = functools.partial(Handler, directory=str(SITE))
-        server = http.server.ThreadingHTTPServer(("localhost", options.port), handler)
+        server = Server(("localhost", options.port), handler)
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else f"can't be had: {error.strerror}"
         print(f"serve: port {options.port} {why}; name another: make serve "

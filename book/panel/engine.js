@@ -210,6 +210,7 @@
           keep(base);
         }
         tell(answer, (performance.now() - began) / 1000);
+        if (box.dataset.verdict === "refused") { restore(); }
         show(answer);
       } catch (error) {
         status.textContent = /** @type {Error} */ (error).message;
@@ -244,10 +245,18 @@
       return found;
     }
 
+    /** What stood here before a question was refused: the last answer, or the recorded run. */
+    const last = { html: shown.innerHTML, verdict: box.dataset.verdict };
+    function restore() {
+      shown.innerHTML = last.html;
+      if (last.verdict === undefined) { delete box.dataset.verdict; } else { box.dataset.verdict = last.verdict; }
+    }
+
     /** @param {Answer} answer */
     function show(answer) {
       shown.innerHTML = answer.html;
       box.dataset.verdict = answer.verdict;
+      if (answer.verdict !== "refused") { Object.assign(last, answer); }
       if (answer.mistake !== undefined) { seed(fields.mistake.value, answer.mistake); }
       if (answer.accesses) { choose(answer.accesses, answer.first); }
     }

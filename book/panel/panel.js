@@ -62,6 +62,14 @@
       }
     }, true);
 
+    // Enter in a guess is a click on its button.
+    box.addEventListener("keydown", (event) => {
+      const guess = /** @type {Element} */ (event.target).closest("[data-guess]");
+      if (!guess || event.key !== "Enter") { return; }
+      event.preventDefault();
+      guess.closest("li")?.querySelector("button")?.click();
+    });
+
     // Who has used it in this visit will do so again: start when the panel comes into sight.
     let used = false;
     try { used = sessionStorage.getItem(VISIT) === "1"; } catch { /* not kept */ }

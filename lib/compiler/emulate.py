@@ -22,7 +22,7 @@ from lib.compiler import arguments, cupy_script, from_python, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
-from lib.compiler.streams import beside_output
+from lib.compiler.streams import stdout_to_stderr
 from lib.compiler.waiting import lasting
 from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
@@ -42,7 +42,7 @@ def emulate(options: argparse.Namespace) -> int:
                                         else "there is no such file"))
     progress = ptx.Progress() if options.yes else Foreseen()
     far = Far(path.name, progress)
-    apart = beside_output() if options.json else nullcontext()
+    apart = stdout_to_stderr() if options.json else nullcontext()
     with _recorded(options, progress) as launches, waiting.progress(far, options.progress), apart:
         try:
             script = path.suffix == ".py" and not (options.triton or options.numba)

@@ -43,7 +43,7 @@ def failed(what: object, status: int = 2) -> int:
 
 
 @contextmanager
-def beside_output() -> Iterator[None]:
+def stdout_to_stderr() -> Iterator[None]:
     """Let what is written to standard output, by whatever means, go to standard error."""
     plain = sys.__stdout__
     if plain is None or sys.stdout is not plain:  # already somebody else's
@@ -52,15 +52,15 @@ def beside_output() -> Iterator[None]:
         return
     plain.flush()
     output, errors = plain.fileno(), sys.stderr.fileno()
-    kept = os.dup(output)
+    duplicate = os.dup(output)
     os.dup2(errors, output)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
         plain.flush()  # what was written to it by that name
-        os.dup2(kept, output)
-        os.close(kept)
+        os.dup2(duplicate, output)
+        os.close(duplicate)
 
 
 def _prepare() -> None:

@@ -18,11 +18,12 @@ from lib.panel.bundle import Mistake
 from lib.panel.loops import inner_loop
 from lib.panel.result import Finished, Result, Stopped
 from lib.panel.tasks import Task
+from lib.paths import CUDA
 from lib.ptx.core.memory import WINDOWS
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Instruction
-from lib.ptx.files import text_of
 from lib.ptx.report import grouped, verdicts
+from lib.ptx.source_lines import SourceLines
 from lib.show import banks, coalescing, scene
 from lib.show.scene import Drawing
 from lib.topics.memory.accesses.model import Named, named
@@ -31,6 +32,8 @@ Answer = dict[str, Any]
 
 MAX_HAZARDS = 6
 _TEXT = html.escape
+# PTX that a reader has edited may name any file: none but the book's own kernels are shown.
+_SOURCES = SourceLines(folders=(CUDA,))
 
 
 def refused(why: str) -> Answer:
@@ -363,7 +366,7 @@ def mistakes(seeds: Sequence[Mistake], chosen: int | None) -> Answer:
     if not at:
         return refused("No mistake is seeded in the instantiation that runs here: take sides that "
                        "are multiples of 8, or another variant.")
-    lines = text_of(seeds[0].file).rstrip().split("\n")
+    lines = _SOURCES.text(seeds[0].file).rstrip().split("\n")
     rows = []
     for line, text in enumerate(lines, 1):
         code = f"<code>{_TEXT(text) or ' '}</code>"
@@ -390,17 +393,24 @@ def listing(text: str, entry: str) -> Answer:
     dict
         ``first`` and ``last`` are the lines of the inner loop, or of the kernel where it has none;
         ``lines`` has the CUDA line by line of PTX; ``ptx`` is the text, ``cuda`` the source.
+
+    Raises
+    ------
+    ptx.Error
+        If there is no such kernel.
     """
     program = parse(text)
     at: dict[int, int] = {}
-    instructions = program.entries[entry].instructions
+    if entry not in program.entries and len(program.entries) != 1:
+        raise ptx.Error(f"no kernel '{entry}' in this text")
+    instructions = program.entries.get(entry, next(iter(program.entries.values()))).instructions
     for each in instructions:
         place = own_line(each)
         if place:
             at[each.line] = place[1]
     files = [i.cuda[0] for i in instructions if i.cuda]
     own = next((f for f in files if f.endswith(".cu")), None)
-    source = text_of(own) if own else ""
+    source = _SOURCES.text(own) if own else ""
     loop = inner_loop(instructions)
     begin, end = loop or (0, len(instructions) - 1)
     first, last = instructions[begin].line, instructions[end].line
@@ -501,10 +511,7 @@ _AROUND = 3  # lines of the kernel that are shown before and behind the one that
 def _source(place: tuple[str, int]) -> str:
     """The line of the kernel that runs, among its neighbours."""
     name, number = PurePath(place[0]).name, place[1]
-    try:
-        lines = text_of(place[0]).split("\n")
-    except OSError:  # the reader's own text names files that are not there
-        lines = []
+    lines = _SOURCES.text(place[0]).split("\n")
     said = f"<p>{_TEXT(name)}:{number}"
     if number > len(lines):
         return f"{said}</p>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,23 @@ class Request:
         return self.mistake is not None or self.ptx is not None
 
 
+def message(text: str) -> dict[str, Any]:
+    """Read what a page has sent.
+
+    Raises
+    ------
+    Refused
+        If it is no JSON object.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Refused("A request is one JSON object, such as {\"do\": \"run\"}.")
+    return found
+
+
 def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> Request:
     """Check what a page has sent.
 
@@ -71,7 +89,7 @@ def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> R
     Refused
         If a value breaks its limit.
     """
-    name = given["variant"] or variants[0]
+    name = variants[0] if given["variant"] in (None, "") else given["variant"]
     if name not in variants:
         raise Refused(unknown("variant", str(name), dict.fromkeys(variants)))
     M, N, K = (whole(given, key, 0 if key == "K" else 1, MAX_SIDE) for key in "MNK")
@@ -82,7 +100,7 @@ def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> R
     text, mistake = given["ptx"], given["mistake"]
     if text is not None and (not isinstance(text, str) or len(text) > MAX_PTX):
         raise Refused(f"The PTX is longer than {MAX_PTX:,} characters: shorten it.")
-    if mistake is not None and not isinstance(mistake, int):
+    if mistake is not None and (isinstance(mistake, bool) or not isinstance(mistake, int)):
         raise Refused(f"A mistake is chosen by its number, not by {mistake!r}.")
     if mistake is not None and text is not None:
         raise Refused("Choose a mistake or edit the PTX, not both.")

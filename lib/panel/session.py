@@ -23,7 +23,7 @@ from lib.kernels.spec import unknown
 from lib.panel import render, tasks
 from lib.panel.bundle import Bundle, Instance, Merge, Mistake
 from lib.panel.edits import carried_over
-from lib.panel.request import DEFAULT, Refused, Request, read, whole
+from lib.panel.request import DEFAULT, Refused, Request, message, read, whole
 from lib.panel.result import Finished, Result, Stopped, wrong_elements
 from lib.problem import Problem, Reference
 from lib.ptx.core.errors import LaunchError
@@ -138,14 +138,17 @@ class Session:
             JSON. A request that is refused, and a kernel that is stopped, have an answer too.
         """
         try:
-            given = {**DEFAULT, **json.loads(request)}
+            given = {**DEFAULT, **message(request)}
             answers = {"run": self._run, "task": self._task, "record": self._record,
                        "step": self._step, "ptx": self._ptx, "source": self._source}
-            if given["do"] not in answers:
-                raise Refused(unknown("request", str(given["do"]), answers))
-            answer = answers[given["do"]](given)
+            asked = str(given["do"])
+            if asked not in answers:
+                raise Refused(unknown("request", asked, answers))
+            answer = answers[asked](given)
         except Refused as refused:
             answer = render.refused(str(refused))
+        except ptx.Error as error:  # PTX of the reader's that can't be shown either
+            answer = render.refused(f"{error}.")
         except MemoryError:
             answer = render.refused("That is more than the memory of this page holds: take a "
                                     "smaller shape.")

@@ -43,11 +43,11 @@ class SourceLines:
             return ""
         file, number = place
         text = self.texts.get(file, self.texts.get(PurePath(file).name))
-        lines = (self._read(file) if text is None else text).split("\n")
+        lines = (self.text(file) if text is None else text).split("\n")
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
-    def _read(self, file: str) -> str:
-        """Return the text of a file; empty if it may not or can't be read."""
+    def text(self, file: str) -> str:
+        """Return the text of a file in the folders; empty if it may not or can't be read."""
         if not self.folders or PurePath(file).suffix not in SUFFIXES:
             return ""
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import http.server
 import os
 import subprocess
 import sys
@@ -62,7 +61,7 @@ def build_book() -> None:
 def address(site) -> str:
     """Where the built book is served, with a slash at its end."""
     handler = functools.partial(serve.Handler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = serve.Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

@@ -1,10 +1,17 @@
 """`make serve`: what a reader meets who mistypes, or whose port is taken."""
 
+import contextlib
+import functools
+import gzip
+import http.client
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,6 +21,94 @@ import pytest
 from book import serve
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = "<!DOCTYPE html><title>A page</title>" + "<p>The same again.</p>" * 1000
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A server of a small folder, impatient: its host and port."""
+    monkeypatch.setattr(serve.Handler, "timeout", 0.5)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "index.html").write_text(PAGE)
+    (tmp_path / "inner" / "data.json").write_text("{}" * 1000)
+    (tmp_path / "inner" / "picture.png").write_bytes(bytes(1000))
+    (tmp_path / "404.html").write_text("This page is not in the book")
+    handler = functools.partial(serve.Handler, directory=str(tmp_path))
+    with serve.Server(("localhost", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address
+        server.shutdown()
+
+
+def asked(place, path, **headers):
+    connection = http.client.HTTPConnection(*place, timeout=10)
+    connection.request("GET", path, headers={
+        name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    return answer.status, answer.headers, answer.read()
+
+
+def test_texts_are_compressed_for_who_takes_it(small):
+    status, headers, body = asked(small, "/", Accept_Encoding="br, gzip;q=0.5")
+    assert (status, headers["Content-Encoding"]) == (200, "gzip") and len(body) < len(PAGE) / 7
+    assert gzip.decompress(body).decode() == PAGE and headers["Vary"] == "Accept-Encoding"
+    assert headers["Content-Type"] == "text/html"
+    since = headers["Last-Modified"]
+    assert asked(small, "/", Accept_Encoding="gzip", If_Modified_Since=since)[0] == 304
+    assert asked(small, "/")[2].decode() == PAGE
+    for path in ("/inner/picture.png", "/nowhere.html"):
+        _, headers, _ = asked(small, path, Accept_Encoding="gzip")
+        assert "Content-Encoding" not in headers
+
+
+def test_a_text_that_changes_is_sent_anew(small, tmp_path):
+    asked(small, "/", Accept_Encoding="gzip")
+    (tmp_path / "index.html").write_text("another")
+    assert gzip.decompress(asked(small, "/", Accept_Encoding="gzip")[2]) == b"another"
+
+
+@pytest.mark.parametrize("path", [
+    "/inner/", "/inner", "/..", "/../", "/%2e%2e/%2e%2e/etc/passwd", "/inner/../../",
+    "//etc/passwd", "/inner//..//..//etc/passwd", "/%00", "/" + "a" * 5000, "/inner/data.json/",
+    "/\\..\\..",
+    "/%ff%fe", "/index.html/..%2f..%2fetc/passwd",
+])
+def test_no_folder_is_listed_and_nothing_outside_is_shown(small, path):
+    status, headers, body = asked(small, path)
+    while status == 301:  # a folder's own address ends with a stroke
+        status, headers, body = asked(small, headers["Location"])
+    assert (status == 404 and b"not in the book" in body) or body.decode() == PAGE
+    assert b"data.json" not in body and b"root:" not in body
+
+
+@pytest.mark.parametrize("sent", [
+    b"", b"GET", b"GET / HTTP/1.0\r\nHost", b"\x16\x03\x01" + bytes(50), b"GET / HTTP/9.9\r\n\r\n",
+    b"\r\n" * 50, b"GET /" + b"a" * 100_000 + b" HTTP/1.0\r\n\r\n", b"POST / HTTP/1.0\r\n\r\n",
+    b"GET / HTTP/1.0\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+])
+def test_who_sends_half_a_request_or_none_holds_no_thread(small, sent, capfd):
+    before = threading.active_count()
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(30):
+            one = open_ones.enter_context(socket.create_connection(small))
+            one.sendall(sent)
+        deadline = time.monotonic() + 10
+        while threading.active_count() > before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert threading.active_count() <= before
+    assert asked(small, "/")[0] == 200 and capfd.readouterr().err == ""
+
+
+def test_who_leaves_in_the_middle_is_no_fault(small, tmp_path, capfd):
+    (tmp_path / "large.bin").write_bytes(bytes(50_000_000))
+    for _ in range(5):
+        with socket.create_connection(small) as one:
+            one.sendall(b"GET /large.bin HTTP/1.0\r\n\r\n")
+            one.recv(100)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert asked(small, "/")[0] == 200
+    time.sleep(1)
+    assert capfd.readouterr().err == ""
 
 
 def served(*words):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import http.server
 import threading
 from pathlib import Path
 
@@ -98,7 +97,7 @@ def fill(root: Path, stems: tuple[str, ...] = STEMS) -> None:
 def served(panels):
     """The server of the small site; its `address` ends with a slash."""
     handler = functools.partial(serve.Handler, directory=str(panels))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = serve.Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.address = f"http://127.0.0.1:{server.server_port}/"
     yield server

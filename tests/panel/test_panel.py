@@ -1,7 +1,6 @@
 """The panel in a real browser: from the click to the answer, and what can go wrong on the way."""
 
 import functools
-import http.server
 import json
 import re
 import shutil
@@ -52,7 +51,7 @@ def opened(browser, served):
 def running(browser, panels):
     """A page whose emulator has started, shared by the tests that leave it so."""
     handler = functools.partial(serve.Handler, directory=str(panels))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = serve.Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     emulate(browser, **READING)
     browser.get(f"http://127.0.0.1:{server.server_port}/chapters/02_shared_tile.html")
@@ -184,8 +183,7 @@ def test_a_mistake_and_the_reader_s_own_ptx_take_turns(running):
 def test_a_task_sets_the_controls_and_shows_before_and_after(running):
     task = running.root.find_elements(By.CSS_SELECTOR, ".live-tasks > li")[1]
     task.find_element(By.CSS_SELECTOR, "[data-guess]").send_keys("5")
-    running.browser.execute_script(
-        "arguments[0].click()", task.find_element(By.CSS_SELECTOR, "[data-task]"))
+    task.find_element(By.CSS_SELECTOR, "[data-guess]").send_keys(Keys.ENTER)
     status = running.wait()
     assert re.fullmatch(r"barrier left out, 02_shared_tile\.cu:\d+", running.part("mistake").text)
     old, new = re.search(r"(\d+) before, (\d+) after", status).groups()
@@ -319,6 +317,23 @@ def test_what_breaks_a_limit_leaves_the_page_as_it_was(running, browser):
     assert "from 1 to 256" in said
     running.run(M="64", N="64", K="64")
     assert running.verdict == "right"
+
+
+def test_a_later_answer_replaces_what_was_refused(running, browser):
+    running.run(M="64", N="64", K="64")
+    before = running.part("answer").get_attribute("innerHTML")
+    browser.execute_script("arguments[0].removeAttribute('max')", running.field("M"))
+    assert "from 1 to 256" in running.run(M="300")
+    assert "from 1 to 256" in running.part("answer").text and running.verdict == "refused"
+    running.run(M="64")
+    browser.execute_script("arguments[0].value = '300'", running.field("M"))
+    running.run()
+    browser.execute_script("arguments[0].value = '64'", running.field("M"))
+    running.click("edit")  # another question, whose answer stands elsewhere
+    assert "inner loop" in running.wait()
+    assert running.part("answer").get_attribute("innerHTML") == before
+    assert running.verdict == "right"
+    running.click("edit")
 
 
 def test_ptx_over_the_limit_is_refused(running, browser):
@@ -600,7 +615,7 @@ def spoilt(panels, tmp_path):
                     super().copyfile(source, outputfile)
 
         handler = functools.partial(Cutting, directory=str(root))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server = serve.Server(("127.0.0.1", 0), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
         return f"http://127.0.0.1:{server.server_port}/"

@@ -131,6 +131,34 @@ def test_what_breaks_a_limit_is_refused_in_a_line(sessions, request_, said):
     assert said in answer["said"] and "\n" not in answer["said"]
 
 
+@pytest.mark.parametrize("message", [
+    "", "null", "[]", "3", '"run"', "not JSON", "[" * 100_000, '{"do":' * 100_000,
+    '{"M": 1' + "0" * 5000,
+    "\ud800", '{"do": []}', '{"do": {}}', '{"do": null}', '{"variant": {}}', '{"variant": 5}',
+    '{"schedule": []}', '{"landing": {}}', '{"mistake": [0]}', '{"mistake": true}', '{"ptx": 5}',
+    '{"M": 1e400}', '{"alpha": NaN}', '{"do": "task", "task": [0]}', '{"do": "task", "task": true}',
+    '{"do": "record", "warp": "0"}', '{"do": "step", "at": {}}', '{"do": "ptx", "ptx": "nonsense"}',
+    '{"do": "ptx", "ptx": ""}',
+])
+def test_what_is_no_request_has_an_answer(sessions, message):
+    answer = json.loads(Session(sessions("02_shared_tile").bundle).ask(message))
+    assert answer["verdict"] == "refused" and answer["said"] and "<p" in answer["html"]
+
+
+@pytest.mark.parametrize("name", [
+    "/etc/passwd", "/etc/passwd.cu", "/dev/zero.cu", "a" * 5000 + ".cu", "", ".", "//", "\\000.cu",
+    "\\377\\377.cu", "../../README.md", str(ROOT / "README.md"),
+])
+@pytest.mark.parametrize("do", ["run", "record", "ptx"])
+def test_an_edited_file_shows_nothing_and_stops_nothing(sessions, name, do):
+    session = Session(sessions("02_shared_tile").bundle)
+    text = ask(session, do="ptx")["ptx"]
+    own = re.search(r'\.file\s+1 "(.*)"', text)[1]
+    answer = ask(session, do=do, **SMALL, ptx=text.replace(f'1 "{own}"', f'1 "{name}"'))
+    assert answer["verdict"] == {"run": "right", "record": "step", "ptx": "listed"}[do]
+    assert "root:" not in answer["html"] and not answer.get("cuda")
+
+
 def test_a_shape_that_no_packed_instantiation_takes_says_what_to_do(sessions):
     answer = ask(sessions("08_warp_tile"), variant="warp_64x64", M=64, N=63, K=64)
     assert answer["verdict"] == "refused" and "multiples of 8" in answer["said"]

@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 
 from lib import ptx
+from lib.paths import ROOT
 from lib.ptx.core.segment import PEER_BYTES
-from lib.ptx.files import text_of
+from lib.ptx.source_lines import SourceLines
+
+SOURCES = SourceLines(folders=(ROOT,))  # PTX may name any file: none but the book's are read
 
 HEADERS = (".cuh", ".hpp")  # the book's own, and CUDA's: `wmma` is a header of those
 
@@ -155,7 +158,7 @@ def _place(site: ptx.Site) -> tuple[str, int] | None:
 
 def _where(site: ptx.Site) -> str:
     place = _place(site)
-    return f"{Path(place[0]).name}:{place[1]}" if place else f"PTX line {site.line}"
+    return f"{PurePath(place[0]).name}:{place[1]}" if place else f"PTX line {site.line}"
 
 
 def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
@@ -209,5 +212,4 @@ def _lines(launch: ptx.Launch) -> dict[str, list[str]]:
         place[0] for site in launch.traced.sites if site.cuda
         for place in (site.cuda, *site.callers)
     }
-    return {file: text_of(file).splitlines()
-            for file in files if Path(file).is_file()}
+    return {file: SOURCES.text(file).splitlines() for file in files}
