@@ -39,8 +39,8 @@ def sheet() -> str:
     rules = Path(__file__).with_name("scene.css").read_text(encoding="utf-8")
     return rules + "".join(
         f".scene path.{name} {{ fill: {colour}; }}\n.scene .of-{name} {{ stroke: {colour}; }}\n"
-        f".lane .{name} {{ background: {colour}; color: {colours.on(colour)}; }}\n"
-        f".lane .{name}.pale {{ background: {colour}59; color: inherit; }}\n"
+        f".lane .{name} {{ background-color: {colour}; color: {colours.on(colour)}; }}\n"
+        f".lane .{name}.pale {{ background-color: {colour}59; color: inherit; }}\n"
         for name, colour in COLOURS.items())
 
 
@@ -130,7 +130,7 @@ def key(*entries: tuple[str, str, bool]) -> str:
         box.frames([(0.5, 0.5, 9, 9)])
         made.append('<span style="display:inline-flex;gap:5px;align-items:center">'
                     f"{box.html()}{_escaped(text)}</span>")
-    return row(*made)
+    return f'<div class="row key">{"".join(made)}</div>'
 
 
 def bar(parts: Iterable[tuple[float, str]], width: float = 330.0, tall: float = 14.0) -> str:

@@ -9,7 +9,7 @@ from IPython.utils.capture import capture_output
 from book import notebooks
 from lib.plotting import display
 from lib.show import colours, scene
-from lib.show.scene import Drawing, Scene
+from lib.show.scene import Drawing, Grid, Scene
 
 
 @pytest.fixture
@@ -51,6 +51,30 @@ def test_a_drawing_without_words_is_decoration(tile):
 def test_an_arrow_ends_in_a_head_behind_its_tip():
     path = re.search(r' d="([^"]+)"', Drawing(90, 9).arrow((0, 4), (80, 4)).html())
     assert path and path[1] == "M0 4L80 4M80 4L75 6.5M80 4L75 1.5"
+
+
+def test_spans_lie_in_their_lane_by_shares_of_the_time_and_end_with_it():
+    body = scene.lanes([("warp 0", [(0, 30, "load", 7), (30, 120, "compute pale", "a < b"),
+                                    (120, 130, "store", "")])], 60, unit="60 cycles")
+    spans = re.findall(r'<i class="([^"]+)" style="left:([^;]+);width:([^"]+)"><b>([^<]*)', body)
+    assert spans == [("load", "0%", "50%", "7"), ("compute pale", "50%", "50%", "a &lt; b")]
+    assert "<span>warp 0</span>" in body and "<span>60 cycles</span>" in body
+    assert all(f".lane .{name} {{" in scene.sheet() for name in ("load", "compute", "store"))
+
+
+def test_a_bar_s_parts_end_with_their_whole():
+    body = scene.bar([(0.5, "load"), (0.9, "store")], 101)
+    assert re.findall(r'class="(?:load|store)" d="M([0-9.]+) \S+?h([0-9.]+)', body) == [
+        ("0", "50"), ("50", "50")]
+
+
+def test_a_grid_s_cells_lie_where_its_names_say():
+    grid = Grid(2, 3, (10, 20), across={2: "c"}, down={1: "r"}, left=30)
+    assert grid.box(1, 2) == (50, 37, 10, 20) and grid.box(0, 0, 2, 3) == (30, 17, 30, 40)
+    body = grid.ruled().html()
+    assert '<text x="55" y="12" text-anchor="middle">c</text>' in body
+    assert '<text x="25" y="51.3" text-anchor="end">r</text>' in body
+    assert (grid.width, grid.height) == (61, 58)
 
 
 def test_a_page_is_given_the_figure_and_a_notebook_the_style_sheet_too(tile):

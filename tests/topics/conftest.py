@@ -227,17 +227,17 @@ def accounts(narrow=False):
     )
 
 
-def overlap_orders(narrow=False):
+def overlap_orders():
     return overlap.orders(
         [(form, FORMULAS[form], order_of(form, 400, 150, 500)) for form in ("staged", "roles")],
-        cycles=3000, narrow=narrow)
+        cycles=3000)
 
 
-def overlap_recorded(narrow=False):
+def overlap_recorded():
     return overlap.orders(**of_pair(
         Version("12_wmma_pipeline"), ("stores_first_alone", "products_first_alone"),
         {"at once": "stores first", "staged": "products first", "roles": "roles, modelled"}, 4096),
-        cycles=4200, narrow=narrow)
+        cycles=4200)
 
 
 def nest(rows, columns, changed, narrow=False):
@@ -295,6 +295,17 @@ def ratios(narrow=False):
 
 
 SCENES = {
+    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
+    "pipeline, three buffers": lambda: pipeline.draw(
+        loop(1200, 300, 3)),
+    "overlap, at once": lambda: overlap.draw(
+        order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
+    "overlap, orders": lambda: overlap_orders(),
+    "overlap, recorded": lambda: overlap_recorded(),
+    "overlap, roles": lambda: overlap.draw(
+        order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
+    "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
+    "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2)),
     "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
     "waves, one": lambda: waves.draw(
         Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
@@ -392,23 +403,12 @@ FIGURES = {
     "occupancy": lambda: occupancy.draw(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
     ),
-    "pipeline, one buffer": lambda narrow=False: pipeline.draw(loop(300, 400, 1), narrow=narrow),
-    "pipeline, three buffers": lambda narrow=False: pipeline.draw(
-        loop(1200, 300, 3), narrow=narrow),
     "sweep": lambda narrow=False: sweep.draw(
         [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
          sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
          sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
         evidence=RECORDED, title="Registers gain, a second buffer may not", narrow=narrow,
     ),
-    "overlap, at once": lambda: overlap.draw(
-        order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
-    "overlap, orders": lambda: overlap_orders(),
-    "overlap, orders, narrow": lambda: overlap_orders(narrow=True),
-    "overlap, recorded": lambda: overlap_recorded(),
-    "overlap, recorded, narrow": lambda: overlap_recorded(narrow=True),
-    "overlap, roles": lambda narrow=False: overlap.draw(
-        order_of("roles", 600, 120, 240, 4, 12), cycles=4000, narrow=narrow),
     "ablation": lambda: ablation.draw(
         ablation.Step("14 ldmatrix", 200.0),
         [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
@@ -425,12 +425,10 @@ FIGURES = {
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
     ),
-    "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
-    "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
     "timeline, roles": timeline_with_roles,
 }
 FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
-    "by_shape", "overlap, roles", "pipeline, one buffer", "pipeline, three buffers", "sweep",
+    "by_shape", "sweep",
 )}
 
 

@@ -108,13 +108,13 @@ def test_a_variant_s_shares_are_those_of_its_launch(shown):
         "1", "⌊48 · 1 / 4⌋ = 12", "23", "tile 0: 12 to 15; tile 1: 0 to 7", "4, 8"]
 
 
-def test_shares_are_drawn_by_their_tiles(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    shares_page.draw(Version("23_stream_k"))
-    assert figures[0].finding == (
+def test_shares_are_drawn_by_their_tiles():
+    with display.collected() as figures:
+        shares_page.draw(Version("23_stream_k"))
+    (scene,) = figures
+    assert scene.title == (
         "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
-    assert "cluster 1: tile 0, steps 12 to 15, tile 1, steps 0 to 7" in figures[0].alt
+    assert "cluster 1 0: 12–15 1: 0–7" in scene.text
 
 
 def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
@@ -402,18 +402,18 @@ def test_as_many_clusters_as_fit_are_never_slower_than_as_many_as_sms_hold(size)
         clusters.Walk(1, 0, 1)
 
 
-def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
+def test_waves_of_clusters_are_told_by_what_is_launched(shown):
     version = Version("21_clusters")
     clusters_page.waves(version, "wide", "cluster_2x2", sizes=(4096,))
     assert cells(shown[0]) == [
         ["2 × 1", "4,096", "256", "66", "66", "1 wave, 4 tiles", "66", "1 wave, 4 tiles"],
         ["2 × 2", "4,096", "128", "30", "33", "2 waves, 7 tiles", "30", "1 wave, 5 tiles"]]
-    figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    clusters_page.draw(version, "cluster_2x2")
-    assert figures[0].finding == (
-        "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5")
-    assert "Of 33 clusters launched 3 wait" in figures[0].alt
+    with display.collected() as figures:
+        clusters_page.draw(version, "cluster_2x2")
+    (scene,) = figures
+    assert scene.title == "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5"
+    assert "33 clusters launched: 30 run, 3 wait" in scene.text
+    assert scene.body.count('class="wait"') == 3
     quoted = {f"{what}('cluster_2x2', by_sms={by_sms})": found for what, by_sms, found in (
         ("clusters", True, "33"), ("clusters", False, "30"), ("waves", True, "2"),
         ("waves", False, "1"), ("tiles_long", True, "7"), ("tiles_long", False, "5"))}

@@ -328,12 +328,12 @@ def test_two_timelines_share_a_scale(drawn):
     )
 
 
-def test_pipeline(drawn):
-    fig = drawn["pipeline, one buffer"]
-    assert fig.finding == "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%"
-    fig = drawn["pipeline, three buffers"]
-    assert {"prologue", "steady state", "epilogue", "buffer 2"} <= set(shown(fig))
-    assert "With one buffer 12,000 cycles." in fig.alt
+def test_pipeline(scenes):
+    assert scenes["pipeline, one buffer"].title == (
+        "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%")
+    text = scenes["pipeline, three buffers"].text
+    assert "prologue steady state epilogue buffer 0" in text and "buffer 2" in text
+    assert "12,000 cycles with one buffer" in text
 
 
 def test_swizzle(scenes):
@@ -381,11 +381,11 @@ def test_staging():
         "Warps of 64×64 don't divide a tile of 32×64")
 
 
-def test_overlap(drawn):
-    fig = drawn["overlap, at once"]
-    assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
-    assert {"block 0", "block 1", "all stores", "all products"} <= set(shown(fig))
-    assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
+def test_overlap(scenes):
+    scene = scenes["overlap, at once"]
+    assert scene.title == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
+    assert "block 0 block 1 all stores all products 0 4,000 cycles" in scene.text
+    assert "block 3, consumers block 3, producers" in scenes["overlap, roles"].text
 
 
 def test_vectors(scenes):
@@ -412,9 +412,10 @@ def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
     assert widths and not {(name, width) for name, width in widths if width > WIDTH}
 
 
-def test_rings(drawn):
-    assert drawn["ring"].finding.startswith("4 stages: after the first tile, consumers never wait")
-    assert "2 stages: consumers wait for tiles for" in drawn["ring, starved"].finding
+def test_rings(scenes):
+    assert scenes["ring"].title.startswith("4 stages: after the first tile, consumers never wait")
+    assert "stage 1 1 1: 0 5 5: 1 9 9: 0" in scenes["ring"].text
+    assert "2 stages: consumers wait for tiles for" in scenes["ring, starved"].title
 
 
 def test_timeline_tells_roles_apart(drawn):

@@ -51,12 +51,9 @@ def test_a_step_takes_what_the_formulas_of_the_pages_say(latency, store, multipl
 
 def test_orders_stand_above_each_other_with_the_cycles_of_a_step():
     runs = [(form, page.FORMULAS[form], overlap(form, 400, 150, 500)) for form in (STAGED, ROLES)]
-    for narrow in (False, True):
-        fig = figure.orders(runs, cycles=3000, narrow=narrow)
-        assert fig.finding == "Cycles per step: 650 staged, 550 roles"
-        said = "max(L + P, C) = 550" if narrow else "a step: max(L + P, C) = 550"
-        assert said in [text.get_text() for text in fig.axes[0].texts]
-        assert "roles, max(L + P, C): a step takes 550 cycles" in fig.alt
+    scene = figure.orders(runs, cycles=3000)
+    assert scene.title == "Cycles per step: 650 staged, 550 roles"
+    assert "roles a step: max(L + P, C) = 550 warps that multiply" in scene.text
 
 
 def test_enough_blocks_make_all_orders_alike():
@@ -122,8 +119,8 @@ def test_recorded_orders_say_what_is_recorded_of_them_and_what_is_modelled():
         page.recorded_orders(version, pair, {AT_ONCE: "stores", STAGED: "products"})
     [fig] = drawn
     first, second = (model.step_of(version, name, 4096).cycles for name in pair)
-    assert f"L + P + C: a step takes {first:,.0f} cycles" in fig.alt
-    assert f"max(L, C) + P: a step takes {second:,.0f} cycles" in fig.alt
+    assert f"a step: L + P + C = {first:,.0f}" in fig.text
+    assert f"a step: max(L, C) + P = {second:,.0f}" in fig.text
     recorded, modelled = fig.evidence.split("modelled: ")
     assert recorded.startswith("recorded: ") and "L = " in recorded
     assert "P = " in modelled and "C = " in modelled

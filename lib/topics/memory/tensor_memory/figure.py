@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import style
 from lib.show import scene
 from lib.show.scene import Grid, Scene, column, row, words
 from lib.topics.memory.tensor_memory import model
@@ -19,13 +19,9 @@ _HELD = {model.ALLOCATED: "wait", model.ADDED: "compute", model.COMPLETE: "load"
          model.LOADED: "store"}
 _NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds up tile {tile}",
           "ld": "the epilogue warps load tile {tile}", "dealloc": "the warp frees its columns"}
-_ROOM, _KEY = 296.0, 15.0
+_ROOM = 296.0  # px
 
-_LABEL = 48.0  # points that a step's number has to itself
-
-# Heights of a phase's bar, so that grey print tells them apart too.
-_APART = 14.0  # points between bursts of MMAs that have a number each
-_HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
+_APART = 32  # of the lane's steps: so far apart lie groups of MMAs with a number each
 _DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
          "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
 
@@ -53,99 +49,52 @@ def draw(moment: Moment, width: int, *, evidence: str) -> Scene:
                  for state, colour in _HELD.items()))), evidence)
 
 
-def _key(
-    ax: Axes, entries: Sequence[tuple[str, str, bool]], left: float, y: float, each: float,
-    columns: int,
-) -> None:
-    """Colours and what they mean, in rows of so many."""
-    for place, (colour, text, pale) in enumerate(entries):
-        x, row = left + place % columns * each, y - place // columns * _KEY
-        shapes.rectangles(ax, [(x, row + 1, 9, 9)], facecolor=colour,
-                          alpha=style.PALE if pale else 1)
-        ax.text(x + 13, row + 5, text, va="center")
-
-
 def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
     """Runs of columns in one state: first, one past the last, state."""
     edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
     return [(a, b, int(states[a])) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-@style.styled
-def timeline(
-    rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]], *, title: str,
-    evidence: str, together: bool = True, narrow: bool = False,
-) -> Figure:
+def timeline(rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]], *, title: str,
+             evidence: str, together: bool = True) -> Scene:
     """Draw what each warp of a block does, by the emulator's steps.
 
     Parameters
     ----------
     rows : sequence of (str, Steps)
         Blocks of one run, or variants.
+    roles : sequence of (str, int)
+        What the warps do, and how many of them, in order.
     together : bool
         Whether they are of one run, on one scale. Those of several runs have no scale: their
         instructions, one after the other, are no time that could be compared.
-    roles : sequence of (str, int)
-        What the warps do, and how many of them, in order.
     """
-    left, bar, head = 76.0, 16.0, 17.0
-    room = style.room(narrow) - left - 8
-    names = [f"{name} {n}" if many > 1 else name
-             for name, many in roles for n in range(many)]
-    each = head + bar * len(names) + 8
-    columns = 1 if narrow else 3
-    keys = -(-len(_DOES) // columns)
-    height = each * len(rows) + 28 + _KEY * keys
-    fig, ax = style.canvas(title, height, narrow)
+    names = [f"{name} {n}" if many > 1 else name for name, many in roles for n in range(many)]
     last = max(found.last for _, found in rows)
-    top = height
-    for variant, found in rows:
-        ax.text(0, top - 2, variant, va="top", weight="bold")
-        unit = room / (last if together else found.last)
-        for warp, name in enumerate(names):
-            y = top - head - bar * (warp + 1)
-            ax.text(left - 5, y + bar / 2, name, ha="right", va="center")
-            _warp(ax, found, warp, left, y, unit, bar - 3)
-            _tiles(ax, found, warp, left, y, unit, bar - 3)
-        top -= each
-    if together:
-        for step in range(0, last, 4000 * (1 if 4000 * room / last > _LABEL else 2)):
-            ax.text(left + step * room / last, top - 2, f"{step:,}", va="top", ha="center")
-    ax.text(left + room, top - 14 * together, "steps of the emulator, no time" if together else
-            "order of instructions, no time", va="top", ha="right")
-    _key(ax, [(style.PHASE[phase], _DOES[phase], False) for phase in _DOES], 0.0,
-         top - 40, style.room(narrow) / columns, columns)
-    shown = "; ".join(
-        f"{variant}: {early} of {many} tiles are begun before the one before is loaded"
-        if many else f"{variant}: it issues no MMA"
-        for variant, (early, many) in ((v, model.begun_early(f)) for v, f in rows))
-    return style.finish(
-        fig, evidence=evidence,
-        alt=f"What the {len(names)} warps of a block do, by the emulator's steps. {shown}.")
+    parts = []
+    for name, found in rows:
+        early, many = model.begun_early(found)
+        parts += [words(name, bold=True),
+                  words(f"{early} of {many} tiles begun before the one before is loaded") if many
+                  else "",
+                  scene.lanes([(what, _spans(found, warp)) for warp, what in enumerate(names)],
+                              last if together else found.last,
+                              unit=f"{last:,} steps of the emulator, no time" if together
+                              else "order of instructions, no time")]
+    return Scene(title, scene.key(*((phase, text, False) for phase, text in _DOES.items()))
+                 + "".join(parts), evidence)
 
 
-def _warp(
-    ax: Axes, found: Steps, warp: int, left: float, y: float, unit: float, tall: float
-) -> None:
-    """One warp's phases, each kind as one path."""
+def _spans(found: Steps, warp: int) -> list[scene.Span]:
+    """One warp's phases; the tiles of MMAs stand behind each group, of loads on them."""
     marks = [*found.marks[warp], ("end", found.last)]
-    for phase, colour in style.PHASE.items():
-        high = tall * _HEIGHTS[phase]
-        shapes.rectangles(ax, [
-            (left + begin * unit, y, (end - begin) * unit, high)
-            for (event, begin), (_, end) in zip(marks, marks[1:], strict=False) if event == phase
-        ], facecolor=colour)
-
-
-def _tiles(
-    ax: Axes, found: Steps, warp: int, left: float, y: float, unit: float, tall: float
-) -> None:
-    """Number the tiles: in the bars of loads, and behind each group of ticks of MMAs."""
-    for tile, (begin, end) in model.spans(found, warp, "ld").items():
-        ax.text(left + (begin + end) / 2 * unit, y + tall * _HEIGHTS["store"] / 2, f"{tile}",
-                ha="center", va="center", color=style.on(style.PHASE["store"]))
-    for tiles, end in model.bursts(found, warp, _APART / unit):
-        ax.text(left + end * unit + 4, y + tall / 2, ", ".join(map(str, tiles)), va="center")
+    spans: list[scene.Span] = [
+        (begin, end, f"{phase} slim" if phase == "barrier" else phase, "")
+        for (phase, begin), (_, end) in zip(marks, marks[1:], strict=False) if phase in _DOES]
+    spans += [(end, end + found.last / 12, "behind", ", ".join(map(str, tiles)))
+              for tiles, end in model.bursts(found, warp, found.last / _APART)]
+    return spans + [(begin, end, "store", tile)
+                    for tile, (begin, end) in model.spans(found, warp, "ld").items()]
 
 
 @style.styled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib import gpus
-from lib.plotting.display import both, table
+from lib.plotting.display import both, show, table
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tensor_memory import figure, model
 from lib.topics.version import Version, short_name
@@ -82,9 +82,10 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
             for rank, name in enumerate(blocks)]
     issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
     title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
-    both(figure.timeline, rows, version.kernel.variant(variant).roles.warps, title=title,
-         evidence=f"emulated: sm_100a, {variant}, {model.WALK} tiles of 3 steps of K, warps in "
-                  "random order; copies and MMAs complete at once")
+    show(figure.timeline(
+        rows, version.kernel.variant(variant).roles.warps, title=title,
+        evidence=f"emulated: sm_100a, {variant}, {model.WALK} tiles of 3 steps of K, warps in "
+                 "random order; copies and MMAs complete at once"))
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
@@ -96,9 +97,10 @@ def emulated_timeline(version: Version, *variants: str) -> None:
     title = (f"With one accumulator {early[first][0]} of {early[first][1]} tiles begin while the "
              f"one before leaves, with two {early[last][0]} of {early[last][1]}")
     roles = version.kernel.variant(last).roles.warps
-    both(figure.timeline, rows, roles, title=title, together=False,
-         evidence=f"emulated: sm_100a, {model.WALK} tiles of 3 steps of K, warps in random order; "
-                  "copies and MMAs complete at once")
+    show(figure.timeline(
+        rows, roles, title=title, together=False,
+        evidence=f"emulated: sm_100a, {model.WALK} tiles of 3 steps of K, warps in random order; "
+                 "copies and MMAs complete at once"))
 
 
 def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4096) -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from lib.plotting import shapes, style, timebars
+from lib.show.scene import Scene, Span, lanes, words
+from lib.show.words import plural
 from lib.topics.time.clusters.model import Walk
 
-_LEFT, _ROW, _HEAD, _FOOT = 62.0, 3.6, 20.0, 20.0
 
-
-@style.styled
-def draw(
-    more: Walk, fitting: Walk, *, what: str,
-    evidence: str = "modelled: every tile takes equally long", narrow: bool = False,
-) -> Figure:
+def draw(more: Walk, fitting: Walk, *, what: str,
+         evidence: str = "modelled: every tile takes equally long") -> Scene:
     """Draw the same tiles on more clusters than run at once, and on as many as do.
 
     Parameters
@@ -24,51 +17,20 @@ def draw(
     what : str
         The product and the cluster, for the finding.
     """
-    height = sum(_HEAD + one.clusters * _ROW + _FOOT for one in (more, fitting))
-    fig, ax = style.canvas(_finding(more, fitting, what), height, narrow)
-    scale = (style.room(narrow) - _LEFT - 6) / max(more.time, fitting.time)
-    top = height
-    for one in (more, fitting):
-        _panel(ax, one, top, scale)
-        top -= _HEAD + one.clusters * _ROW + _FOOT
-    return style.finish(fig, alt=_alt(more, fitting, what), evidence=evidence)
+    longest = max(more.time, fitting.time)
+    return Scene(
+        f"{what}: {more.clusters} clusters take {plural(more.time, 'tile')} of time, "
+        f"{fitting.clusters} take {fitting.time}",
+        "".join(_panel(walk, longest) for walk in (more, fitting)), evidence,
+        f"{plural(more.tiles, 'tile')} of clusters; grey: waits until another has ended")
 
 
-def _panel(ax: Axes, walk: Walk, top: float, scale: float) -> None:
-    ax.text(0, top - 2, f"{walk.clusters} clusters launched: {_tiles(walk.time)}",
-            size=style.NORMAL, weight="bold", va="top")
-    top -= _HEAD
-    tiles, waits = [], []
-    for cluster, begin in enumerate(walk.begins):
-        y = top - (cluster + 1) * _ROW
-        if begin:
-            waits.append((_LEFT, y, begin * scale - 0.8, _ROW - 1))
-        tiles += [(_LEFT + (begin + tile) * scale, y, scale - 0.8, _ROW - 1)
-                  for tile in range(walk.of(cluster))]
-    shapes.rectangles(ax, tiles, facecolor=style.PHASE["compute"])
-    if waits:
-        shapes.rectangles(ax, waits, facecolor=style.PHASE["wait"])
-    running = min(walk.at_once, walk.clusters)
-    ax.text(_LEFT - 6, top - running * _ROW / 2, f"{running} run", ha="right", va="center")
-    bottom = top - walk.clusters * _ROW
-    if waits:
-        ax.text(_LEFT - 6, bottom + len(waits) * _ROW / 2, f"{len(waits)} wait", ha="right",
-                va="center")
-    timebars.ends(ax, _LEFT, bottom - 2, walk.time * scale, _tiles(walk.time))
-
-
-def _tiles(count: int) -> str:
-    return style.plural(count, "tile") + " of time"
-
-
-def _finding(more: Walk, fitting: Walk, what: str) -> str:
-    return (f"{what}: {more.clusters} clusters take {style.plural(more.time, 'tile')} of time, "
-            f"{fitting.clusters} take {fitting.time}")
-
-
-def _alt(more: Walk, fitting: Walk, what: str) -> str:
-    return (
-        f"{what}: {more.tiles} tiles of clusters, of which {more.at_once} run at once. Of "
-        f"{more.clusters} clusters launched {more.clusters - more.at_once} wait until another has "
-        f"ended, and the last ends after {style.plural(more.time, 'tile')} of time. Of "
-        f"{fitting.clusters} launched none waits, and the last ends after {fitting.time}.")
+def _panel(walk: Walk, longest: int) -> str:
+    waits = walk.clusters - min(walk.at_once, walk.clusters)
+    rows: list[tuple[str, list[Span]]] = [
+        ("", [(0, begin, "wait", ""), *((begin + tile, begin + tile + 1, "compute", "")
+                                        for tile in range(walk.of(cluster)))])
+        for cluster, begin in enumerate(walk.begins)]
+    return words(f"{walk.clusters} clusters launched: {walk.clusters - waits} run"
+                 + (f", {waits} wait" if waits else ""), bold=True) + lanes(
+        rows, longest, unit=f"{plural(longest, 'tile')} of time", tall=5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.time.clusters import figure, model
 from lib.topics.version import RECORDED_ON, Version
 
@@ -33,7 +33,7 @@ def draw(version: Version, variant: str | None = None, size: int = 4096) -> None
     more, fitting = (model.walk(chosen, size, by_sms=by_sms) for by_sms in (True, False))
     down, across = chosen.schedule.cluster
     what = f"{size:,}³ in clusters of {down} × {across}"
-    both(figure.draw, more, fitting, what=what)
+    show(figure.draw(more, fitting, what=what))
 
 
 def _in_words(walk: model.Walk) -> tuple[str, str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer, thousands
+from lib.show.scene import Scene
 from lib.topics.time.overlap import figure as overlap_figure
 from lib.topics.time.overlap.model import FORMS, overlap
 
@@ -17,12 +16,11 @@ CYCLES = 5000.0  # that are drawn
 
 def overlaps() -> Explorer:
     """Order of the work, blocks and latency against the time in which the SM multiplies."""
-    def frame(form: str, count: int, latency: int, narrow: bool = False) -> Figure:
+    def frame(form: str, count: int, latency: int) -> Scene:
         # Steps enough to fill the picture in the fastest case.
         steps = round(CYCLES / (STORE + MULTIPLY)) + 2
         return overlap_figure.draw(
-            overlap(form, latency, STORE, MULTIPLY, count, steps), cycles=CYCLES,
-            rows=2 * max(BLOCKS), narrow=narrow)
+            overlap(form, latency, STORE, MULTIPLY, count, steps), cycles=CYCLES)
 
     return Explorer([
         Control.of("Order", FORMS, 1), Control.of("Blocks on the SM", BLOCKS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lib.plotting.display import both, once_recorded
+from lib.plotting.display import once_recorded, show
 from lib.records import store as records
 from lib.topics.time.overlap import figure
 from lib.topics.time.overlap.model import (
@@ -41,9 +41,10 @@ def orders(names: Mapping[str, str], title: str | None = None, cycles: float = 3
     """
     shown = [(name, FORMULAS[form], overlap(form, LATENCY, STORE, MULTIPLY, steps=STEPS))
              for form, name in names.items()]
-    both(figure.orders, shown, cycles=cycles, title=title,
-         evidence=f"modelled: L = {LATENCY:.0f}, P = {STORE:.0f}, C = {MULTIPLY:.0f} cycles "
-                  "assumed; one tile is stored, one multiplied at a time")
+    show(figure.orders(
+        shown, cycles=cycles, title=title,
+        evidence=f"modelled: L = {LATENCY:.0f}, P = {STORE:.0f}, C = {MULTIPLY:.0f} cycles "
+                 "assumed; one tile is stored, one multiplied at a time"))
 
 
 def recorded_orders(
@@ -65,7 +66,7 @@ def recorded_orders(
         How much is drawn.
     """
     with once_recorded():
-        both(figure.orders, **of_pair(version, pair, names, size), cycles=cycles)
+        show(figure.orders(**of_pair(version, pair, names, size), cycles=cycles))
 
 
 def of_pair(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer, thousands
+from lib.show.scene import Scene
 from lib.topics.time.pipeline import figure as pipeline_figure
 from lib.topics.time.pipeline.model import pipeline
 
@@ -24,8 +23,8 @@ def buffers(
     counts : sequence of int
         Buffers.
     """
-    def frame(load: int, compute: int, count: int, narrow: bool = False) -> Figure:
-        return pipeline_figure.draw(pipeline(load, compute, count), narrow=narrow)
+    def frame(load: int, compute: int, count: int) -> Scene:
+        return pipeline_figure.draw(pipeline(load, compute, count))
 
     return Explorer([
         Control.of(label, values, 1, thousands, slider=True) for label, values in (

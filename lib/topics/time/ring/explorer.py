@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from lib.plotting.frames import Control, Explorer, thousands
+from lib.show.scene import Scene
 from lib.topics.time.ring import figure as ring_figure
 from lib.topics.time.ring.model import ring
 
@@ -32,8 +31,7 @@ def rings(
                                         (stages, copies, multiplies), default, strict=True)
     ]
 
-    def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:
-        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), apart=apart,
-                                narrow=narrow)
+    def frame(count: int, copy: int, multiply: int) -> Scene:
+        return ring_figure.draw(ring(copy, multiply, count, 8), apart=apart)
 
     return Explorer(controls, frame, "A ring of stages, and who waits")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.topics.time.ring import figure as ring_figure
 from lib.topics.time.ring import model as ring
 
@@ -22,4 +22,4 @@ def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
         Whether a producer and consumers share the ring; otherwise the same threads do both.
     """
     found = ring.ring(copy, multiply, stages, tiles)
-    both(ring_figure.draw, found, end=cycles, apart=apart)
+    show(ring_figure.draw(found, end=cycles, apart=apart))

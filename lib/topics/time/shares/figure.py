@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style, timebars
+from lib.plotting import shapes, style
+from lib.show.scene import Scene, Span, key, lanes, words
 from lib.topics.time.shares.model import Gain, Shares
 
-_LEFT, _ROW, _HEAD, _FOOT, _KEY = 58.0, 16.0, 20.0, 18.0, 16.0
+_KEY = 16.0
 # Of the plot of gains, pt: its height, what stands left of it and below it, a dot, a label's line.
 _PLOT, _TICKS, _AXIS, _DOT, _LINE = 172.0, 36.0, 32.0, 3.6, 10.0
 _STEP = 0.2  # from one line of speed to the next
 _ROUND, _DIAMOND, _SQUARE = "o", "D", "s"
 
 
-@style.styled
-def draw(
-    whole: Shares, cut: Shares, *, what: str,
-    evidence: str = "modelled: every step of K takes equally long", narrow: bool = False,
-) -> Figure:
+def draw(whole: Shares, cut: Shares, *, what: str,
+         evidence: str = "modelled: every step of K takes equally long") -> Scene:
     """Draw a row per cluster, its time to the right, the tiles by their numbers.
 
     Parameters
@@ -32,69 +30,25 @@ def draw(
     what : str
         The product, for the finding.
     """
-    panel = _HEAD + whole.clusters * _ROW + _FOOT
-    height = 2 * panel + _KEY
-    fig, ax = style.canvas(_finding(whole, cut, what), height, narrow)
-    bar = style.room(narrow) - _LEFT - 6
-    scale = bar / max(whole.longest, cut.longest)
-    for number, (name, shares) in enumerate((("whole tiles", whole), ("the last wave cut", cut))):
-        _panel(ax, name, shares, height - number * panel, scale)
-    x = 0.0 if narrow else _LEFT
-    for colour, pale, text in ((style.PHASE["compute"], False, "a whole tile"),
-                               (style.PHASE["load"], False, "part of a tile: its steps"),
-                               (style.WARNING, True, "idle")):
-        shapes.rectangles(ax, [(x, 1, 9, 9)], facecolor=colour, alpha=style.PALE if pale else 1)
-        ax.text(x + 13, 5, text, size=style.SMALL, va="center")
-        x += 27 + style.text_width(text, style.SMALL)
-    return style.finish(fig, alt=_alt(whole, cut, what), evidence=evidence)
+    longest = max(whole.longest, cut.longest)
+    return Scene(
+        f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last wave cut",
+        key(("compute", "a whole tile", False), ("load", "part of a tile: its steps", False),
+            ("warning", "idle", True)) + "".join(
+            words(f"{name}: {shares.longest} steps", bold=True)
+            + lanes([(f"cluster {cluster}", _spans(shares, cluster))
+                     for cluster in range(shares.clusters)], longest, unit=f"{longest} steps")
+            for name, shares in (("whole tiles", whole), ("the last wave cut", cut))), evidence)
 
 
-def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> None:
-    ax.text(_LEFT, top - 2, f"{name}: {shares.longest} steps", size=style.NORMAL, weight="bold",
-            va="top")
-    high = _ROW - 3
-    for cluster in range(shares.clusters):
-        y, at = top - _HEAD - (cluster + 1) * _ROW, 0
-        ax.text(_LEFT - 6, y + high / 2, f"cluster {cluster}", ha="right", va="center")
-        for part in shares.of(cluster):
-            is_cut = part.steps < shares.steps
-            colour = style.PHASE["load" if is_cut else "compute"]
-            box = (_LEFT + at * scale + 0.6, y, part.steps * scale - 1.2, high)
-            shapes.rectangles(ax, [box], facecolor=colour)
-            text = f"{part.tile}"
-            steps = f"{text}: {part.first}–{part.last - 1}"
-            if is_cut and box[2] > style.text_width(steps, style.SMALL) + 4:
-                text = steps
-            if box[2] > 10:
-                shapes.label(ax, box, text, style.on(colour))
-            at += part.steps
-        if at < shares.longest:
-            box = (_LEFT + at * scale + 0.6, y, (shares.longest - at) * scale - 1.2, high)
-            shapes.rectangles(ax, [box], facecolor=style.WARNING, alpha=style.PALE)
-            # Pale on a dark page the box alone is hardly seen.
-            shapes.rectangles(ax, [box], facecolor="none", edgecolor=style.WARNING, linewidth=0.6)
-    bottom = top - _HEAD - shares.clusters * _ROW - 2
-    timebars.ends(ax, _LEFT, bottom, shares.longest * scale, f"{shares.longest} steps")
-
-
-def _finding(whole: Shares, cut: Shares, what: str) -> str:
-    return (f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last wave "
-            "cut")
-
-
-def _alt(whole: Shares, cut: Shares, what: str) -> str:
-    parts = "; ".join(
-        f"cluster {cluster}: " + ", ".join(
-            f"tile {part.tile}, steps {part.first} to {part.last - 1}"
-            for part in cut.of(cluster) if part.steps < cut.steps)
-        for cluster in range(cut.clusters))
-    return (
-        f"{what}. {style.plural(whole.tiles, 'tile')} of {whole.steps} steps on "
-        f"{style.plural(whole.clusters, 'cluster')}. Whole, the last wave has "
-        f"{style.plural(whole.rest, 'tile')}, and the longest cluster takes {whole.longest} steps. "
-        f"Cut, it takes {cut.longest}, and {style.plural(cut.partial, 'part')} of tiles leave "
-        f"their sums in memory. {parts}."
-    )
+def _spans(shares: Shares, cluster: int) -> Iterator[Span]:
+    at = 0
+    for part in shares.of(cluster):
+        is_cut = part.steps < shares.steps
+        yield (at, at + part.steps, "load" if is_cut else "compute",
+               f"{part.tile}: {part.first}–{part.last - 1}" if is_cut else part.tile)
+        at += part.steps
+    yield at, shares.longest, "warning pale", ""
 
 
 @style.styled

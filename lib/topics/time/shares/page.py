@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lib import gpus
 from lib.plotting import style
-from lib.plotting.display import both, once_recorded, table
+from lib.plotting.display import both, once_recorded, show, table
 from lib.problem import Problem
 from lib.records import store as records
 from lib.topics.memory.accesses import page as accesses
@@ -40,7 +40,7 @@ def draw(version: Version, variant: str | None = None,
     cut = model.shares(chosen, chosen.problem(*shape), sms)
     whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
-    both(figure.draw, whole, cut, what=what)
+    show(figure.draw(whole, cut, what=what))
 
 
 @once_recorded()
