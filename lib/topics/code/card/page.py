@@ -25,7 +25,7 @@ _STYLE = (
 
 def change(
     version: Version, *pieces: tuple[str, str], variant: str | None = None,
-    before: str | None = None, edits: Mapping[str, str] | None = None,
+    before: str | None = None, edits: Mapping[str, str] | None = None, whole: bool = True,
 ) -> None:
     """Display the lines that change, marked where the version before hasn't got them.
 
@@ -41,6 +41,8 @@ def change(
         ``"stem/variant"`` to mark against; the fastest of the version before if left out.
     edits : mapping of str to str, optional
         Text of these lines, and what is shorter to read.
+    whole : bool
+        Whether the whole kernel is folded under them.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def change(
         said += "; marked: what the version before hasn't got"
     display(HTML(
         f'{_STYLE}<div class="card-code">{_highlighted(rows, marked)}</div>'
-        f"<small>{said}.</i></small>{_whole(kernel, chosen)}"))
+        f"<small>{said}.</i></small>{_whole(kernel, chosen) if whole else ''}"))
 
 
 def _before(version: Version, named: str | None) -> tuple[Kernel, Variant] | None:

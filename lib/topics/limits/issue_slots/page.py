@@ -9,6 +9,7 @@ from lib.plotting.columns import listed
 from lib.plotting.display import both, once_recorded
 from lib.records import store as records
 from lib.records.reader import RecordedRival
+from lib.show.cycles import PARTS
 from lib.topics.columns import ISSUED, NAME, counter, launches
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
@@ -47,6 +48,13 @@ def draw(
 def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:
     """The account of the recorded run of a variant."""
     return slots_of.account(version.metrics(size, variant), version.record.gpu.sms)
+
+
+def shares(version: Version) -> dict[str, float]:
+    """Of all issue slots of a version's fastest kernel: FMA, other instructions, empty, no work."""
+    found = account(version, version.kernel.fastest.name)
+    parts = zip(PARTS, ("fma", "other", "empty", "idle"), strict=True)
+    return {name: found.share(part) for (_, name), part in parts}
 
 
 @once_recorded()

@@ -20,7 +20,7 @@ from lib.topics.version import RECORDED_ON, Version, called, measured_on, short_
 def draw(version: Version, size: int = 4096, against: str = "") -> None:
     """Draw this version and those before it under the roofs measured on the recorded GPU.
 
-    Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
+    Each is its fastest kernel. Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
     over the bytes that the emulator counts between L1 or shared memory and the registers.
 
     Parameters
@@ -66,9 +66,10 @@ def _here(version: Version, size: int) -> list[roofline.Point]:
 
 
 def _points(version: Version, size: int, variant: str = "") -> list[roofline.Point]:
-    """One point a level of memory: recorded time over recorded traffic."""
-    metrics = version.metrics(size, variant or None)
-    seconds = version.recorded(size, variant or None).seconds
+    """One point a level of memory: recorded time over recorded traffic; of a version's fastest."""
+    chosen = variant or version.kernel.fastest.name
+    metrics = version.metrics(size, chosen)
+    seconds = version.recorded(size, chosen).seconds
     name = called(version.kernel.stem, variant) if variant else short_name(version.kernel)
     return roofline.points(name, 2.0 * size**3, seconds, {
         "L1/shared": roofline.l1_bytes(metrics),

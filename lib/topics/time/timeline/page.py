@@ -8,6 +8,7 @@ from lib import gpus
 from lib.kernels.spec import Variant
 from lib.plotting.display import both
 from lib.records.schema import Timeline, mhz
+from lib.show.pipelines import Span
 from lib.topics.time.timeline import figure as timeline_figure
 from lib.topics.time.timeline import model as phases_of
 from lib.topics.version import RECORDED_ON, TIMED, Version, short_name
@@ -38,6 +39,19 @@ def draw(
     rows = [of_variant(*row) for row in version.rows(variants, above)]
     evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
     both(timeline_figure.draw, rows, evidence=evidence, window=(since, since + cycles), title=title)
+
+
+def tiles_of(version: Version, variant: str, tiles: int) -> list[Span]:
+    """What the first warp of a recorded block does over some tiles, from a wait's end on."""
+    marks = version.reader.timeline(variant)
+    warps = phases_of.without_other_lanes(marks.events, marks.blocks[0].warps)
+    mine = [one for one in phases_of.phases(marks.events, warps) if one.warp == 0]
+    waits = [i for i, one in enumerate(mine) if one.event == "wait"]
+    # Not the first: the pipeline is filling, and other blocks begin.
+    first, last = waits[len(waits) // 4], waits[len(waits) // 4 + tiles]
+    begin = mine[first].end
+    return [Span(one.event, one.start - begin, one.end - begin)
+            for one in mine[first + 1:last + 1]]
 
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
