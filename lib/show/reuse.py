@@ -66,7 +66,7 @@ def outer(rows: int = 8, columns: int = 8) -> Scene:
     """04: a column of A times a row of B, for one k, each product an element's."""
     each, left = 34.0, 52.0
     drawing = Drawing(left + each * columns + 2, left + each * rows + 2)
-    across = [(left + i * each, 0, each - 3, 38.0) for i in range(columns)]
+    across = [(left + i * each, 0.0, each - 3, 38.0) for i in range(columns)]
     down = [(0.0, left + i * each, 38.0, each - 3) for i in range(rows)]
     drawing.boxes(across + down, "load")
     for i, box in enumerate(across):
