@@ -39,11 +39,8 @@ from lib.topics.memory.operand import figure as operand
 from lib.topics.memory.operand.model import Tile
 from lib.topics.memory.rasterization import figure as raster
 from lib.topics.memory.rasterization.model import Raster
-from lib.topics.memory.reads import figure as reads
-from lib.topics.memory.reads.model import reads as reads_of
 from lib.topics.memory.tma_swizzle import figure as tma_swizzle
 from lib.topics.memory.tma_swizzle.model import Box, descriptor
-from lib.topics.memory.transpose import figure as transpose
 from lib.topics.memory.vectors import figure as vectors
 from lib.topics.memory.vectors.model import Step
 from lib.topics.memory.windows import figure as windows
@@ -269,23 +266,6 @@ def small_steps(narrow=False):
     )
 
 
-def all_that_is_read():
-    """A warp's row, a warp's column, and a block's tile."""
-    rows, tile = work(), work(step="one tile of 32 k", a_step=who.Region(32, 32, 32, 32))
-    columns = work(warp=[who.Region(32, 70, 32, 1)])
-    return reads.draw(
-        [reads_of(rows, "coalesced", "warp"), reads_of(columns, "swapped", "warp"),
-         reads_of(tile, "02 shared tile", "block")], evidence=EMULATED)
-
-
-def read_by_threads():
-    """One element, and a strip of eight: the rows of a thread lie apart, and are drawn together."""
-    strip = work(thread=[who.Region(36 + 2 * i, 70, 1, 1) for i in range(8)])
-    return reads.draw(
-        [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "03 strip", "thread", 8)],
-        evidence=EMULATED)
-
-
 def ratios(narrow=False):
     return by_shape.draw(
         [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
@@ -320,7 +300,6 @@ SCENES = {
         Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
         l2_bytes=GPUS["H100"].l2_bytes,
     ),
-    "transpose": transpose.draw,
     "swizzle": lambda: swizzle.draw(
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
     ),
@@ -356,8 +335,6 @@ SCENES = {
                                                    chunk=1),
     "swizzle of TMA, off": lambda: tma_swizzle.draw(
         Box(128, 16, False)),
-    "reads": all_that_is_read,
-    "reads, threads": read_by_threads,
     "map, naive": lambda: who.draw(work()),
     "map, tile": lambda: who.draw(
         work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),

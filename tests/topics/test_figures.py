@@ -117,16 +117,6 @@ def test_map(scenes):
     assert "a block reads 32 × 32 of A and 32 × 32 of B" in scene.text
 
 
-def test_what_is_read_is_counted_once(scenes):
-    scene = scenes["reads"]
-    assert scene.title == "02 shared tile: 2,048 floats for 32,768 FMAs; coalesced: 33 floats " \
-        "for 32 FMAs"
-    assert "swapped a warp, one k: 32 floats of A 1 float of B 32 FMAs" in scene.text
-    scene = scenes["reads, threads"]
-    assert scene.title == "03 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
-    assert "2 floats per FMA" in scene.text and "1.125 floats per FMA" in scene.text
-
-
 def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
     assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
     assert "wide" in shown(drawn["ablation, narrow"])

@@ -40,13 +40,6 @@ def test_a_kernel_written_anew_is_shown_whole(html, shown):
     assert not html and shown[0].startswith("```cpp\ntemplate <int TILE, bool COALESCED>")
 
 
-def test_an_instantiation_reads_without_its_template_arguments(shown):
-    page.plain(Version("01_naive"), {"template <int TILE, bool COALESCED>\n": "", "TILE": "32"})
-    assert "template" not in shown[0] and "__launch_bounds__(32 * 32)" in shown[0]
-    with pytest.raises(ValueError, match="the source has no 'BK'"):
-        page.plain(Version("01_naive"), {"BK": "8"})
-
-
 def test_an_excerpt_names_its_file_and_has_no_marks(shown):
     page.excerpt(Version("02_shared_tile"), "As[ty][tx] = a;", "sum += As[ty][k]")
     assert "MARK" not in shown[0] and "*cuda/02_shared_tile.cu*" in shown[0]

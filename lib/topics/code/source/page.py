@@ -53,25 +53,6 @@ def show_changes(lines: Sequence[source.Line], what: str) -> None:
                  f'aria-label="Difference {what}">{rows}</pre><small>{key}</small>'))
 
 
-def plain(version: Version, arguments: Mapping[str, str]) -> None:
-    """Display the kernel as one instantiation reads: its template's arguments put in.
-
-    Parameters
-    ----------
-    arguments : mapping of str to str
-        Text of the kernel, and what an instantiation makes of it.
-
-    Raises
-    ------
-    ValueError
-        If the kernel has no such text.
-    """
-    text = source.body(version.kernel)
-    for old, new in arguments.items():
-        text = source.edited(text, old, new)
-    note(f"```cpp\n{text}```")
-
-
 def excerpt(version: Version, first: str, last: str, variant: str | None = None,
             closed: bool = False, arguments: Mapping[str, str] | None = None) -> None:
     """Display the lines of the kernel from one that holds `first` to one that holds `last`.

@@ -20,8 +20,9 @@ from lib.topics.version import RECORDED_ON, Version, called, measured_on, short_
 def draw(version: Version, size: int = 4096, against: str = "") -> None:
     """Draw this version and those before it under the roofs measured on the recorded GPU.
 
-    Each is its fastest kernel. Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
-    over the bytes that the emulator counts between L1 or shared memory and the registers.
+    Each is its fastest kernel. Where a GPU is here, its own dot stands among the recorded ones: the
+    speed that was measured, over the bytes that the emulator counts between L1 or shared memory and
+    the registers.
 
     Parameters
     ----------
