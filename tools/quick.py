@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ALWAYS = "tests/test_layers.py"
 KERNEL_TESTS = ("tests/kernels/test_emulator.py", "tests/kernels/test_mutants.py")
 CHAPTER_TESTS = ("tests/chapters/test_form.py", "tests/chapters/test_chapters.py")
+WORKLOGS = "tests/chapters/test_worklogs.py"
 
 
 def changed(since: str) -> list[str]:
@@ -115,6 +116,7 @@ def main() -> int:
     runs = [["-x", *tests, ALWAYS]]
     runs += [[*files, "-k", " or ".join(sorted(names))]
              for files, names in ((KERNEL_TESTS, stems), (CHAPTER_TESTS, chapters)) if names]
+    runs += [[WORKLOGS]] if chapters else []  # of the cards of any chapter
     if asked.list:
         print(*(" ".join(["pytest", *words]) for words in runs), sep="\n")
         return 0
