@@ -128,7 +128,9 @@ def not_drawn(page: BeautifulSoup) -> list[str]:
 UNCOUNTED = ("script, style, .headerlink, button, .explorer-controls, .drawing-switch, .sr-only, "
              ".tag_draws > .cell_input, .tag_remove-cell, .whole-kernel, .tag_record, .live")
 DRAWINGS = "figure, svg, img"
-WORD, NUMBER = r"\w[\w.,·×'’%-]*", r"(?<![\w.])\d[\d.,]*"
+WORD = r"\w[\w.,·×'’%-]*"
+# A shape such as 64×64 is one number; 05 is a version's name, and the 2 of "**2. Mend" none.
+NUMBER = r"(?<![\w.,×])(?!0\d\b|[123]\. [A-Z])\d[\d.,×]*"
 
 
 def body(page: BeautifulSoup) -> Tag:
