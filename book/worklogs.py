@@ -1,7 +1,8 @@
 """The two worklogs: the cards of the chapters in a row, under an opening and over a closing.
 
 A card is the cells of a chapter that are tagged `card`: its only source. What else stands in a
-worklog is its own, and stays when it is assembled.
+worklog is its own, and stays when it is assembled; the first cell behind the cards is tagged
+`closing`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from book import numbers
 
 # Each worklog, and the first and the last version whose cards it has.
 WORKLOGS = {"fp32": ("01", "09"), "tensor_cores": ("10", "21")}
-CARD = "card"
+CARD, CLOSING = "card", "closing"
 
 
 def assembled(name: str, worklog: NotebookNode, chapters: Mapping[str, NotebookNode]
@@ -60,9 +61,12 @@ def _linked(text: str, stem: str) -> str:
 
 def _own(worklog: NotebookNode) -> tuple[list[NotebookNode], list[NotebookNode]]:
     """A worklog's own cells, before its cards and behind them."""
-    tagged = [CARD in cell.metadata.get("tags", []) for cell in worklog.cells]
-    begin = tagged.index(True) if True in tagged else len(tagged)
-    behind = worklog.cells[begin:]
-    return worklog.cells[:begin], [cell for cell in behind
-                                   if CARD not in cell.metadata.get("tags", [])]
-
+    opening: list[NotebookNode] = []
+    closing: list[NotebookNode] = []
+    begun = False
+    for cell in worklog.cells:
+        tags = cell.metadata.get("tags", [])
+        begun = begun or CARD in tags or CLOSING in tags
+        if CARD not in tags:
+            (closing if begun else opening).append(cell)
+    return opening, closing

@@ -7,7 +7,7 @@ from lib.show.scene import Drawing, Scene, column, row, words
 
 def walking(tile: int = 32, steps: int = 4) -> Scene:
     """02: a block's tiles of A and B step along K together, over its tile of C."""
-    side, gap, at = 36.0, 16.0, 1
+    side, gap, at = 40.0, 16.0, 1
     wide = side * steps
     left = top = wide + gap
     drawing = Drawing(left + wide + 4, top + wide + 22)
@@ -64,7 +64,7 @@ def strip(rows: int = 8) -> Scene:
 
 def outer(rows: int = 8, columns: int = 8) -> Scene:
     """04: a column of A times a row of B, for one k, each product an element's."""
-    each, left = 34.0, 52.0
+    each, left = 36.0, 52.0
     drawing = Drawing(left + each * columns + 2, left + each * rows + 2)
     across = [(left + i * each, 0.0, each - 3, 38.0) for i in range(columns)]
     down = [(0.0, left + i * each, 38.0, each - 3) for i in range(rows)]

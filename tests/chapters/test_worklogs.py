@@ -11,6 +11,7 @@ from tests.chapters import form
 
 markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
 CARD = {"tags": ["card", "draws"]}
+CLOSING = markdown("closing", metadata={"tags": ["closing"]})
 
 
 def test_the_committed_worklogs_are_those_of_today_s_cards():
@@ -38,7 +39,7 @@ def chapter(title):
 def test_a_worklog_keeps_its_own_cells_and_takes_its_versions_cards():
     chapters = {"01_naive": chapter("01 · Naive"), "02_tile": chapter("02 · Tile"),
                 "10_wmma": chapter("10 · WMMA")}
-    log = nbformat.v4.new_notebook(cells=[markdown("# FP32"), markdown("closing")])
+    log = nbformat.v4.new_notebook(cells=[markdown("# FP32"), CLOSING])
     with_old = copy.deepcopy(log)
     with_old.cells.insert(1, markdown("old", metadata={"tags": ["card"]}))
     made = worklogs.assembled("fp32", with_old, chapters)
@@ -53,5 +54,5 @@ def test_a_worklog_keeps_its_own_cells_and_takes_its_versions_cards():
 
 
 def test_without_cards_a_worklog_s_cells_are_all_its_own():
-    log = nbformat.v4.new_notebook(cells=[markdown("# FP32"), markdown("closing")])
+    log = nbformat.v4.new_notebook(cells=[markdown("# FP32"), CLOSING])
     assert worklogs.assembled("fp32", log, {}) == log

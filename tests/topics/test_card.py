@@ -59,7 +59,7 @@ def test_the_lines_that_the_version_before_has_not_are_marked():
     rows, marked = card.lines(
         kernel, kernel.fastest, [("__shared__", "col ="), ("if (row < M && col < N)", "update")],
         (before, before.fastest), {"threadIdx.x": "x"})
-    assert rows[0].startswith("__shared__ float As[32][32]") and "…" in rows
+    assert rows[0].startswith("__shared__ float As[32][32]") and "// …" in rows
     assert marked == [1, 2, 3, 4, 6]
     with pytest.raises(ValueError, match="a card has room for 30"):
         card.lines(find("09_fp32_limit"), find("09_fp32_limit").fastest, [("const int tid", "}")

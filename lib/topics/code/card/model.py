@@ -13,7 +13,7 @@ from lib.run.export import flattened
 
 # Lines that a card shows at most: a screen.
 MAX_LINES = 30
-_LEFT_OUT = "…"
+_LEFT_OUT = "// …"
 # What says nothing of what is computed.
 _SILENT = re.compile(r"\s*(?:#pragma unroll(?:\(.*\))?|static_assert\(.*\);)(?: .*)?$")
 _CONSTEXPR = re.compile(r"^ *constexpr (?:int|unsigned) ((?:[^;/]|/(?!/))*);.*\n", re.M)
