@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.ptx.core.machine import BANKS, WARP
+from lib.ptx.core.machine import BANKS, LINE, SECTOR, WARP
 from lib.ptx.count.banks import wavefronts
 from lib.show.scene import Drawing, Scene, column, row, words
 from lib.show.words import plural
 
-SECTOR, LINE = 32, 128
 _LEFT, _WIDE = 4.0, 320.0
 
 
