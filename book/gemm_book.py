@@ -178,7 +178,7 @@ def index_text_alone(app: Sphinx) -> None:
     def index(pagename: str, doctree: nodes.document, title: str) -> None:
         text = doctree.deepcopy()
         for raw in list(text.findall(nodes.raw)):
-            if "<svg" in raw.astext():
+            if "<figure" in raw.astext():
                 raw.parent.remove(raw)
         index_page(pagename, text, title)
 

@@ -57,13 +57,10 @@ def show(figure: Figure | Scene, narrow: Figure | None = None) -> None:
     display(HTML(html.svg(figure, narrow)))
 
 
-def both(draw: Callable[P, Figure | Scene], *args: P.args, **options: P.kwargs) -> None:
-    """Display what `draw` makes of these arguments: a scene, or a figure in both layouts."""
-    figure = draw(*args, **options)
-    if isinstance(figure, Scene):
-        show(figure)
-        return
-    show(figure, cast(Callable[..., Figure], draw)(*args, **options, narrow=True))
+def both(draw: Callable[P, Figure], *args: P.args, **options: P.kwargs) -> None:
+    """Display a chart and its layout for phones: what `draw` makes of these arguments."""
+    narrow = cast(Callable[..., Figure], draw)
+    show(draw(*args, **options), narrow(*args, **options, narrow=True))
 
 
 def note(text: str) -> None:

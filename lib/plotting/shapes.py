@@ -1,7 +1,4 @@
-"""Many shapes as one path each: small files, whatever the number of lanes or warps.
-
-And what figures of tiles, banks and registers are made of: outlines, grids of cells, their labels.
-"""
+"""Many shapes as one path each: small files, whatever the number of bars or dots."""
 
 from __future__ import annotations
 
@@ -77,55 +74,6 @@ def frames(ax: Axes, boxes: Iterable[Box], linewidth: float = 0.6, alpha: float 
     """Draw boxes as outlines, in the colour of the text."""
     rectangles(ax, boxes, facecolor="none", edgecolor=style.INK, linewidth=linewidth,
                       alpha=alpha)
-
-
-def share(ax: Axes, box: Box, of: float, colour: str) -> None:
-    """Fill a share of a box, 0 to 1, from its left, and draw its outline."""
-    left, bottom, width, height = box
-    rectangles(ax, [(left, bottom, of * width, height)], facecolor=colour)
-    frames(ax, [box], alpha=0.7)
-
-
-def grid(
-    ax: Axes, left: float, top: float, cells: tuple[int, int], cell: tuple[float, float], *,
-    every: tuple[int, int] = (1, 1), inner: bool = False, linewidth: float = 0.4,
-    alpha: float = 0.4,
-) -> None:
-    """Draw thin lines between cells.
-
-    Parameters
-    ----------
-    ax : Axes
-    left, top : float
-        The upper left corner, pt.
-    cells : (int, int)
-        Rows and columns.
-    cell : (float, float)
-        Height and width of one, pt.
-    every : (int, int)
-        A line after so many rows, and after so many columns.
-    inner : bool
-        Without the lines around all of them.
-    linewidth, alpha : float
-    """
-    (rows, columns), (tall, wide) = cells, cell
-    first, behind = (1, 0) if inner else (0, 1)
-    right, bottom = left + columns * wide, top - rows * tall
-    strokes(
-        ax,
-        [((left, top - r * tall), (right, top - r * tall))
-         for r in range(first * every[0], rows + behind, every[0])]
-        + [((left + c * wide, top), (left + c * wide, bottom))
-           for c in range(first * every[1], columns + behind, every[1])],
-        linewidth=linewidth, alpha=alpha)
-
-
-def label(ax: Axes, box: Box, text: str, colour: str = style.INK, lower: float = 0.5,
-          weight: str = "normal") -> None:
-    """Write in the middle of a box, so many pt lower: digits have no descenders."""
-    x, y, width, height = box
-    ax.text(x + width / 2, y + height / 2 - lower, text, ha="center", va="center", color=colour,
-            weight=weight)
 
 
 def _add(ax: Axes, patch: PathPatch) -> None:

@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from lib.show.colours import ACCESS as ACCESS
 from lib.show.colours import FOCUS as FOCUS
 from lib.show.colours import GOOD as GOOD
 from lib.show.colours import ISSUED as ISSUED
@@ -240,24 +239,6 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     if note:
         fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig
-
-
-def code(text: str, room: float, ending: str = "") -> str:
-    """Return code cut to what fits a line.
-
-    Parameters
-    ----------
-    text : str
-        Set in the monospaced font of size `NORMAL`.
-    room : float
-        Width, pt.
-    ending : str
-        What ends the same line, in size `SMALL`.
-    """
-    # Widths of DejaVu's letters: 0.602 of the size, and no more than 0.64 in running text.
-    left = room - (0.64 * SMALL * len(ending) + 8 if ending else 0)
-    letters = int(left / (0.602 * NORMAL))
-    return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
 
 
 def fits_one_line(note: str, evidence: str) -> bool:

@@ -101,9 +101,14 @@ def words(text: str, bold: bool = False, code: bool = False, worse: bool = False
     return f'<p class="worse">{line}</p>' if worse else f"<p>{line}</p>"
 
 
+def listing(lines: Iterable[str]) -> str:
+    """Lines of code, indented as they are."""
+    return f"<pre>{_escaped(chr(10).join(lines))}</pre>"
+
+
 def heading(text: str) -> str:
     """A line over several pieces."""
-    return f"<h4>{_escaped(text)}</h4>"
+    return f'<p class="heading">{_escaped(text)}</p>'
 
 
 def row(*pieces: str) -> str:

@@ -486,7 +486,7 @@ def test_page_reads_with_scripts_blocked(reader, path):
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
     for box in page.find_elements(By.CSS_SELECTOR, ".explorer"):
         assert not box.find_element(By.CSS_SELECTOR, ".explorer-controls").is_displayed()
-        still = box.find_element(By.CSS_SELECTOR, ".explorer-frame svg")
+        still = box.find_element(By.CSS_SELECTOR, ".explorer-frame figure")
         assert still.is_displayed() and still.size["height"] > 50
 
 

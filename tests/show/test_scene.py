@@ -84,7 +84,7 @@ def test_a_page_is_given_the_figure_and_a_notebook_the_style_sheet_too(tile):
     shell.kernel = object()
     try:
         with capture_output() as live:
-            display.both(lambda: tile)
+            display.show(tile)
     finally:
         del shell.kernel
         InteractiveShell.clear_instance()

@@ -237,7 +237,7 @@ def overlap_recorded():
         cycles=4200)
 
 
-def nest(rows, columns, changed, narrow=False):
+def nest(rows, columns, changed):
     """A running picture of made-up tiles."""
     whole = [Region(0, 0, rows, columns)]
     work = Work(256, 256, 256, Region(128, 0, 128, 128), whole, whole[:1],
@@ -245,7 +245,7 @@ def nest(rows, columns, changed, narrow=False):
     levels = running_picture_model.levels(changed, work, 8, 4096)
     return running_picture.draw(
         levels, [(256, 256), (128, 128), (rows, columns), (rows, columns)], evidence=EMULATED,
-        note="bytes: n = 4,096", narrow=narrow)
+        note="bytes: n = 4,096")
 
 
 def one_step(narrow=False):
@@ -275,6 +275,8 @@ def ratios(narrow=False):
 
 
 SCENES = {
+    "running picture": lambda: nest(16, 128, "04_register_tile"),
+    "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
     "pipeline, three buffers": lambda: pipeline.draw(
         loop(1200, 300, 3)),
@@ -352,9 +354,6 @@ FIGURES = {
     "step": one_step,
     "step, narrow": lambda: one_step(narrow=True),
     "slots, narrow": lambda: accounts(narrow=True),
-    "running picture, narrow": lambda: nest(8, 8, "04_register_tile", narrow=True),
-    "running picture": lambda: nest(16, 128, "04_register_tile"),
-    "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,
     "by_shape": ratios,
     "timeline, narrow": lambda: timelines(2, narrow=True),

@@ -480,10 +480,10 @@ def test_cycles_of_a_pair_are_those_of_the_timed_launches(shown):
     assert f"{first / 1e3:,.1f} → {second / 1e3:,.1f}, {second / first - 1:+.1%}" in row[4]
 
 
-def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda *both: figures.extend(both))
-    picture_page.draw(Version("21_clusters"))
-    assert "a tile of 128×256" in figures[0].alt and "128 sums in each lane" in figures[0].alt
-    picture_page.draw(Version("22_few_tiles"))  # whose sums are dealt anew before they are stored
-    assert "a tile of 16×64" in figures[2].alt and "32 sums in each lane" in figures[2].alt
+def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply():
+    with display.collected() as figures:
+        picture_page.draw(Version("21_clusters"))
+        picture_page.draw(Version("22_few_tiles"))  # sums are dealt anew before they are stored
+    for scene, tile, sums in zip(figures, ("block, 128×256", "warp, 16×64"), (128, 32),
+                                 strict=True):
+        assert tile in scene.text and f"{sums} sums in each lane" in scene.text

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.plotting import style
+from lib.show.words import number
 from lib.topics.code.running_picture import page as running_picture
 from lib.topics.memory.cta_pairs import figure, model, page
 from lib.topics.memory.tensor_memory import model as steps
@@ -79,7 +79,7 @@ def test_only_the_leader_issues_mmas_and_both_blocks_store():
 def test_the_timeline_says_where_mmas_are_issued(shown):
     memory.timeline_of_blocks(Version("28_cta_pairs"), "in_turns", "leader", "second block")
     assert "All MMAs are issued in the leader; each block loads and stores" in shown[0]
-    assert "second block: it issues no MMA" in shown[0]
+    assert "second block</strong></p><p>it issues no MMA" in shown[0]
 
 
 def test_a_pair_asks_for_two_thirds_of_the_bytes_and_half_of_the_instructions():
@@ -95,5 +95,5 @@ def test_the_running_picture_counts_what_a_block_loads_of_b_for_both(shown):
     """(128 + 128) elements of two bytes for 128·256 multiply-adds; 27 loads (128 + 256)."""
     for stem, nbytes in (("27_tcgen05", 384 * 2), ("28_cta_pairs", 256 * 2)):
         running_picture.draw(Version(stem))
-        assert "a tile of 128×256" in shown[-1]
-        assert f"L2 → SM {style.number(nbytes / (128 * 256), 2)} bytes per FMA" in shown[-1]
+        assert "block, 128×256" in shown[-1]
+        assert f"L2 → SM:</p><p>{number(nbytes / (128 * 256), 2)} B per FMA" in shown[-1]

@@ -584,12 +584,12 @@ def test_the_day_of_a_step_is_when_it_was_timed_not_when_its_record_was_written(
     assert f"{day} (12)" in step_page.recorded(page)[1]
 
 
-def test_a_running_picture_has_the_bytes_of_each_level(drawn):
-    fig = drawn["running picture"]
-    assert fig.finding.startswith("A block computes 128×128 elements of C, a thread 16×128")
-    assert "0.062 B by the tile" in shown(fig)  # 4·(1/128 + 1/128)
-    assert "Block (changed): a tile of 128×128, L2 → SM 0.062 bytes per FMA" in fig.alt
-    assert any("for k0 in range(0, K, 8):" in text.replace("\u00a0", " ") for text in shown(fig))
+def test_a_running_picture_has_the_bytes_of_each_level(scenes):
+    scene = scenes["running picture"]
+    assert scene.title.startswith("A block computes 128×128 elements of C, a thread 16×128")
+    assert "L2 → SM: 0.062 B per FMA by the tile" in scene.text  # 4·(1/128 + 1/128)
+    assert "thread, 16×128, changed" in scene.text
+    assert "for k0 in range(0, K, 8):" in scene.text
 
 
 def test_a_running_picture_draws_whose_sums_a_lane_holds_not_what_it_stores():
@@ -614,10 +614,8 @@ def test_a_running_picture_says_whether_its_wavefronts_are_of_stores_too(stores,
                "shared_store_instructions": stores}
     levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
     extents = [(64, 64), (64, 64), (32, 32), (4, 8)]
-    for narrow in (False, True):
-        fig = running_picture.draw(levels, extents, evidence="recorded", narrow=narrow)
-        assert [text for text in shown(fig) if "per 32" in text] == [said]
-        assert f"counted 0.25 wavefronts {said};" in fig.alt
+    scene = running_picture.draw(levels, extents, evidence="recorded")
+    assert scene.body.count(f"<p>0.25 wavefronts {said}</p>") == 1
 
 
 def test_a_running_picture_counts_what_is_shared_once():
@@ -633,14 +631,12 @@ def test_a_running_picture_counts_what_is_shared_once():
     assert shared[2].bytes_per_fma == 2 * (1 / 64 + 1 / 256) and shared[2].whose == "64×256"
     wide = running_picture_model.levels("17_wgmma", work, 64, 4096, None, 2)
     extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
-    fig = running_picture.draw(wide, extents, evidence="emulated")
-    assert "a WGMMA 64×256: 0.039 B into the tensor cores" in fig.finding
-    less = "rest: served on the way"
-    assert less not in shown(fig)
+    scene = running_picture.draw(wide, extents, evidence="emulated")
+    assert "a WGMMA 64×256: 0.039 B into the tensor cores" in scene.title
+    less = "B counted; rest: served on the way"
+    assert less not in scene.text
     wide[1] = replace(wide[1], recorded=0.5 * wide[1].bytes_per_fma)
-    assert less in shown(running_picture.draw(wide, extents, evidence="emulated"))
-    narrow = running_picture.draw(wide, extents, evidence="emulated", narrow=True)
-    assert any(text.endswith("B counted, rest on the way") for text in shown(narrow))
+    assert less in running_picture.draw(wide, extents, evidence="emulated").text
 
 
 def test_running_pictures_of_the_same_tiles_have_titles_of_their_own():
@@ -652,7 +648,7 @@ def test_running_pictures_of_the_same_tiles_have_titles_of_their_own():
     stems = [stem for stem in running_picture_model.NESTS if stem >= "17"]
     titles = {
         stem: running_picture.draw(running_picture_model.levels(stem, work, 64, 4096, None, 2),
-                                   extents, evidence="emulated").finding for stem in stems}
+                                   extents, evidence="emulated").title for stem in stems}
     assert len(set(titles.values())) == len(stems) == 12
     # A pair's tile is 256×256, of which each block loads half of B: 2 · (1/256 + 1/256).
     assert titles["28_cta_pairs"].endswith("half of B each: 0.016 B per FMA, not 0.023")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lib.kernels.spec import Variant
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.topics.code.mapping import model as mapping
@@ -29,7 +29,7 @@ def draw(version: Version, variant: str | None = None) -> None:
     extents = [(work.M, work.N), (work.block.rows, work.block.columns),
                model.extent_of_warp(work), (thread.rows, thread.columns)]
     evidence = f"{version.emulated_label()}{label}"
-    both(figure.draw, levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}")
+    show(figure.draw(levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}"))
 
 
 def _multiplying(version: Version, variant: Variant) -> Variant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib.kernels.catalogue import find
 from lib.kernels.spec import parted
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.memory.cta_pairs import figure, model
 from lib.topics.version import Version
 
@@ -26,7 +26,7 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
               for (said, blocks), size in zip(panels, kib, strict=True)]
     title = (f"A stage takes {kib[1]} KiB of each block in place of {kib[0]}: each half of B lies "
              "in one block, and the sums of both need it")
-    both(figure.draw, panels, title=title, evidence="modelled: from the tiles of both versions")
+    show(figure.draw(panels, title=title, evidence="modelled: from the tiles of both versions"))
 
 
 def handovers(version: Version, variant: str | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both, table
+from lib.plotting.display import show, table
 from lib.topics.memory.multicast import figure, model
 from lib.topics.version import Version
 
@@ -33,8 +33,8 @@ def draw(version: Version, variant: str | None = None) -> None:
         The first if none is named.
     """
     chosen = version.kernel.variant(variant)
-    both(figure.draw, model.observed(version.kernel, chosen),
-         evidence=f"emulated: {version.kernel.stem}, {chosen.name}")
+    show(figure.draw(model.observed(version.kernel, chosen),
+                     evidence=f"emulated: {version.kernel.stem}, {chosen.name}"))
 
 
 def _mask(mask: int, blocks: int) -> str:

@@ -75,8 +75,8 @@ def timeline(rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]]
     for name, found in rows:
         early, many = model.begun_early(found)
         parts += [words(name, bold=True),
-                  words(f"{early} of {many} tiles begun before the one before is loaded") if many
-                  else "",
+                  words(f"{early} of {many} tiles begun before the one before is loaded" if many
+                        else "it issues no MMA"),
                   scene.lanes([(what, _spans(found, warp)) for warp, what in enumerate(names)],
                               last if together else found.last,
                               unit=f"{last:,} steps of the emulator, no time" if together

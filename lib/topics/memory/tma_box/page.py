@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import both
+from lib.plotting.display import show
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tma_box import figure as box_figure
 from lib.topics.memory.tma_box import model as box
@@ -23,7 +23,8 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
     rows, columns = chosen.maps.boxes[matrix]
     item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
     found = box.box(rows, columns * item, size * item)
-    both(box_figure.draw, found, name=matrix, evidence="modelled: sectors of a tensor map's box")
+    show(box_figure.draw(found, name=matrix,
+                         evidence="modelled: sectors of a tensor map's box"))
 
 
 def draw_placed(version: Version, variant: str | None = None) -> None:
@@ -44,6 +45,6 @@ def draw_placed(version: Version, variant: str | None = None) -> None:
         raise ValueError(f"{version.kernel.stem} {chosen.name} loads no A and B by TMA")
     found = box.placed(chosen.tile, chosen.step, chosen.maps.boxes["A"], chosen.maps.boxes["B"],
                        ITEM_BYTES[chosen.dtype])
-    both(box_figure.placed, found,
-         evidence=f"modelled: {version.kernel.stem}, {chosen.name}; a block and a step of a "
-                  "small product")
+    show(box_figure.placed(
+        found, evidence=f"modelled: {version.kernel.stem}, {chosen.name}; a block and a step of a "
+                        "small product"))
