@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -435,7 +435,7 @@ def own_line(instruction: Instruction) -> tuple[str, int] | None:
 
 def moment(
     recorder: ptx.Recorder, at: int, text: str, launch: ptx.Launch | None, watched: list[str],
-    stopped: str,
+    stopped: str, sources: Mapping[str, str] | None = None,
 ) -> Answer:
     """One instruction of the recorded warp.
 
@@ -452,6 +452,8 @@ def moment(
         Registers whose latest values the reader wants to see.
     stopped : str
         What stopped the kernel behind the last moment; empty if nothing did.
+    sources : mapping of str to str, optional
+        Texts by the name of their file; then no file is read.
     """
     now = recorder.moments[at]
     instruction = now.instruction
@@ -461,7 +463,7 @@ def moment(
     parts = []
     own = own_line(instruction)
     if own:
-        parts.append(_source(own))
+        parts.append(_source(own, sources))
     parts.append(f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>")
     parts.append(active_lanes(now.active))
     if now.address is not None and now.active.any():
@@ -508,10 +510,12 @@ def _starts(recorder: ptx.Recorder) -> list[int]:
 _AROUND = 3  # lines of the kernel that are shown before and behind the one that runs
 
 
-def _source(place: tuple[str, int]) -> str:
+def _source(place: tuple[str, int], sources: Mapping[str, str] | None = None) -> str:
     """The line of the kernel that runs, among its neighbours."""
     name, number = PurePath(place[0]).name, place[1]
-    lines = _SOURCES.text(place[0]).split("\n")
+    text = _SOURCES.text(place[0]) if sources is None else sources.get(name, "")
+    lines = text.split("
+")
     said = f"<p>{_TEXT(name)}:{number}"
     if number > len(lines):
         return f"{said}</p>"

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 
 
-class Launched(Protocol):
+class Findings(Protocol):
+    """What is suspicious in a launch, whether it ended or not, and where its source is."""
+
+    sources: SourceLines
+
+    @property
+    def findings(self) -> list[Finding]: ...
+
+
+class Launched(Findings, Protocol):
     """A launch, as far as it is told of; see `Launch`."""
 
     kernel: str
@@ -37,12 +46,8 @@ class Launched(Protocol):
     errors: list[Error]
     seconds: float
     looked_at: int
-    sources: SourceLines
     code: Code | None
     failed: list[int]
-
-    @property
-    def findings(self) -> list[Finding]: ...
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ MAX_ERRORS = 4  # that are told whole
 MAX_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
 
 
-def hazard_lines(launch: Launched) -> list[str]:
+def hazard_lines(launch: Findings) -> list[str]:
     """What is suspicious in a launch, in rows: each pair of lines once, with how often it was met.
 
     Code that was compiled without its lines has a pair for every two instructions. Where there are
@@ -228,7 +233,7 @@ def hazard_lines(launch: Launched) -> list[str]:
     return [*rows, f"and {more:,} more, between other lines"] if more > 0 else rows
 
 
-def _finding_lines(finding: Finding, launch: Launched) -> list[str]:
+def _finding_lines(finding: Finding, launch: Findings) -> list[str]:
     """A finding with its lines of the source, the calls they stand in, and what to do."""
     rows = [str(finding)]
     sides = [finding.example.first]

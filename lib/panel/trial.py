@@ -1,0 +1,498 @@
+"""A session of a kernel that a reader brings: one request, one answer, as `session` has them.
+
+A request names what to `do`: ``"read"`` the kernels of a PTX text, ``"run"`` one of them,
+``"record"`` the warp that comes to a line of it, and ``"step"`` to one of its instructions. What
+else it says, `DEFAULT`, is what a link holds; arguments are words of `lib.compiler.arguments`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.compiler import arguments
+from lib.compiler.signature import check_arguments, of_kernel, plain_name
+from lib.kernels.spec import unknown
+from lib.panel import form, render
+from lib.panel.bundle import loads
+from lib.panel.expected import Compared, compare
+from lib.panel.request import MAX_PTX, Refused, whole
+from lib.panel.session import MAX_FIRST, MAX_MOMENTS, MAX_REGISTERS, MAX_TURNS, Session
+from lib.ptx.core.machine import WARP
+from lib.ptx.launch import LANDINGS, SCHEDULES
+from lib.ptx.report import RACES, Finding, grouped, hazard_lines, verdicts
+from lib.ptx.source_lines import SourceLines
+
+DEFAULT: Mapping[str, Any] = {
+    "do": "run", "ptx": "", "sources": {}, "kernel": "", "args": [], "grid": [1], "block": [1],
+    "cluster": None, "shared": 0, "schedule": "lowest", "landing": "early", "seed": 0,
+    "strict": False, "expect": "", "merge": None, "name": "",
+}
+MAX_BYTES = 1 << 26  # of all arrays
+MAX_THREADS = 1 << 20  # of a launch
+MAX_ARGUMENTS = 64
+MAX_ROWS = 1200  # lines that are shown of a source
+# What a verdict says first: kinds of hazards, and of errors, of each.
+_MEMORY = ("overflow", "one address", "alignment", "tensor memory")
+_OF_MEMORY = (ptx.OutOfBounds, ptx.Misaligned, ptx.UninitialisedRead)
+_OF_PROGRESS = (ptx.Deadlock, ptx.Endless, ptx.Divergence)
+_TEXT = html.escape
+_COLUMNS = {
+    "instructions": "warp instructions", "requests": "requests", "sectors": "sectors",
+    "wavefronts": "wavefronts", "conflicts": "conflicts"}
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Told(ptx.Progress):
+    """A launch's progress, told whenever a batch of blocks begins."""
+
+    tell: Tell = field(default=lambda said: None)
+
+    def begin(self, blocks: int, done: int, running: Any) -> None:
+        """Note that blocks begin to run, and tell it."""
+        super().begin(blocks, done, running)
+        if done:
+            self.tell(f"Running: {done:,} of {blocks:,} blocks are done")
+
+
+@dataclass
+class FromLine(ptx.Recorder):
+    """A recorder that begins where its warp first comes to one of some lines of PTX."""
+
+    lines: frozenset[int] = frozenset()
+
+    def end(self, f: Any, index: int, taking: tuple[Any, ...] | None) -> None:
+        """Keep what an instruction did, once one of the lines was met."""
+        met = bool(self.moments) or not self.lines
+        super().end(f, index, taking)
+        if not met and self.moments and self.moments[0].instruction.line not in self.lines:
+            self.moments.clear()
+            self.first += 1
+
+
+@dataclass(frozen=True)
+class Suspicious:
+    """What is suspicious in a launch that was stopped, for reports."""
+
+    findings: list[Finding]
+    sources: SourceLines
+
+
+@dataclass(frozen=True)
+class Launching:
+    """A request that has been read and held to its limits."""
+
+    asked: Mapping[str, Any]
+    function: ptx.Function
+    module: ptx.Module
+    arguments: list[arguments.Argument]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays by name, those that tensor maps are of among them."""
+        values = {one.name: getattr(one.value, "array", one.value) for one in self.arguments}
+        return {name: one for name, one in values.items()
+                if isinstance(one, np.ndarray) and one.ndim}
+
+    @property
+    def title(self) -> str:
+        """What is launched, in a few words."""
+        grid, block = ("×".join(map(str, self.asked[key])) for key in ("grid", "block"))
+        return f"{plain_name(self.function.name)}, grid {grid}, block {block}"
+
+    def launch(self, **options: Any) -> ptx.Launch:
+        """Launch it."""
+        asked = self.asked
+        values = [one.value for one in self.arguments]
+        check_arguments(self.function.name, of_kernel(self.function.name, None), values)
+        merge = asked["merge"] and {int(line): wide and tuple(wide)
+                                    for line, wide in asked["merge"].items()}
+        return self.function(
+            asked["grid"], asked["block"], values, asked["shared"], cluster=asked["cluster"],
+            schedule=asked["schedule"], landing=asked["landing"], seed=asked["seed"],
+            strict=asked["strict"], turns=MAX_TURNS, merge=merge, **options)
+
+
+class Trial:
+    """Answers requests about any kernel; keeps the last recording.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Told how far a run is.
+    """
+
+    def __init__(self, tell: Tell = lambda said: None) -> None:
+        self.tell = tell
+        self._recording: tuple[FromLine, ptx.Launch | None, str] | None = None
+
+    def ask(self, request: str) -> str:
+        """Answer a request, JSON, in JSON; what is refused has an answer too."""
+        try:
+            given = {**DEFAULT, **json.loads(request)}
+            answers = {"read": self._read, "run": self._run, "record": self._record,
+                       "step": self._step}
+            if given["do"] not in answers:
+                raise Refused(unknown("request", str(given["do"]), answers))
+            answer = answers[given["do"]](given)
+        except (Refused, ptx.LaunchError, ptx.ParseError, ptx.UnsupportedInstruction) as refused:
+            answer = render.refused(str(refused))
+        except MemoryError:
+            answer = render.refused("That is more than the memory of this page holds: take smaller "
+                                    "arrays or a smaller grid.")
+        return json.dumps(answer)
+
+    def _read(self, given: Mapping[str, Any]) -> render.Answer:
+        found = form.kernels(module_of(given).program)
+        names = ", ".join(one["plain"] for one in found)
+        return {"html": "", "said": f"{len(found)} in the PTX: {names}", "verdict": "read",
+                "kernels": found}
+
+    def _run(self, given: Mapping[str, Any]) -> render.Answer:
+        launching = read(given)
+        before = {one.name: one.value.copy() if isinstance(one.value, np.ndarray) else one.value
+                  for one in launching.arguments}
+        before |= {name: array.copy() for name, array in launching.arrays.items()}
+        try:
+            launch = launching.launch(races=True, progress=Told(tell=self.tell))
+        except (ptx.LaunchError, ptx.UnsupportedInstruction):
+            raise
+        except ptx.Error as error:
+            return stopped(launching, error)
+        compared = None
+        if given["expect"].strip():
+            compared = compare(given["expect"], launching.arrays, before)
+        return finished(launching, launch, compared, before)
+
+    def _record(self, given: Mapping[str, Any]) -> render.Answer:
+        launching = read(given)
+        asked = {"row": 0, "at_block": 0, "warp": 0, "from": 0, **given}
+        blocks, threads = (prod(launching.asked[key]) for key in ("grid", "block"))
+        place = shown_file(given)
+        row = whole(asked, "row", 0, 1 << 24)
+        lines = frozenset(each.line for each in launching.function.entry.instructions
+                          if row and row == _row(each.line, _places(each), place))
+        recorder = FromLine(
+            whole(asked, "at_block", 0, blocks - 1), whole(asked, "warp", 0, -(-threads // WARP) - 1),
+            whole(asked, "from", 0, MAX_FIRST), MAX_MOMENTS, lines=lines)
+        launch, why = None, ""
+        try:
+            launch = launching.launch(trace=False, recorder=recorder)
+        except ptx.LaunchError:
+            raise
+        except ptx.Error as error:
+            why = str(error)
+        if not recorder.moments:
+            where = f"comes to line {row}" if row else "runs so many instructions"
+            raise Refused(why or f"Warp {recorder.warp} of block {recorder.block} never {where}: "
+                          "choose another warp or block.")
+        self._recording = recorder, launch, why
+        return self._step({**given, "at": 0})
+
+    def _step(self, given: Mapping[str, Any]) -> render.Answer:
+        if self._recording is None:
+            raise Refused("No warp is recorded yet: choose a line first.")
+        recorder, launch, why = self._recording
+        at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
+        watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
+        return render.moment(recorder, at, given["ptx"], launch, watched, why, given["sources"])
+
+
+def opened(text: str, tell: Tell) -> Session | Trial:
+    """What answers for a page: for a chapter's, with its bundle, or for a reader's own kernel."""
+    return Session(loads(text)) if text else Trial(tell)
+
+
+def module_of(given: Mapping[str, Any]) -> ptx.Module:
+    """The module of a request.
+
+    Raises
+    ------
+    Refused
+        If it has no PTX, or too much of it.
+    """
+    text = given["ptx"]
+    if not isinstance(text, str) or not text.strip():
+        raise Refused("There is no PTX: paste some, or choose an example.")
+    if len(text) > MAX_PTX:
+        raise Refused(f"The PTX is longer than {MAX_PTX:,} characters: shorten it.")
+    if re.search(r"__global__|#include|@triton|^def ", text, re.M) and ".entry" not in text:
+        raise Refused("This is source code, not PTX. Compile it first: nvcc -ptx -lineinfo, "
+                      "Compiler Explorer, or, where this page has a compiler, the field for CUDA.")
+    module = ptx.Module(text, sources=given["sources"])
+    if not module.program.entries:
+        raise Refused("The PTX has no kernel: there is no .entry in it.")
+    return module
+
+
+def read(given: Mapping[str, Any]) -> Launching:
+    """Check what a page or a link says.
+
+    Raises
+    ------
+    Refused
+        If a value breaks its limit.
+    """
+    module = module_of(given)
+    entries = module.program.entries
+    name = given["kernel"] or next(iter(entries))
+    named = [entry for entry in entries if name in (entry, plain_name(entry))]
+    if not named:
+        raise Refused(unknown("kernel", str(name), entries))
+    words = given["args"]
+    if not isinstance(words, list) or len(words) > MAX_ARGUMENTS or not all(
+            isinstance(word, str) for word in words):
+        raise Refused(f"Arguments are at most {MAX_ARGUMENTS} words, such as int:128.")
+    if any(re.match(r"(?:[^:]*=)?@|.*:@", word) for word in words):
+        raise Refused("No file is read here: describe the array, such as float32[64,64]:uniform.")
+    _bound(words)
+    sizes = {key: _sizes(given, key) for key in ("grid", "block")}
+    if given["cluster"]:
+        sizes["cluster"] = _sizes(given, "cluster")
+    if prod(sizes["grid"]) * prod(sizes["block"]) > MAX_THREADS:
+        raise Refused(f"Grid times block is more than {MAX_THREADS:,} threads: take a smaller "
+                      "grid.")
+    for key, known in (("schedule", SCHEDULES), ("landing", LANDINGS)):
+        if given[key] not in known:
+            raise Refused(unknown(key, str(given[key]), dict.fromkeys(known)))
+    asked = {**given, **sizes, "cluster": sizes.get("cluster"),
+             "shared": whole(given, "shared", 0, 1 << 20), "seed": whole(given, "seed", 0, 1 << 31)}
+    try:
+        found = arguments.parse(words, asked["seed"], option="argument")
+    except ValueError as error:
+        raise Refused(f"{error}.") from None
+    return Launching(asked, module.get_function(named[0]), module, found)
+
+
+def _bound(words: Sequence[str]) -> None:
+    """Refuse arrays that are too large before they are made."""
+    total = 0
+    for word in words:
+        for sizes in re.findall(r"\w\[([\d,x ]*)\]", word):
+            total += 8 * prod(int(size) for size in re.split(r"[,x ]+", sizes) if size)
+    if total > 8 * MAX_BYTES:
+        raise Refused(f"The arrays have more than {MAX_BYTES:,} elements: take smaller ones.")
+
+
+def _sizes(given: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    sizes = given[key]
+    if not isinstance(sizes, list) or not 1 <= len(sizes) <= 3 or not all(
+            isinstance(size, int) and 1 <= size <= 1 << 31 for size in sizes):
+        raise Refused(f"{key} must be one to three whole numbers from 1, such as 8,8.")
+    return tuple(sizes)
+
+
+# -- answers ------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was looked at, what it came to, and whether that is "right", "wrong" or "open"."""
+
+    what: str
+    came: str
+    state: str = "right"
+
+
+def finished(
+    launching: Launching, launch: ptx.Launch, compared: Compared | None,
+    before: Mapping[str, object],
+) -> render.Answer:
+    """Tell of a launch that ran to its end."""
+    findings = launch.findings
+    values = _values(launching, compared, before)
+    races = [one for one in findings if one.kind in RACES]
+    rows = [values, Verdict("Races", verdicts(launch)["races"], "wrong" if races else "right"),
+            *_of_kinds(findings), Verdict("Deadlock", "none, the kernel ran to its end")]
+    notes = [] if launch.merged else [
+        "Accesses are those of the PTX; ptxas may merge some of them."]
+    return _answer(launching, rows, hazard_lines(launch), launch.traced, notes)
+
+
+def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
+    """Tell of a launch that the emulator stopped."""
+    findings = grouped(error.hazards)
+    races = sum(one.kind in RACES for one in findings)
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    rows = [Verdict("Values", "none: the kernel was stopped", "open"),
+            Verdict("Races", f"{races:,} found before it was stopped" if races else
+                    "none found before it was stopped", "wrong" if races else "open"),
+            *_of_kinds(findings, not isinstance(error, _OF_MEMORY), kind),
+            Verdict("Deadlock", kind, "wrong") if isinstance(error, _OF_PROGRESS) else
+            Verdict("Deadlock", "the kernel was stopped before its end", "open")]
+    notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("Found ")]
+    told = [f"{type(error).__name__}: {error}", *(f"    {note}" for note in notes),
+            *hazard_lines(Suspicious(findings, launching.module.sources))]
+    return _answer(launching, rows, told, None, [])
+
+
+def _values(
+    launching: Launching, compared: Compared | None, before: Mapping[str, object]
+) -> Verdict:
+    if compared is not None:
+        return Verdict("Values", str(compared), "wrong" if compared.wrong else "right")
+    parts = []
+    for name, array in launching.arrays.items():
+        old = before[name]
+        assert isinstance(old, np.ndarray)
+        if array.tobytes() == old.tobytes():
+            continue
+        empty = int(np.isnan(array).sum()) if array.dtype.kind == "f" else 0
+        parts.append(f"{name} was written" + (
+            f", {empty:,} of its {array.size:,} elements are NaN" if empty else ""))
+    return Verdict("Values", f"{'; '.join(parts) or 'no array was changed'}; not compared: a line "
+                   "of NumPy says what is right", "open")
+
+
+def _of_kinds(findings: Sequence[Finding], whole: bool = True, kind: str = "") -> list[Verdict]:
+    """The verdicts on memory, and on waits and barriers."""
+    memory = sum(one.kind in _MEMORY for one in findings)
+    waits = sum(one.kind not in (*_MEMORY, *RACES) for one in findings)
+    if not whole:
+        first = Verdict("Memory", kind, "wrong")
+    else:
+        first = Verdict("Memory", f"{memory:,} found", "wrong") if memory else Verdict(
+            "Memory", "every access aligned and inside its array")
+    return [first, Verdict("Waits", f"{waits:,} found", "wrong") if waits else
+            Verdict("Waits", "every barrier, fence and copy in order")]
+
+
+def _answer(
+    launching: Launching, rows: Sequence[Verdict], told: Sequence[str], trace: ptx.Trace | None,
+    notes: Sequence[str],
+) -> render.Answer:
+    wrong = [row for row in rows if row.state == "wrong"]
+    verdict = "wrong" if wrong else "right"
+    short = "; ".join(f"{row.what.lower()}: {row.came}" for row in wrong or rows[:2])
+    said = f"{launching.title}: {short}."
+    cells = "".join(
+        f'<tr class="try-{row.state}"><th scope="row">{row.what}</th><td>{_TEXT(row.came)}</td></tr>'
+        for row in rows)
+    parts = [f'<p class="live-verdict live-{verdict}">{_TEXT(said)}</p>',
+             f'<table class="try-verdicts"><caption>{_TEXT(launching.title)}, emulated'
+             f"</caption><tbody>{cells}</tbody></table>", _told(told),
+             source_table(launching, trace),
+             *(f"<p>{_TEXT(note)}</p>" for note in notes)]
+    return {"html": "".join(parts), "said": said, "verdict": verdict,
+            "report": _markdown(launching, rows, told, trace, notes)}
+
+
+def _told(told: Sequence[str]) -> str:
+    """Findings in the words of ``python -m lib emulate``: one list item each."""
+    items: list[str] = []
+    for row in told:
+        text = _TEXT(row.strip())
+        if not row.startswith(" "):
+            items.append(f"<strong>{text}</strong>")
+        elif text.startswith("What to do: "):
+            items[-1] += f'<p class="try-cure">{text}</p>'
+        else:
+            items[-1] += f"<p>{text}</p>"
+    return f'<ul class="live-hazards">{"".join(f"<li>{one}</li>" for one in items)}</ul>' * bool(
+        items)
+
+
+def _markdown(
+    launching: Launching, rows: Sequence[Verdict], told: Sequence[str], trace: ptx.Trace | None,
+    notes: Sequence[str],
+) -> str:
+    asked = launching.asked
+    lines = [f"### {launching.title}", "", "| looked at | came to |", "|---|---|",
+             *(f"| {row.what} | {row.came} |".replace("\n", " ") for row in rows), ""]
+    if told:
+        lines += ["```", *told, "```", ""]
+    lines += [f"Arguments: {' '.join(f'`{word}`' for word in asked['args'])}; order of warps "
+              f"{asked['schedule']}, copies land {asked['landing']}. Emulated, "
+              f"{launching.module.program.target}."]
+    if trace is not None:
+        counted = {name: number for name, number in trace.counters().items() if number}
+        lines += ["", "| counter | count |", "|---|--:|",
+                  *(f"| {name.replace('_', ' ')} | {number:,} |"
+                    for name, number in counted.items())]
+    return "\n".join([*lines, *("\n" + note for note in notes), ""])
+
+
+# -- the source, with what each line asked for --------------------------------------------------
+
+def shown_file(given: Mapping[str, Any]) -> str:
+    """The file of the source that is shown; empty where that is the PTX itself."""
+    return next(iter(given["sources"]), "")
+
+
+def _places(each: Any) -> tuple[tuple[str, int], ...]:
+    return (*([each.cuda] if each.cuda else []), *each.callers)
+
+
+def _row(ptx_line: int, places: Sequence[tuple[str, int]], file: str) -> int:
+    """The line of the shown file that something belongs to; 0 if none."""
+    if not file:
+        return ptx_line
+    return next((number for name, number in places if PurePath(name).name == file), 0)
+
+
+def by_row(launching: Launching, trace: ptx.Trace) -> dict[int, dict[str, int]]:
+    """What each line of the shown source asked for, by `_COLUMNS`."""
+    file = shown_file(launching.asked)
+    found: dict[int, dict[str, int]] = {}
+
+    def add(row: int, name: str, number: int) -> None:
+        if row:
+            counts = found.setdefault(row, dict.fromkeys(_COLUMNS, 0))
+            counts[name] += number
+
+    entry = launching.function.entry
+    at = {each.line: _row(each.line, _places(each), file)
+          for one in (entry, *launching.module.program.functions.values()) if one is not None
+          for each in one.instructions}
+    for line, (warps, _) in trace.lines.items():
+        add(at.get(line, 0), "instructions", warps)
+    for site in trace.sites:
+        row = _row(site.line, _places(site), file)
+        add(row, "requests", site.requests)
+        add(row, "sectors", site.sectors)
+        add(row, "wavefronts", site.wavefronts)
+        add(row, "conflicts", site.wavefronts - site.ideal)
+    return found
+
+
+def source_table(launching: Launching, trace: ptx.Trace | None) -> str:
+    """The source, each line of it with its counts; a line that ran is a button."""
+    asked, file = launching.asked, shown_file(launching.asked)
+    lines = (asked["sources"][file] if file else asked["ptx"]).rstrip().split("\n")
+    counts = by_row(launching, trace) if trace is not None else {}
+    instructions = launching.function.entry.instructions
+    compiled = {row for each in instructions if (row := _row(each.line, _places(each), file))}
+    if file:
+        first, last = 1, len(lines)
+    else:
+        first, last = launching.function.entry.line, max(compiled, default=1)
+    columns = {name: said for name, said in _COLUMNS.items()
+               if any(row[name] for row in counts.values())}
+    rows, left = [], 0
+    for number in range(first, last + 1):
+        if len(rows) >= MAX_ROWS:
+            left = last + 1 - number
+            break
+        row = counts.get(number, {})
+        label = (f'<button type="button" data-row="{number}" aria-label="Step through line '
+                 f'{number}">{number}</button>' if number in compiled else str(number))
+        cells = "".join(f'<td class="live-number">{row[name]:,}</td>' if row.get(name)
+                        else "<td></td>" for name in columns)
+        code = _TEXT(lines[number - 1].rstrip()) if number <= len(lines) else ""
+        rows.append(f"<tr><th scope=row>{label}</th><td><code>{code}</code></td>{cells}</tr>")
+    head = "".join(f'<th class="live-number">{said}</th>' for said in columns.values())
+    more = f"<p>{left:,} more lines are not shown.</p>" if left else ""
+    return (f'<div class="live-scroll try-scroll" tabindex="0"><table class="try-source"><caption>'
+            f'{_TEXT(file or "PTX")}: choose a line to step through it</caption><thead><tr>'
+            f"<th>line</th><th>source</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"</div>{more}")
