@@ -46,7 +46,7 @@ def bundle(kernel: Kernel) -> Bundle:
         if expression in instances:
             continue
         compiled = compile_kernel(kernel, variant, kernel.oldest(variants[0]))
-        text = _portable(compiled.ptx)
+        text = portable(compiled.ptx)
         instances[expression] = Instance(compiled.name, compiled.arch, text, compiled.merge)
     names = [variant.name for variant in variants]
     session = Session(Bundle(kernel.stem, names, instances))
@@ -58,7 +58,7 @@ def bundle(kernel: Kernel) -> Bundle:
     return Bundle(kernel.stem, names, instances)
 
 
-def _portable(ptx: str) -> str:
+def portable(ptx: str) -> str:
     """PTX whose files are named from the repository's folder, or as the toolkit's."""
     def name(match: re.Match[str]) -> str:
         path = Path(match[2])

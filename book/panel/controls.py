@@ -17,12 +17,28 @@ from lib.panel.tasks import TASKS
 from lib.ptx.launch import LANDINGS, SCHEDULES
 
 LIMIT = 60  # s that a run may take, as `engine.js` has it
-_ORDERS = {
+ORDERS = {
     "lowest": "together, the lowest program counter first",
     "highest": "the highest warp first, until it must wait", "random": "at random",
 }
-_COPIES = {"early": "at once", "late": "as late as a wait allows"}
+COPIES = {"early": "at once", "late": "as late as a wait allows"}
 _TEXT = html.escape
+# A recorded warp, of which `engine.js` shows one instruction at a time.
+STEPS = """\
+<div data-part="steps" hidden>
+<div class="live-row">
+<button type="button" data-part="back" data-ask aria-label="One instruction back">◀</button>
+<button type="button" data-part="forward" data-ask aria-label="One instruction forward">▶</button>
+<button type="button" data-part="line" data-ask>Next CUDA line</button>
+<button type="button" data-part="access" data-ask>Next memory access</button>
+<input data-part="at" type="range" min="0" value="0" aria-label="Instruction of the recording">
+<span data-part="of"></span>
+<label>Registers <input data-part="registers" type="text" size="14" placeholder="%r1 %f2"
+ autocomplete="off"></label>
+</div>
+<div data-part="moment"></div>
+</div>
+"""
 
 
 # What a shape's sides may have to be multiples of; further ones are said as "other" shapes.
@@ -86,9 +102,9 @@ browser.</p>
 </fieldset>
 <fieldset><legend>How it runs</legend>
 <label>Warps run <select name="schedule">
-{_options({s: _ORDERS[s] for s in SCHEDULES})}</select></label>
+{options({s: ORDERS[s] for s in SCHEDULES})}</select></label>
 <label>Asynchronous copies land <select name="landing">
-{_options({s: _COPIES[s] for s in LANDINGS})}</select></label>
+{options({s: COPIES[s] for s in LANDINGS})}</select></label>
 <label><input name="races" type="checkbox" checked> look for races</label>
 </fieldset>
 <div class="live-row">
@@ -128,20 +144,7 @@ back. Line numbers of a verdict are those of the whole text.</span>
 <label>From instruction <input data-part="first" type="number" min="0" value="0"></label>
 <button type="button" data-part="microscope" data-ask>Step through this warp</button>
 </div>
-<div data-part="steps" hidden>
-<div class="live-row">
-<button type="button" data-part="back" data-ask aria-label="One instruction back">◀</button>
-<button type="button" data-part="forward" data-ask aria-label="One instruction forward">▶</button>
-<button type="button" data-part="line" data-ask>Next CUDA line</button>
-<button type="button" data-part="access" data-ask>Next memory access</button>
-<input data-part="at" type="range" min="0" value="0" aria-label="Instruction of the recording">
-<span data-part="of"></span>
-<label>Registers <input data-part="registers" type="text" size="14" placeholder="%r1 %f2"
- autocomplete="off"></label>
-</div>
-<div data-part="moment"></div>
-</div>
-</div>
+{STEPS}</div>
 </section>
 """
 
@@ -194,10 +197,10 @@ def _variants(bundle: Bundle, variants: list[Variant]) -> str:
         limit = "" if step == 1 else (
             f" (sides: multiples of {step})" if step else " (not every shape)")
         named[variant.name] = f"{variant.name}: {variant.meaning}{limit}"
-    return _options(named)
+    return options(named)
 
 
-def _options(named: Mapping[str, str]) -> str:
+def options(named: Mapping[str, str]) -> str:
     return "".join(
         f'<option value="{_TEXT(value)}">{_TEXT(said)}</option>' for value, said in named.items())
 

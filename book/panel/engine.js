@@ -21,7 +21,7 @@
     worker: null,
     /** @type {Map<number, {resolve: (a: Answer) => void, reject: (e: Error) => void}>} */
     waiting: new Map(),
-    /** @type {Set<(progress: number, said: string) => void>} */
+    /** @type {Set<(progress: number | null, said: string) => void>} */
     listeners: new Set(),
     ready: false,
     /** @type {string | null} */
@@ -42,6 +42,10 @@
         if (data.progress !== undefined) {
           engine.ready = data.progress === 1;
           engine.listeners.forEach((tell) => tell(data.progress, data.said));
+          return;
+        }
+        if (data.running !== undefined) {
+          engine.listeners.forEach((tell) => tell(null, data.running));
           return;
         }
         const who = engine.waiting.get(data.id);
@@ -133,16 +137,13 @@
       ? `This browser has no ${lacks.join(", no ")}: open the page in a current one.` : "";
   }
 
-  /** @param {Element} root */
-  function panel(root) {
-    const /** @type {HTMLElement} */ box = /** @type {any} */ (root);
+  /** The questions of one panel, one at a time, and what is said of them. @param {HTMLElement} box */
+  function conversation(box) {
     const base = new URL(box.dataset.base || "", location.href).href;
     const stem = box.dataset.stem || "";
     /** @param {string} name @returns {any} */
     const part = (name) => box.querySelector(`[data-part="${name}"]`);
-    const form = part("form"), run = part("run"), stop = part("stop"), status = part("status");
-    const bar = part("bar"), shown = part("answer"), pictures = part("pictures");
-    const fields = form.elements;
+    const run = part("run"), stop = part("stop"), status = part("status"), bar = part("bar");
     let busy = false;
     let /** @type {number | undefined} */ clock;
 
@@ -158,10 +159,10 @@
       clearInterval(clock);
     }
 
-    /** @param {number} progress @param {string} said */
+    /** @param {number | null} progress @param {string} said */
     function progressed(progress, said) {
       if (!busy) { return; }
-      bar.value = progress;
+      if (progress !== null) { bar.value = progress; }
       if (status.textContent !== said) { status.textContent = said; }
       if (progress === 1) {
         status.textContent = "Running";
@@ -231,6 +232,67 @@
         : ` (${seconds.toFixed(1)} s)`);
     }
 
+    stop.addEventListener("click", () => {
+      engine.end("Stopped. The next run starts the emulator again, from the copies kept here.");
+    });
+    return { ask, part, busy: () => busy };
+  }
+
+  /**
+   * A warp, step by step.
+   * @param {(name: string) => any} part
+   * @param {(request: object, show: (answer: Answer) => void) => void} ask
+   * @param {(answer: Answer) => void} show
+   * @param {() => object} wanted
+   */
+  function stepper(part, ask, show, wanted) {
+    let at = 0, count = 0, /** @type {number[]} */ memory = [], /** @type {number[]} */ starts = [];
+    const slider = part("at");
+    /** @param {Answer} answer */
+    function moment(answer) {
+      if (answer.verdict !== "step") { return show(answer); }
+      ({ at, count, memory, starts } = /** @type {any} */ (answer));
+      slider.max = String(count - 1);
+      slider.value = String(at);
+      slider.setAttribute("aria-valuetext", answer.said);
+      part("of").textContent = `${at + 1} of ${count}`;
+      part("moment").innerHTML = answer.html;
+      part("steps").hidden = false;
+    }
+    /** @param {number} to */
+    function step(to) {
+      const next = Math.max(0, Math.min(count - 1, to));
+      ask({ ...wanted(), do: "step", at: next, registers: part("registers").value }, moment);
+    }
+    /** @param {object} [more] */
+    function record(more) {
+      const place = Object.fromEntries(["block", "warp", "first"].map(
+        (name) => [name, Number(part(name).value)]));
+      ask({ do: "record", at_block: place.block, from: place.first, ...place, ...wanted(), ...more },
+        moment);
+    }
+    part("microscope").addEventListener("click", () => record());
+    part("back").addEventListener("click", () => step(at - 1));
+    part("forward").addEventListener("click", () => step(at + 1));
+    // To the next memory access, or to where the warp comes to another line of the kernel.
+    for (const [name, places] of Object.entries({ access: () => memory, line: () => starts })) {
+      part(name).addEventListener("click", () => {
+        const next = places().find((one) => one > at);
+        if (next !== undefined) { step(next); }
+      });
+    }
+    slider.addEventListener("change", () => step(Number(slider.value)));
+    part("registers").addEventListener("change", () => { if (count) { step(at); } });
+    return record;
+  }
+
+  /** @param {Element} root */
+  function panel(root) {
+    const /** @type {HTMLElement} */ box = /** @type {any} */ (root);
+    const { ask, part, busy } = conversation(box);
+    const form = part("form"), shown = part("answer"), pictures = part("pictures");
+    const status = part("status"), fields = form.elements;
+
     /** What the controls say. */
     function wanted() {
       const /** @type {Record<string, any>} */ found = {};
@@ -287,7 +349,7 @@
       const button = /** @type {HTMLElement} */ (one);
       const guess = /** @type {HTMLInputElement} */ (button.parentElement?.querySelector("[data-guess]"));
       button.addEventListener("click", () => {
-        if (busy) { return; }
+        if (busy()) { return; }
         const { variant, ...others } = JSON.parse(button.dataset.set || "{}");
         const kept = edited && fields.variant.value === variant; // the reader's own PTX of it
         form.reset();
@@ -307,10 +369,6 @@
         });
       });
     });
-    stop.addEventListener("click", () => {
-      engine.end("Stopped. The next run starts the emulator again, from the copies kept here.");
-    });
-
     // A mistake is chosen at the line of the source that it changes.
     const seeds = part("seeds");
     /** @param {string} number which of the variant's @param {string} said it in a line */
@@ -481,42 +539,7 @@
       status.textContent = `PTX of CUDA line ${number}: place ${now.indexOf(here) + 1} of ` +
         `${now.length}` + (now.length > 1 ? "; choose the line again for the next" : "");
     });
-
-    // A warp, step by step.
-    let at = 0, count = 0, /** @type {number[]} */ memory = [], /** @type {number[]} */ starts = [];
-    const slider = part("at");
-    /** @param {Answer} answer */
-    function moment(answer) {
-      if (answer.verdict !== "step") { return show(answer); }
-      ({ at, count, memory, starts } = /** @type {any} */ (answer));
-      slider.max = String(count - 1);
-      slider.value = String(at);
-      slider.setAttribute("aria-valuetext", answer.said);
-      part("of").textContent = `${at + 1} of ${count}`;
-      part("moment").innerHTML = answer.html;
-      part("steps").hidden = false;
-    }
-    /** @param {number} to */
-    function step(to) {
-      const next = Math.max(0, Math.min(count - 1, to));
-      ask({ do: "step", at: next, registers: part("registers").value }, moment);
-    }
-    part("microscope").addEventListener("click", () => {
-      const place = Object.fromEntries(["block", "warp", "first"].map(
-        (name) => [name, Number(part(name).value)]));
-      ask({ do: "record", ...wanted(), ...place }, moment);
-    });
-    part("back").addEventListener("click", () => step(at - 1));
-    part("forward").addEventListener("click", () => step(at + 1));
-    // To the next memory access, or to where the warp comes to another line of the kernel.
-    for (const [name, places] of Object.entries({ access: () => memory, line: () => starts })) {
-      part(name).addEventListener("click", () => {
-        const next = places().find((one) => one > at);
-        if (next !== undefined) { step(next); }
-      });
-    }
-    slider.addEventListener("change", () => step(Number(slider.value)));
-    part("registers").addEventListener("change", () => { if (count) { step(at); } });
+    stepper(part, ask, show, wanted);
   }
 
   /** Start before anybody asks. @param {HTMLElement} box */
@@ -526,5 +549,11 @@
     engine.ask(base, box.dataset.stem || "", null).catch(() => {});
   };
 
-  document.querySelectorAll("[data-live]").forEach(panel);
+  document.querySelectorAll("[data-live]").forEach((one) => {
+    if (one instanceof HTMLElement && one.dataset.live) {
+      shared.own(one, { conversation, stepper });
+    } else {
+      panel(one);
+    }
+  });
 })();

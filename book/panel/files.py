@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from book import runtime_files
-from book.panel import controls
+from book.panel import controls, examples, own_page
 from book.panel.bundler import bundle
 from book.runtime_files import entry, gzipped
 from lib.kernels.catalogue import find
@@ -33,7 +33,7 @@ HOME = "/home/pyodide"  # where the worker unpacks the archive
 
 def modules() -> list[Path]:
     """The files of `lib` that the worker loads, asked of a Python that loads them."""
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.panel.session; "
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.panel.trial; "
                "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
                "if n.split('.')[0] == 'lib'), sep='\\n')")
     found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,
@@ -124,7 +124,7 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
-    for name in ("panel.js", "engine.js", "panel.css"):
+    for name in ("panel.js", "engine.js", "own.js", "panel.css"):
         text = (HERE / name).read_text(encoding="utf-8")
         (target / name).write_text(slim(text), encoding="utf-8")
     shutil.copy(HERE / "worker.js", target)
@@ -145,6 +145,12 @@ def slim(text: str) -> str:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     lines = (line.strip() for line in text.split("\n"))
     return "".join(f"{line}\n" for line in lines if line and not line.startswith("//"))
+
+
+def own_written(stems: list[str], folder: Path, target: Path, base: str) -> str:
+    """The panel of a reader's own kernel as HTML; its examples are written to `target`."""
+    every = examples.write(target / "own", {stem: made(stem, folder)["bundle"] for stem in stems})
+    return own_page.write(every, base, megabytes(target, ""))
 
 
 def megabytes(target: Path, stem: str) -> float:

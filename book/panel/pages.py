@@ -20,6 +20,7 @@ from sphinx.environment import BuildEnvironment
 
 from book import checks
 
+OWN = "chapters/try"  # the page of a reader's own kernel
 LINE = "<!-- run it here -->"
 MARK = '<div class="live-here"></div>'
 # The cells that a panel may stand behind: the first that draws what a panel draws again; where none
@@ -135,6 +136,7 @@ class Panels:
         modules = files.modules()
         files.make_all(stems, self.folder, modules)
         files.write_folder(self.target, stems, self.folder, modules)
+        self.own = files.own_written
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -157,12 +159,12 @@ def outdated(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
         f"chapters/{stem}" for stem in panels.stems
         if (panels.folder / f"{stem}.json").stat().st_mtime_ns // 1000
         > env.all_docs.get(f"chapters/{stem}", 0)
-    ]
+    ] + [OWN] * (OWN in env.all_docs)
 
 
 def mark(app: Sphinx, name: str, content: list[str]) -> None:
     """Say in a chapter's text where its panel stands."""
-    if app.live_panels is not None and app.live_panels.stem(name):
+    if app.live_panels is not None and (name == OWN or app.live_panels.stem(name)):
         content[0] = with_place(content[0])
 
 
@@ -172,12 +174,18 @@ def fill(
     """Put panel and questions into a page, and let it load their script."""
     panels = app.live_panels
     stem = panels and panels.stem(pagename)
-    if not stem or "body" not in context:
+    own = panels and pagename == OWN
+    if not (stem or own) or "body" not in context:
         return
     base = "../" * pagename.count("/") + "_static/live/"
-    panel, session = panels.written(stem, panels.folder, panels.target, base)
-    body = placed(context["body"], panel, stem)
-    context["body"] = questions(body, session, panels.evidence, stem)
+    if own:
+        panel = panels.own(panels.stems, panels.folder, panels.target, base)
+        context["body"] = context["body"].replace(MARK, panel, 1)
+        app.add_js_file("live/own.js", loading_method="defer", priority=810)
+    else:
+        panel, session = panels.written(stem, panels.folder, panels.target, base)
+        body = placed(context["body"], panel, stem)
+        context["body"] = questions(body, session, panels.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
     app.add_css_file("live/panel.css", priority=910)
 

@@ -1,7 +1,7 @@
 // The worker of a panel: Pyodide, NumPy and the emulator, from the page's own server.
 //
 // It is asked {id, stem, request} and answers {id, answer} or {id, failed}; while it starts it tells
-// {progress, said}. Files come from the browser's cache of this book where they are cached, and are
+// {progress, said}, and {running} how far a reader's own kernel is, which has no stem. Files come from the browser's cache of this book where they are cached, and are
 // used only if their digest is the one of the manifest.
 
 /** @typedef {{file: string, bytes: number, unpacked: number, sha256: string}} Entry */
@@ -205,8 +205,7 @@ async function start(base) {
   python.unpackArchive(found["lib.zip"], "zip");
   const open = python.runPython(
     "import sys; sys.path.insert(0, '/home/pyodide')\n" +
-    "from lib.panel.bundle import loads\nfrom lib.panel.session import Session\n" +
-    "lambda text: Session(loads(text)).ask");
+    "from lib.panel.trial import opened\nlambda text, tell: opened(text, tell).ask");
   self.fetch = outside;
   tell(1, "The emulator is ready");
   return { files, open };
@@ -216,9 +215,10 @@ async function start(base) {
 async function answer({ base, stem, request }) {
   const { files, open } = await only("start", () => start(base));
   const ask = await only(stem, async () => {
+    if (!stem) { return open("", (/** @type {string} */ running) => postMessage({ running })); }
     const entry = files[`${stem}.json`];
     const data = await unpacked(await stored(base, entry, () => {}), entry.file);
-    return open(new TextDecoder().decode(data));
+    return open(new TextDecoder().decode(data), () => {});
   });
   return request ? ask(request) : "null";
 }

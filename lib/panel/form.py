@@ -42,8 +42,8 @@ LENGTH = 1024  # elements of a vector
 SIDE = 64  # elements of a matrix's side
 
 
-def kernels(program: Program) -> list[dict[str, Any]]:
-    """The kernels of a module, each with what a form begins with.
+def kernels(program: Program, source: str = "") -> list[dict[str, Any]]:
+    """The kernels of a module, each with what a form begins with; `source` has their names.
 
     Returns
     -------
@@ -51,12 +51,13 @@ def kernels(program: Program) -> list[dict[str, Any]]:
         ``name`` as the PTX has it, ``plain`` as the source may, ``args`` in words, ``grid``,
         ``block``, ``shared`` (bytes) and ``cluster``.
     """
-    return [_form(program, entry) for entry in program.entries.values()]
+    return [_form(program, entry, source) for entry in program.entries.values()]
 
 
-def _form(program: Program, entry: Entry) -> dict[str, Any]:
+def _form(program: Program, entry: Entry, source: str) -> dict[str, Any]:
     symbols = {name for each in entry.instructions for name in _symbols(each)}
-    signature = of_kernel(entry.name, None)
+    written = re.search(rf"\b{re.escape(plain_name(entry.name))}\s*\(([^{{}};]*)\)\s*{{", source)
+    signature = of_kernel(entry.name, written[1] if written else None)
     if len(signature) != len(entry.parameters):
         signature = tuple(Type("") for _ in entry.parameters)
     uses = _uses(entry)
@@ -75,7 +76,9 @@ def _form(program: Program, entry: Entry) -> dict[str, Any]:
             break
         words[at : at + 5 + 2 * number] = _numba(words[at + 4], number)
         at += 5 + 2 * number
-    args = [f"p{i}={word}" for i, word in enumerate(words)]
+    labels = [kind.label for kind in signature]
+    args = [f"{label or f'p{i}'}={word}"
+            for i, (label, word) in enumerate(zip(labels, words, strict=True))]
     most = prod(entry.limits.get("maxntid", (256,)))
     square = isqrt(most) if "%tid.y" in symbols else 0
     threads = (*entry.limits.get("reqntid", (square, square) if square else (most,)), 1, 1)[:3]

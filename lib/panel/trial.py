@@ -44,7 +44,7 @@ MAX_ROWS = 1200  # lines that are shown of a source
 # What a verdict says first: kinds of hazards, and of errors, of each.
 _MEMORY = ("overflow", "one address", "alignment", "tensor memory")
 _OF_MEMORY = (ptx.OutOfBounds, ptx.Misaligned, ptx.UninitialisedRead)
-_OF_PROGRESS = (ptx.Deadlock, ptx.Endless, ptx.Divergence)
+_OF_PROGRESS = (ptx.Deadlock, ptx.Endless)
 _TEXT = html.escape
 _COLUMNS = {
     "instructions": "warp instructions", "requests": "requests", "sectors": "sectors",
@@ -154,7 +154,8 @@ class Trial:
         return json.dumps(answer)
 
     def _read(self, given: Mapping[str, Any]) -> render.Answer:
-        found = form.kernels(module_of(given).program)
+        source = next(iter(given["sources"].values()), "")
+        found = form.kernels(module_of(given).program, source)
         names = ", ".join(one["plain"] for one in found)
         return {"html": "", "said": f"{len(found)} in the PTX: {names}", "verdict": "read",
                 "kernels": found}
@@ -183,6 +184,8 @@ class Trial:
         row = whole(asked, "row", 0, 1 << 24)
         lines = frozenset(each.line for each in launching.function.entry.instructions
                           if row and row == _row(each.line, _places(each), place))
+        if row and not lines:
+            raise Refused(f"Line {row} has no instruction: choose another.")
         recorder = FromLine(
             whole(asked, "at_block", 0, blocks - 1), whole(asked, "warp", 0, -(-threads // WARP) - 1),
             whole(asked, "from", 0, MAX_FIRST), MAX_MOMENTS, lines=lines)
@@ -327,7 +330,7 @@ def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
     rows = [Verdict("Values", "none: the kernel was stopped", "open"),
             Verdict("Races", f"{races:,} found before it was stopped" if races else
                     "none found before it was stopped", "wrong" if races else "open"),
-            *_of_kinds(findings, not isinstance(error, _OF_MEMORY), kind),
+            *_of_kinds(findings, error, kind),
             Verdict("Deadlock", kind, "wrong") if isinstance(error, _OF_PROGRESS) else
             Verdict("Deadlock", "the kernel was stopped before its end", "open")]
     notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("Found ")]
@@ -354,17 +357,19 @@ def _values(
                    "of NumPy says what is right", "open")
 
 
-def _of_kinds(findings: Sequence[Finding], whole: bool = True, kind: str = "") -> list[Verdict]:
+def _of_kinds(
+    findings: Sequence[Finding], error: ptx.Error | None = None, kind: str = ""
+) -> list[Verdict]:
     """The verdicts on memory, and on waits and barriers."""
     memory = sum(one.kind in _MEMORY for one in findings)
     waits = sum(one.kind not in (*_MEMORY, *RACES) for one in findings)
-    if not whole:
-        first = Verdict("Memory", kind, "wrong")
-    else:
-        first = Verdict("Memory", f"{memory:,} found", "wrong") if memory else Verdict(
-            "Memory", "every access aligned and inside its array")
-    return [first, Verdict("Waits", f"{waits:,} found", "wrong") if waits else
-            Verdict("Waits", "every barrier, fence and copy in order")]
+    looked = [("Memory", memory, "every access aligned and inside its array", _OF_MEMORY),
+              ("Waits", waits, "every barrier, fence and copy in order", (ptx.Divergence,))]
+    return [Verdict(what, kind, "wrong") if isinstance(error, kinds) else
+            Verdict(what, f"{found:,} found", "wrong") if found else
+            Verdict(what, clean if error is None else "none found before it was stopped",
+                    "right" if error is None else "open")
+            for what, found, clean, kinds in looked]
 
 
 def _answer(

@@ -1,0 +1,161 @@
+"""The kernels that the page "Try your own kernel" brings along, compiled when the book is built.
+
+Each is a request as a link holds it (`lib.panel.trial.DEFAULT`): the first variant of each kernel
+version, each mistake of the zoo, and what Triton and numba-cuda compiled.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import lzma
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from book.panel.bundler import portable
+from lib import ptx
+from lib.dispatch.plan import plan
+from lib.kernels.catalogue import find
+from lib.panel.bundle import loads
+from lib.paths import CUDA, ROOT
+from lib.run.prepared import lay_out
+from lib.topics.emulator.zoo.model import SETTINGS, Specimen, compiled, found, specimens
+
+FOREIGN = ROOT / "tests" / "compiler" / "python_kernels"
+FIRST = "missing_barrier"  # what the page shows before a click
+NAMES = ("M", "N", "K", "alpha", "A", "B", "beta", "C")
+SIDE = 128
+# Types that NumPy lacks as words of the others: the bits of numbers from 0.25 to 1.
+_BITS = {"bfloat16": "uint16", "uint8": "uint8"}
+_FILLS = {"bfloat16": "16000..16255", "uint8": "40..56"}
+_COMPILERS = {
+    "triton_softmax_sm_75": dict(
+        title="Triton: softmax of rows", grid=[64], shared=16,
+        args=["out=float32[64,500]:nan", "x=float32[64,500]:normal", "stride=int32:500",
+              "n=int32:500", "scratch=null", "profile=null"],
+        expect="out = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)"),
+    "triton_racing_sm_80": dict(
+        title="Triton: a sum of blocks that race", grid=[8], shared=16,
+        args=["x=float32[1024]:integers", "total=float32[1]:zeros", "n=int32:1024", "scratch=null",
+              "profile=null"],
+        expect="total = x.sum()"),
+    "numba_saxpy_sm_80": dict(title="numba-cuda: saxpy", grid=[4], args=None, expect=""),
+}
+
+
+def examples(bundles: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """All examples; `bundles` has the text of each kernel version's bundle by its stem."""
+    yield from map(_mistake, specimens())
+    yield from (_version(stem, text) for stem, text in bundles.items())
+    yield from (_foreign(name, **about) for name, about in _COMPILERS.items())
+
+
+def _mistake(specimen: Specimen) -> dict[str, Any]:
+    kernel = compiled(specimen, False)
+    said = found(specimen)
+    setting = next((one for one in SETTINGS
+                    if f"{one['schedule']}, {one['landing']}" == said.setting), SETTINGS[0])
+    text = specimen.path.read_text(encoding="utf-8")
+    headers = [name for name in ("asm.cuh", "pair.cuh", "tcgen05.cuh") if f'"{name}"' in text]
+    files = [specimen.path, *(specimen.path.parent / name for name in headers)]
+    return {
+        "group": "Mistakes", "name": specimen.name, "title": specimen.mistake,
+        "ptx": portable(kernel.text), "kernel": kernel.name,
+        "sources": {path.name: path.read_text(encoding="utf-8") for path in files},
+        "args": list(specimen.words), "grid": [specimen.grid], "block": [specimen.block],
+        "strict": True, **setting, "merge": _merge(kernel.merge),
+    }
+
+
+def _merge(merge: Mapping[int, Any] | None) -> dict[int, Any] | None:
+    return merge and {line: wide and tuple(wide) for line, wide in merge.items()}
+
+
+def _version(stem: str, text: str) -> dict[str, Any]:
+    kernel = find(stem)
+    variant = kernel.variants[0]
+    problem = variant.problem(SIDE, SIDE, SIDE)
+    chosen = plan(kernel, variant, problem, exact=True)
+    matrices = tuple(None if one is None else np.asarray(one) for one in problem.inputs())
+    step = lay_out(chosen, problem, [matrices]).steps(0)[-1]
+    instance = loads(text).instances[kernel.expression(step.variant)]
+    names = [*NAMES, *(f"p{i}" for i in range(len(NAMES), len(step.arguments)))]
+    product = "A @ B.T" if problem.b_layout == "column" else "A @ B"
+    numbers = problem.dtype in ("float32", "float16") and problem.out in ("float32", "float16")
+    return {
+        "group": "The book's kernels", "name": stem, "title": f"{stem[:2]} {kernel.title}",
+        "ptx": portable(instance.ptx), "kernel": instance.entry,
+        "sources": {f"{stem}.cu": (CUDA / f"{stem}.cu").read_text(encoding="utf-8")},
+        "args": [f"{name}={_word(name, value, step.arguments[7])}"
+                 for name, value in zip(names, step.arguments, strict=True)],
+        "grid": list(step.launch.grid), "block": list(step.launch.block),
+        "shared": step.launch.shared_bytes, "expect": f"C = {product}" if numbers else "",
+        "merge": _merge(instance.merge),
+    }
+
+
+def _word(name: str, value: Any, C: Any) -> str:
+    """An argument of a launch in words, with a filling in place of what it holds."""
+    if isinstance(value, ptx.TensorMap):
+        box = ",".join(map(str, value.box))
+        array = value.array
+        inner = "C" if array is C or np.shares_memory(array, C) else _array(name, array)
+        return f"map[{box}]:{inner}:{value.swizzle}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return _array(name, value)
+    if isinstance(value, np.void):
+        return f"bytes:{value.tobytes().hex()}"
+    return f"{value.dtype}:{value:g}"
+
+
+def _array(name: str, array: np.ndarray) -> str:
+    kind = array.dtype.name
+    shape = ",".join(map(str, array.shape))
+    if name == "C":
+        fill = "nan" if array.dtype.kind == "f" else "zeros"
+    elif array.dtype.kind == "i" or name not in "AB" and kind == "float32" and array.ndim == 1:
+        fill = "zeros" if array.dtype.kind == "i" else "nan"  # as workspace is before a launch
+    else:
+        fill = _FILLS.get(kind, "uniform")
+    return f"{_BITS.get(kind, kind)}[{shape}]:{fill}"
+
+
+def _foreign(name: str, title: str, grid: list[int], args: list[str] | None, expect: str,
+             shared: int = 0) -> dict[str, Any]:
+    from lib.panel import form
+
+    text = lzma.decompress((FOREIGN / f"{name}.ptx.xz").read_bytes()).decode()
+    first = form.kernels(ptx.Module(text).program)[0]
+    return {"group": "Other compilers", "name": name, "title": title, "ptx": text,
+            "kernel": first["name"], "sources": {}, "args": args or first["args"], "grid": grid,
+            "block": first["block"], "shared": shared, "expect": expect, "merge": None}
+
+
+def write(target: Path, bundles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Write each example to a file, packed, and return all of them."""
+    from book.runtime_files import gzipped
+
+    target.mkdir(parents=True, exist_ok=True)
+    every = list(examples(bundles))
+    for one in every:
+        data = json.dumps(one, separators=(",", ":")).encode()
+        (target / f"{one['name']}.json.gzip").write_bytes(gzipped(data))
+    return every
+
+
+def options(every: list[dict[str, Any]]) -> str:
+    """The examples as a list to choose from."""
+    groups: dict[str, list[str]] = {}
+    for one in every:
+        groups.setdefault(one["group"], []).append(
+            f'<option value="{one["name"]}">{html.escape(_title(one))}</option>')
+    return "".join(f'<optgroup label="{html.escape(name)}">{"".join(rows)}</optgroup>'
+                   for name, rows in groups.items())
+
+
+def _title(one: Mapping[str, Any]) -> str:
+    short = one["title"] if len(one["title"]) < 90 else f"{one['title'][:88]}…"
+    return short if one["group"] != "Mistakes" else f"{one['name']}: {short}"

@@ -1,0 +1,57 @@
+"""What a link to the page "Try your own kernel" holds: a request, packed into its fragment.
+
+A fragment stays in the browser: no server sees the kernel that a link holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+PAGE = "https://gemm-worklog.github.io/gemm-worklog/chapters/try.html"
+MAX_LINK = 1 << 20  # characters, which current browsers and `git` hosts' issues still take
+MAX_UNPACKED = 8 << 20  # bytes
+
+
+def link(request: Mapping[str, Any], page: str = PAGE) -> str:
+    """The address that opens a request: `lib.panel.trial.DEFAULT` has its keys.
+
+    Raises
+    ------
+    ValueError
+        If it is longer than browsers take.
+    """
+    given = {key: value for key, value in request.items() if value not in (None, "", [], {})}
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    data = packer.compress(json.dumps(given, separators=(",", ":")).encode()) + packer.flush()
+    address = f"{page}#k={base64.urlsafe_b64encode(data).decode().rstrip('=')}"
+    if len(address) > MAX_LINK:
+        raise ValueError(f"the link would have {len(address):,} characters, of at most "
+                         f"{MAX_LINK:,}: the PTX is too long")
+    return address
+
+
+def unpacked(address: str) -> dict[str, Any]:
+    """The request that a link holds.
+
+    Raises
+    ------
+    ValueError
+        If the link holds none, or one of too many bytes.
+    """
+    text = address.partition("#k=")[2]
+    try:
+        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        reader = zlib.decompressobj(-zlib.MAX_WBITS)
+        data = reader.decompress(packed, MAX_UNPACKED)
+        if not text or not reader.eof:
+            raise ValueError("it is cut off, or too long")
+        found = json.loads(data)
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"the link holds no kernel: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError("the link holds no kernel")
+    return found
