@@ -9,16 +9,19 @@ from __future__ import annotations
 import html
 import json
 import lzma
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from book.panel.bundler import portable
+from book.runtime_files import gzipped
 from lib import ptx
+from lib.compiler.signature import Type
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import find
+from lib.panel import form
 from lib.panel.bundle import loads
 from lib.paths import CUDA, ROOT
 from lib.run.prepared import lay_out
@@ -65,9 +68,15 @@ def _mistake(specimen: Specimen) -> dict[str, Any]:
         "group": "Mistakes", "name": specimen.name, "title": specimen.mistake,
         "ptx": portable(kernel.text), "kernel": kernel.name,
         "sources": {path.name: path.read_text(encoding="utf-8") for path in files},
-        "args": list(specimen.words), "grid": [specimen.grid], "block": [specimen.block],
+        "plain": specimen.name, "args": _labelled(specimen.words, kernel.signature), "grid": [specimen.grid], "block": [specimen.block],
         "strict": True, **setting, "merge": _merge(kernel.merge),
     }
+
+
+def _labelled(words: Sequence[str], signature: Sequence[Type]) -> list[str]:
+    """Arguments with the names that the source has for them."""
+    return [word if "=" in word or not kind.label else f"{kind.label}={word}"
+            for word, kind in zip(words, signature, strict=True)]
 
 
 def _merge(merge: Mapping[int, Any] | None) -> dict[int, Any] | None:
@@ -87,7 +96,7 @@ def _version(stem: str, text: str) -> dict[str, Any]:
     numbers = problem.dtype in ("float32", "float16") and problem.out in ("float32", "float16")
     return {
         "group": "The book's kernels", "name": stem, "title": f"{stem[:2]} {kernel.title}",
-        "ptx": portable(instance.ptx), "kernel": instance.entry,
+        "ptx": portable(instance.ptx), "kernel": instance.entry, "plain": kernel.function,
         "sources": {f"{stem}.cu": (CUDA / f"{stem}.cu").read_text(encoding="utf-8")},
         "args": [f"{name}={_word(name, value, step.arguments[7])}"
                  for name, value in zip(names, step.arguments, strict=True)],
@@ -125,19 +134,15 @@ def _array(name: str, array: np.ndarray) -> str:
 
 def _foreign(name: str, title: str, grid: list[int], args: list[str] | None, expect: str,
              shared: int = 0) -> dict[str, Any]:
-    from lib.panel import form
-
     text = lzma.decompress((FOREIGN / f"{name}.ptx.xz").read_bytes()).decode()
     first = form.kernels(ptx.Module(text).program)[0]
     return {"group": "Other compilers", "name": name, "title": title, "ptx": text,
-            "kernel": first["name"], "sources": {}, "args": args or first["args"], "grid": grid,
+            "kernel": first["name"], "plain": first["plain"], "sources": {}, "args": args or first["args"], "grid": grid,
             "block": first["block"], "shared": shared, "expect": expect, "merge": None}
 
 
 def write(target: Path, bundles: Mapping[str, str]) -> list[dict[str, Any]]:
     """Write each example to a file, packed, and return all of them."""
-    from book.runtime_files import gzipped
-
     target.mkdir(parents=True, exist_ok=True)
     every = list(examples(bundles))
     for one in every:

@@ -63,6 +63,8 @@
       loaded = { ptx: asked.ptx, merge: asked.merge || null, name: asked.name || "" };
       sources = asked.sources || {};
       showSource();
+      part("example").value = loaded.name;
+      if (part("example").selectedIndex < 0) { part("example").value = ""; }
     }
     if (asked.kernel) {
       if (!Array.from(kernel.options).some((one) => one.value === asked.kernel)) {
@@ -177,7 +179,6 @@
       const unpacked = answer.body.pipeThrough(new DecompressionStream("gzip"));
       kernel.replaceChildren();
       fill(JSON.parse(await read(unpacked, MAX_UNPACKED)));
-      part("example").value = name;
       say('The example is here: "Run" runs it.');
     } catch (error) {
       say(`The example ${name} can't be loaded: ${/** @type {Error} */ (error).message}.`);
@@ -213,7 +214,6 @@
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
       kernel.replaceChildren();
       fill(JSON.parse(await read(stream, MAX_UNPACKED)));
-      part("example").value = "";
       say('The link\'s kernel is here: look at it, then "Run" runs it in this page.');
     } catch (error) {
       say(`The link holds no kernel that can be read: ${/** @type {Error} */ (error).message}.`);
@@ -290,6 +290,9 @@
     /** @param {any} answer */
     function show(answer) {
       shown.innerHTML = answer.html;
+      const table = shown.querySelector(".try-scroll");
+      const line = table?.querySelector(".live-now, [data-row]");
+      if (line) { table.scrollTop = line.offsetTop - table.clientHeight / 3; }
       box.dataset.verdict = answer.verdict;
       report = answer.report || "";
     }

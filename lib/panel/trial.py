@@ -47,7 +47,7 @@ _OF_MEMORY = (ptx.OutOfBounds, ptx.Misaligned, ptx.UninitialisedRead)
 _OF_PROGRESS = (ptx.Deadlock, ptx.Endless)
 _TEXT = html.escape
 _COLUMNS = {
-    "instructions": "warp instructions", "requests": "requests", "sectors": "sectors",
+    "instructions": "instructions", "requests": "requests", "sectors": "sectors",
     "wavefronts": "wavefronts", "conflicts": "conflicts"}
 
 Tell = Callable[[str], None]
@@ -386,7 +386,7 @@ def _answer(
     parts = [f'<p class="live-verdict live-{verdict}">{_TEXT(said)}</p>',
              f'<table class="try-verdicts"><caption>{_TEXT(launching.title)}, emulated'
              f"</caption><tbody>{cells}</tbody></table>", _told(told),
-             source_table(launching, trace),
+             source_table(launching, trace, told),
              *(f"<p>{_TEXT(note)}</p>" for note in notes)]
     return {"html": "".join(parts), "said": said, "verdict": verdict,
             "report": _markdown(launching, rows, told, trace, notes)}
@@ -470,13 +470,18 @@ def by_row(launching: Launching, trace: ptx.Trace) -> dict[int, dict[str, int]]:
     return found
 
 
-def source_table(launching: Launching, trace: ptx.Trace | None) -> str:
-    """The source, each line of it with its counts; a line that ran is a button."""
+def source_table(launching: Launching, trace: ptx.Trace | None, told: Sequence[str]) -> str:
+    """The source, each line of it with its counts; a line with code is a button.
+
+    The lines of what was told are marked.
+    """
     asked, file = launching.asked, shown_file(launching.asked)
     lines = (asked["sources"][file] if file else asked["ptx"]).rstrip().split("\n")
     counts = by_row(launching, trace) if trace is not None else {}
     instructions = launching.function.entry.instructions
-    compiled = {row for each in instructions if (row := _row(each.line, _places(each), file))}
+    at = {each.line: _row(each.line, _places(each), file) for each in instructions}
+    compiled = set(at.values()) - {0}
+    marked = {at.get(int(line), 0) for line in re.findall(r"PTX line (\d+)", "\n".join(told))}
     if file:
         first, last = 1, len(lines)
     else:
@@ -494,10 +499,12 @@ def source_table(launching: Launching, trace: ptx.Trace | None) -> str:
         cells = "".join(f'<td class="live-number">{row[name]:,}</td>' if row.get(name)
                         else "<td></td>" for name in columns)
         code = _TEXT(lines[number - 1].rstrip()) if number <= len(lines) else ""
-        rows.append(f"<tr><th scope=row>{label}</th><td><code>{code}</code></td>{cells}</tr>")
+        mark = ' class="live-now"' if number in marked else ""
+        rows.append(f"<tr{mark}><th scope=row>{label}</th>{cells}<td><code>{code}</code></td></tr>")
     head = "".join(f'<th class="live-number">{said}</th>' for said in columns.values())
     more = f"<p>{left:,} more lines are not shown.</p>" if left else ""
     return (f'<div class="live-scroll try-scroll" tabindex="0"><table class="try-source"><caption>'
-            f'{_TEXT(file or "PTX")}: choose a line to step through it</caption><thead><tr>'
-            f"<th>line</th><th>source</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f'{_TEXT(file or "PTX")}: warp instructions and memory by line; choose one '
+            f'to step through it</caption><thead><tr>'
+            f"<th>line</th>{head}<th>source</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
             f"</div>{more}")
