@@ -524,7 +524,7 @@ def _source(place: tuple[str, int], sources: Mapping[str, str] | None = None) ->
         f"<li{' class=live-now aria-current=step' if first + i == number else ''}>"
         f"{_TEXT(row) or ' '}</li>"
         for i, row in enumerate(lines[first - 1 : number + _AROUND]))
-    return f'{said}</p><ol class="live-source" start="{first}">{rows}</ol>'
+    return f'{said}</p><ol class="live-source" tabindex="0" start="{first}">{rows}</ol>'
 
 
 def _addresses(
