@@ -68,7 +68,8 @@ def _mistake(specimen: Specimen) -> dict[str, Any]:
         "group": "Mistakes", "name": specimen.name, "title": specimen.mistake,
         "ptx": portable(kernel.text), "kernel": kernel.name,
         "sources": {path.name: path.read_text(encoding="utf-8") for path in files},
-        "plain": specimen.name, "args": _labelled(specimen.words, kernel.signature), "grid": [specimen.grid], "block": [specimen.block],
+        "plain": specimen.name, "args": _labelled(specimen.words, kernel.signature),
+        "grid": [specimen.grid], "block": [specimen.block],
         "strict": True, **setting, "merge": _merge(kernel.merge),
     }
 
@@ -137,8 +138,9 @@ def _foreign(name: str, title: str, grid: list[int], args: list[str] | None, exp
     text = lzma.decompress((FOREIGN / f"{name}.ptx.xz").read_bytes()).decode()
     first = form.kernels(ptx.Module(text).program)[0]
     return {"group": "Other compilers", "name": name, "title": title, "ptx": text,
-            "kernel": first["name"], "plain": first["plain"], "sources": {}, "args": args or first["args"], "grid": grid,
-            "block": first["block"], "shared": shared, "expect": expect, "merge": None}
+            "kernel": first["name"], "plain": first["plain"], "sources": {},
+            "args": args or first["args"], "grid": grid, "block": first["block"],
+            "shared": shared, "expect": expect, "merge": None}
 
 
 def write(target: Path, bundles: Mapping[str, str]) -> list[dict[str, Any]]:

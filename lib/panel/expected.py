@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +114,7 @@ def compare(line: str, arrays: Mapping[str, NDArray[np.generic]],
     return Compared(name, int(wrong.sum()), found.size, largest, first)
 
 
-def _rounding(dtype: np.dtype[np.generic]) -> float:
+def _rounding(dtype: np.dtype[Any]) -> float:
     """What rounding may make of an element, relative: of sums in FP32, however narrow they end."""
     if dtype.kind != "f":
         return 0.0
@@ -135,10 +136,10 @@ def _value(expression: str, names: Mapping[str, object]) -> NDArray[np.generic]:
         if said:
             raise Refused(f"The line of NumPy has {said}; it takes arrays by name, numbers and "
                           "functions of NumPy such as np.maximum(A, 0).")
-    kept = {**names, "np": np, "__builtins__": {}}
+    scope = {**names, "np": np, "__builtins__": {}}
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(eval(compile(tree, "the line of NumPy", "eval"), kept))
+            return np.asarray(eval(compile(tree, "the line of NumPy", "eval"), scope))
     except (TypeError, ValueError, AttributeError, IndexError, ArithmeticError, KeyError) as error:
         raise Refused(f"The line of NumPy fails: {error}.") from None
 

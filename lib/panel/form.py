@@ -79,9 +79,9 @@ def _form(program: Program, entry: Entry, source: str) -> dict[str, Any]:
     labels = [kind.label for kind in signature]
     args = [f"{label or f'p{i}'}={word}"
             for i, (label, word) in enumerate(zip(labels, words, strict=True))]
-    most = prod(entry.limits.get("maxntid", (256,)))
-    square = isqrt(most) if "%tid.y" in symbols else 0
-    threads = (*entry.limits.get("reqntid", (square, square) if square else (most,)), 1, 1)[:3]
+    limit = prod(entry.limits.get("maxntid", (256,)))
+    square = isqrt(limit) if "%tid.y" in symbols else 0
+    threads = (*entry.limits.get("reqntid", (square, square) if square else (limit,)), 1, 1)[:3]
     side = SIDE if flat else LENGTH
     grid = [-(-side // threads[0]), -(-side // threads[1]) if "%ctaid.y" in symbols else 1]
     if flat and "%ctaid.y" not in symbols:
@@ -188,7 +188,7 @@ def _uses(entry: Entry) -> dict[str, tuple[str, bool, bool]]:
                 stores = each.parts[0] in ("st", "red", "atom", "stmatrix")
                 uses[name] = (element or _element(kind), read or each.parts[0] != "st",
                               written or stores)
-    return {name: (element or "float32", *rest) for name, (element, *rest) in uses.items()}
+    return {name: (use[0] or "float32", use[1], use[2]) for name, use in uses.items()}
 
 
 def _element(kind: str) -> str:

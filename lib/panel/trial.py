@@ -54,8 +54,8 @@ Tell = Callable[[str], None]
 
 
 @dataclass
-class Told(ptx.Progress):
-    """A launch's progress, told whenever a batch of blocks begins."""
+class Batches(ptx.Progress):
+    """A launch's progress, said whenever a batch of blocks begins."""
 
     tell: Tell = field(default=lambda said: None)
 
@@ -81,7 +81,7 @@ class FromLine(ptx.Recorder):
             self.first += 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Suspicious:
     """What is suspicious in a launch that was stopped, for reports."""
 
@@ -130,7 +130,7 @@ class Trial:
     Parameters
     ----------
     tell : callable, optional
-        Told how far a run is.
+        Batches how far a run is.
     """
 
     def __init__(self, tell: Tell = lambda said: None) -> None:
@@ -166,7 +166,7 @@ class Trial:
                   for one in launching.arguments}
         before |= {name: array.copy() for name, array in launching.arrays.items()}
         try:
-            launch = launching.launch(races=True, progress=Told(tell=self.tell))
+            launch = launching.launch(races=True, progress=Batches(tell=self.tell))
         except (ptx.LaunchError, ptx.UnsupportedInstruction):
             raise
         except ptx.Error as error:
@@ -187,7 +187,8 @@ class Trial:
         if row and not lines:
             raise Refused(f"Line {row} has no instruction: choose another.")
         recorder = FromLine(
-            whole(asked, "at_block", 0, blocks - 1), whole(asked, "warp", 0, -(-threads // WARP) - 1),
+            whole(asked, "at_block", 0, blocks - 1),
+            whole(asked, "warp", 0, -(-threads // WARP) - 1),
             whole(asked, "from", 0, MAX_FIRST), MAX_MOMENTS, lines=lines)
         launch, why = None, ""
         try:
@@ -334,9 +335,9 @@ def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
             Verdict("Deadlock", kind, "wrong") if isinstance(error, _OF_PROGRESS) else
             Verdict("Deadlock", "the kernel was stopped before its end", "open")]
     notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("Found ")]
-    told = [f"{type(error).__name__}: {error}", *(f"    {note}" for note in notes),
+    report = [f"{type(error).__name__}: {error}", *(f"    {note}" for note in notes),
             *hazard_lines(Suspicious(findings, launching.module.sources))]
-    return _answer(launching, rows, told, None, [])
+    return _answer(launching, rows, report, None, [])
 
 
 def _values(
@@ -373,7 +374,7 @@ def _of_kinds(
 
 
 def _answer(
-    launching: Launching, rows: Sequence[Verdict], told: Sequence[str], trace: ptx.Trace | None,
+    launching: Launching, rows: Sequence[Verdict], report: Sequence[str], trace: ptx.Trace | None,
     notes: Sequence[str],
 ) -> render.Answer:
     wrong = [row for row in rows if row.state == "wrong"]
@@ -381,21 +382,22 @@ def _answer(
     short = "; ".join(f"{row.what.lower()}: {row.came}" for row in wrong or rows[:2])
     said = f"{launching.title}: {short}."
     cells = "".join(
-        f'<tr class="try-{row.state}"><th scope="row">{row.what}</th><td>{_TEXT(row.came)}</td></tr>'
+        f'<tr class="try-{row.state}"><th scope="row">{row.what}</th>'
+        f"<td>{_TEXT(row.came)}</td></tr>"
         for row in rows)
     parts = [f'<p class="live-verdict live-{verdict}">{_TEXT(said)}</p>',
              f'<table class="try-verdicts"><caption>{_TEXT(launching.title)}, emulated'
-             f"</caption><tbody>{cells}</tbody></table>", _told(told),
-             source_table(launching, trace, told),
+             f"</caption><tbody>{cells}</tbody></table>", _listed(report),
+             source_table(launching, trace, report),
              *(f"<p>{_TEXT(note)}</p>" for note in notes)]
     return {"html": "".join(parts), "said": said, "verdict": verdict,
-            "report": _markdown(launching, rows, told, trace, notes)}
+            "report": _markdown(launching, rows, report, trace, notes)}
 
 
-def _told(told: Sequence[str]) -> str:
+def _listed(report: Sequence[str]) -> str:
     """Findings in the words of ``python -m lib emulate``: one list item each."""
     items: list[str] = []
-    for row in told:
+    for row in report:
         text = _TEXT(row.strip())
         if not row.startswith(" "):
             items.append(f"<strong>{text}</strong>")
@@ -408,14 +410,14 @@ def _told(told: Sequence[str]) -> str:
 
 
 def _markdown(
-    launching: Launching, rows: Sequence[Verdict], told: Sequence[str], trace: ptx.Trace | None,
+    launching: Launching, rows: Sequence[Verdict], report: Sequence[str], trace: ptx.Trace | None,
     notes: Sequence[str],
 ) -> str:
     asked = launching.asked
     lines = [f"### {launching.title}", "", "| looked at | came to |", "|---|---|",
              *(f"| {row.what} | {row.came} |".replace("\n", " ") for row in rows), ""]
-    if told:
-        lines += ["```", *told, "```", ""]
+    if report:
+        lines += ["```", *report, "```", ""]
     lines += [f"Arguments: {' '.join(f'`{word}`' for word in asked['args'])}; order of warps "
               f"{asked['schedule']}, copies land {asked['landing']}. Emulated, "
               f"{launching.module.program.target}."]
@@ -470,7 +472,7 @@ def by_row(launching: Launching, trace: ptx.Trace) -> dict[int, dict[str, int]]:
     return found
 
 
-def source_table(launching: Launching, trace: ptx.Trace | None, told: Sequence[str]) -> str:
+def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence[str]) -> str:
     """The source, each line of it with its counts; a line with code is a button.
 
     The lines of what was told are marked.
@@ -481,14 +483,15 @@ def source_table(launching: Launching, trace: ptx.Trace | None, told: Sequence[s
     instructions = launching.function.entry.instructions
     at = {each.line: _row(each.line, _places(each), file) for each in instructions}
     compiled = set(at.values()) - {0}
-    marked = {at.get(int(line), 0) for line in re.findall(r"PTX line (\d+)", "\n".join(told))}
+    marked = {at.get(int(line), 0) for line in re.findall(r"PTX line (\d+)", "\n".join(report))}
     if file:
         first, last = 1, len(lines)
     else:
         first, last = launching.function.entry.line, max(compiled, default=1)
     columns = {name: said for name, said in _COLUMNS.items()
                if any(row[name] for row in counts.values())}
-    rows, left = [], 0
+    rows: list[str] = []
+    left = 0
     for number in range(first, last + 1):
         if len(rows) >= MAX_ROWS:
             left = last + 1 - number

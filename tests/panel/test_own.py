@@ -157,8 +157,9 @@ def test_a_link_that_holds_nothing_is_said(page, fragment):
 
 
 def test_a_long_run_says_how_far_it_is_and_is_stopped(page):
-    loop = (".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry spin(.param .u32 n)\n{\n"
-            ".reg .u32 %r<3>;\n.reg .pred %p1;\nmov.u32 %r1, 0;\nL:\nadd.u32 %r1, %r1, 1;\n"
+    loop = (".version 7.0\n.target sm_80\n.address_size 64\n"
+            ".visible .entry spin(.param .u32 n)\n{\n.reg .u32 %r<3>;\n.reg .pred %p1;\n"
+            "mov.u32 %r1, 0;\nL:\nadd.u32 %r1, %r1, 1;\n"
             "setp.lt.u32 %p1, %r1, 20000;\n@%p1 bra L;\nret;\n}\n")
     fragment = link.link({"ptx": loop, "kernel": "spin", "args": ["n=uint32:1"], "grid": [4096],
                           "block": [256]}).partition("#")[2]
@@ -208,7 +209,8 @@ def test_it_opens_and_runs_without_its_server(browser, site):
     panel.click("run")
     panel.wait()
     browser.execute_async_script(
-        "const done = arguments[0]; navigator.serviceWorker.ready.then(() => setTimeout(done, 1500))")
+        "const done = arguments[0];"
+        "navigator.serviceWorker.ready.then(() => setTimeout(done, 1500))")
     browser.get(address)  # through the worker that keeps what it loads
     time.sleep(0.5)
     server.shutdown()

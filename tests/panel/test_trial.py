@@ -1,4 +1,4 @@
-"""A reader's own kernel, natively: its form, its verdicts, what is refused, and what a link holds."""
+"""A reader's own kernel, natively: its form, its verdicts, what is refused, its link."""
 
 import json
 import lzma
