@@ -8,13 +8,15 @@ import functools
 import gzip
 import http.server
 import io
+import json
 import os
 import re
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+from book.compiling import MAX_REQUEST, Door
 from book.site import address
 
 SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
@@ -49,6 +51,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     """
 
     timeout = SILENT_SECONDS
+    door = Door()  # to the compiler
 
     def send_head(self) -> io.BytesIO | BinaryIO | None:
         """Answer with a text in gzip where the browser takes it."""
@@ -76,6 +79,42 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def list_directory(self, path: object) -> None:
         """Answer that a folder without a page is nothing of the book's."""
         self.send_error(404)
+
+    def do_GET(self) -> None:
+        """Send a file, or what a page must know to ask the compiler."""
+        if not self._at_the_door():
+            super().do_GET()
+        elif not self.door.open_to(self.headers, self.client_address[0]):
+            self._tell(403, {"error": "Only this machine's own pages may ask the compiler."})
+        else:
+            self._tell(200, self.door.about())
+
+    def do_POST(self) -> None:
+        """Compile what a page sends; nothing else takes anything."""
+        length = self.headers.get("Content-Length", "")
+        if not self._at_the_door():
+            self._tell(404, {"error": "Nothing is sent here."})
+        elif not self.door.open_to(self.headers, self.client_address[0]):
+            self._tell(403, {"error": "Only this machine's own pages may ask the compiler."})
+        elif not length.isdecimal() or int(length) > MAX_REQUEST:
+            self._tell(413, {"error": f"A request has at most {MAX_REQUEST:,} bytes."})
+        else:
+            self._tell(*self.door.compile(self.headers, self.rfile.read(int(length))))
+
+    def _at_the_door(self) -> bool:
+        return urlsplit(self.path).path.removeprefix(PUBLISHED).strip("/") == "compile"
+
+    def _tell(self, status: int, answer: dict[str, Any]) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        if status >= 400:
+            self.send_header("Connection", "close")  # what it sent further is not read
+            self.close_connection = True
+        self.end_headers()
+        self.wfile.write(body)
 
     def translate_path(self, path: str) -> str:
         """The file that an address stands for."""

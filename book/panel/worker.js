@@ -1,8 +1,9 @@
 // The worker of a panel: Pyodide, NumPy and the emulator, from the page's own server.
 //
 // It is asked {id, stem, request} and answers {id, answer} or {id, failed}; while it starts it tells
-// {progress, said}, and {running} how far a reader's own kernel is, which has no stem. Files come from the browser's cache of this book where they are cached, and are
-// used only if their digest is the one of the manifest.
+// {progress, said}, and {running} how far a reader's own kernel is, which has no stem. Files come from
+// the browser's cache of this book where they are cached, and are used only if their digest is the
+// one of the manifest.
 
 /** @typedef {{file: string, bytes: number, unpacked: number, sha256: string}} Entry */
 /** @typedef {{id: number, base: string, stem: string, request: string}} Message */
