@@ -514,8 +514,7 @@ def _source(place: tuple[str, int], sources: Mapping[str, str] | None = None) ->
     """The line of the kernel that runs, among its neighbours."""
     name, number = PurePath(place[0]).name, place[1]
     text = _SOURCES.text(place[0]) if sources is None else sources.get(name, "")
-    lines = text.split("
-")
+    lines = text.split("\n")
     said = f"<p>{_TEXT(name)}:{number}"
     if number > len(lines):
         return f"{said}</p>"

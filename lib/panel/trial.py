@@ -25,7 +25,7 @@ from lib.kernels.spec import unknown
 from lib.panel import form, render
 from lib.panel.bundle import loads
 from lib.panel.expected import Compared, compare
-from lib.panel.request import MAX_PTX, Refused, whole
+from lib.panel.request import MAX_PTX, Refused, message, whole
 from lib.panel.session import MAX_FIRST, MAX_MOMENTS, MAX_REGISTERS, MAX_TURNS, Session
 from lib.ptx.core.machine import WARP
 from lib.ptx.launch import LANDINGS, SCHEDULES
@@ -116,8 +116,11 @@ class Launching:
         asked = self.asked
         values = [one.value for one in self.arguments]
         check_arguments(self.function.name, of_kernel(self.function.name, None), values)
-        merge = asked["merge"] and {int(line): wide and tuple(wide)
-                                    for line, wide in asked["merge"].items()}
+        try:
+            merge = asked["merge"] and {int(line): wide and ptx.Wide(*wide)
+                                        for line, wide in asked["merge"].items()}
+        except (AttributeError, TypeError, ValueError):
+            raise Refused("What is merged is a width by line of PTX.") from None
         return self.function(
             asked["grid"], asked["block"], values, asked["shared"], cluster=asked["cluster"],
             schedule=asked["schedule"], landing=asked["landing"], seed=asked["seed"],
@@ -140,13 +143,14 @@ class Trial:
     def ask(self, request: str) -> str:
         """Answer a request, JSON, in JSON; what is refused has an answer too."""
         try:
-            given = {**DEFAULT, **json.loads(request)}
+            given = {**DEFAULT, **message(request)}
             answers = {"read": self._read, "run": self._run, "record": self._record,
                        "step": self._step}
-            if given["do"] not in answers:
-                raise Refused(unknown("request", str(given["do"]), answers))
-            answer = answers[given["do"]](given)
-        except (Refused, ptx.LaunchError, ptx.ParseError, ptx.UnsupportedInstruction) as refused:
+            asked = str(given["do"])
+            if asked not in answers:
+                raise Refused(unknown("request", asked, answers))
+            answer = answers[asked](given)
+        except (Refused, ptx.Error) as refused:
             answer = render.refused(str(refused))
         except MemoryError:
             answer = render.refused("That is more than the memory of this page holds: take smaller "
@@ -172,8 +176,8 @@ class Trial:
         except ptx.Error as error:
             return stopped(launching, error)
         compared = None
-        if given["expect"].strip():
-            compared = compare(given["expect"], launching.arrays, before)
+        if str(given["expect"]).strip():
+            compared = compare(str(given["expect"]), launching.arrays, before)
         return finished(launching, launch, compared, before)
 
     def _record(self, given: Mapping[str, Any]) -> render.Answer:
@@ -234,7 +238,10 @@ def module_of(given: Mapping[str, Any]) -> ptx.Module:
     if re.search(r"__global__|#include|@triton|^def ", text, re.M) and ".entry" not in text:
         raise Refused("This is source code, not PTX. Compile it first: nvcc -ptx -lineinfo, "
                       "Compiler Explorer, or, where this page has a compiler, the field for CUDA.")
-    module = ptx.Module(text, sources=given["sources"])
+    sources = given["sources"]
+    if not isinstance(sources, dict) or not all(isinstance(one, str) for one in sources.values()):
+        raise Refused("Sources are texts by the name of their file.")
+    module = ptx.Module(text, sources=sources)
     if not module.program.entries:
         raise Refused("The PTX has no kernel: there is no .entry in it.")
     return module
@@ -250,7 +257,7 @@ def read(given: Mapping[str, Any]) -> Launching:
     """
     module = module_of(given)
     entries = module.program.entries
-    name = given["kernel"] or next(iter(entries))
+    name = str(given["kernel"] or "") or next(iter(entries))
     named = [entry for entry in entries if name in (entry, plain_name(entry))]
     if not named:
         raise Refused(unknown("kernel", str(name), entries))

@@ -113,7 +113,12 @@ def test_narrow_results_have_their_own_rounding_and_wider_ones_theirs():
     ({"args": ["x=float32[4]"] * 65}, "at most 64"), ({"args": ["int:1"]}, "takes 4 arguments"),
     ({"grid": [1 << 20]}, "threads"), ({"grid": [0]}, "grid must be"), ({"block": "8"}, "block"),
     ({"block": [2048]}, "2048"), ({"schedule": "mine"}, "mine"), ({"shared": -1}, "shared"),
-    ({"do": "stop"}, "'stop'"), ({"do": "step"}, "No warp is recorded"),
+    ({"do": "stop"}, "'stop'"), ({"do": []}, "[]"), ({"sources": ["a"]}, "Sources are"),
+    ({"merge": [1]}, "width by line"), ({"merge": {"1": 5}}, "width by line"),
+    ({"expect": 5}, "NAME = NUMPY"), ({"args": None}, "at most 64"), ({"kernel": ["k"]}, "['k']"),
+    ({"cluster": [0]}, "cluster must"), ({"seed": "x"}, "seed must"),
+    ({"merge": {"x": 1}}, "width"),
+    ({"do": "step"}, "No warp is recorded"),
 ])
 def test_what_breaks_a_limit_is_refused_in_one_line(scale, change, said):
     answer = ask(**{**scale, **change})
