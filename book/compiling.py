@@ -133,6 +133,7 @@ def _limit() -> None:
 
 
 def _compile(asked: Any) -> dict[str, Any]:
+    from lib.compiler.link import without_folders
     from lib.compiler.nvrtc import CompileError, compile_nvrtc
     from lib.compiler.toolkit import toolkit_includes
     from lib.panel import form
@@ -153,8 +154,7 @@ def _compile(asked: Any) -> dict[str, Any]:
             [f"-arch=compute_{number[1]}", "-lineinfo", "--std=c++17", *options], "kernel.cu")
     except CompileError as error:
         return {"error": _plain(str(error), folders)}
-    ptx = re.sub(r'^(\s*\.file\s+\d+\s+)"([^"\n]+)"',
-                 lambda found: f'{found[1]}"{Path(found[2]).name}"', made.ptx.decode(), flags=re.M)
+    ptx = without_folders(made.ptx.decode())
     if len(ptx) > MAX_PTX:
         return {"error": f"The PTX is longer than {MAX_PTX:,} characters."}
     kernels = form.kernels(parse(ptx), source)

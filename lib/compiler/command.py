@@ -18,7 +18,7 @@ DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did
 line, hazards, time. FILE may also be a Python script: what it launches is reported, in order, also
 by CuPy's RawModule, RawKernel and ElementwiseKernel, whose arrays are NumPy's then."""
 JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, remarks, counters, "
-             "lines, merged, seconds}], over_budget, ok}")
+             "lines, merged, seconds}], over_budget, ok}, with --link its link")
 EXAMPLES = """examples:
   %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
       --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
@@ -66,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", action="append", default=[], metavar="KIND",
                         help="findings of this kind, as they are told (warning, race, …), are "
                         "notes: they don't fail the command")
+    parser.add_argument("--link", action="store_true", help="end with the link that opens the "
+                        "book's page \"Try your own kernel\" on what ran; nothing is sent")
     parser.add_argument("--go-on", action="store_true",
                         help="leave a block that stops with an error, and run the others")
     parser.add_argument("--turns", type=_natural, metavar="N",

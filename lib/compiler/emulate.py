@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arguments, cupy_script, from_python, waiting
+from lib.compiler import arguments, cupy_script, from_python, link, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
@@ -46,6 +46,9 @@ def emulate(options: argparse.Namespace) -> int:
     with _recorded(options, progress) as launches, waiting.progress(far, options.progress), apart:
         try:
             script = path.suffix == ".py" and not (options.triton or options.numba)
+            if script and options.link:
+                raise ValueError("--link: a script's launches have arrays that no link describes; "
+                                 "name a .cu or a .ptx")
             error = (_run_script if script else _run_kernel)(path, options)
         except CompileException as refused:
             raise CompileError(str(refused)) from None
@@ -61,6 +64,8 @@ def emulate(options: argparse.Namespace) -> int:
                  "notes": list(getattr(error, "__notes__", ()))}],
                 "hazards": hazards_document(error.hazards)})
         whole = {"file": str(path), "launches": documents, "over_budget": over, "ok": ok}
+        if options.link:
+            whole["link"] = options.address
         print(json.dumps(whole, indent=1))
         return 0 if ok else 1
     for launch in launches:
@@ -74,6 +79,8 @@ def emulate(options: argparse.Namespace) -> int:
             print(visible(f"  {note}"))
     elif not launches:
         print(f"{path.name} launched no kernel")
+    if options.link:
+        print(options.address)
     return 0 if ok else 1
 
 
@@ -240,6 +247,9 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     _set_constants(module, options.constant, options.seed)
     extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
     values = [one.value for one in args]
+    if options.link:
+        options.address = link.of_kernel(
+            kernel, module.texts(), options, options.block, options.shared)
     try:
         kernel(options.grid, options.block, values, options.shared, **extra)
     except ptx.LaunchError as error:  # what CUDA would refuse as well: nothing ran
@@ -269,8 +279,13 @@ def _run_compiled(
     grid = (*options.grid, 1, 1)[:3]
     values = made.complete([one.value for one in args], math.prod(grid))
     block = (made.block,) if made.block and math.prod(options.block) == 1 else options.block
+    shared = max(options.shared, made.shared)
+    if options.link:
+        if options.numba:
+            raise ValueError("--link: a link doesn't hold what numba-cuda makes of arrays")
+        options.address = link.of_kernel(made.kernel, {}, options, block, shared)
     try:
-        made.kernel(options.grid, block, values, max(options.shared, made.shared))
+        made.kernel(options.grid, block, values, shared)
     except ptx.LaunchError as error:
         raise ValueError(str(error)) from error
     except ptx.Error as error:

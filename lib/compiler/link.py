@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 PAGE = "https://gemm-worklog.github.io/gemm-worklog/chapters/try.html"
@@ -32,6 +34,38 @@ def link(request: Mapping[str, Any], page: str = PAGE) -> str:
         raise ValueError(f"the link would have {len(address):,} characters, of at most "
                          f"{MAX_LINK:,}: the PTX is too long")
     return address
+
+
+def of_kernel(
+    kernel: Any, sources: Mapping[str, str], options: Any, block: Sequence[int], shared: int
+) -> str:
+    """The link to what the command ran, with its options; a path in it is its last part alone.
+
+    Raises
+    ------
+    ValueError
+        If it took a file or a constant, which a link doesn't hold.
+    """
+    if options.constant or any(re.search(r"(?:^|[=:])@", word) for word in options.arg):
+        raise ValueError("--link: a link holds no file and no constant: describe the array in "
+                         "words, such as A=float32[128,128]:uniform")
+    missing = len(kernel.function.entry.parameters) - len(options.arg)
+    merge = kernel.merge
+    return link({
+        "ptx": without_folders(kernel.text), "kernel": kernel.name,
+        "sources": {PurePath(name).name: text for name, text in sources.items()},
+        "args": [*options.arg, *["null"] * missing], "grid": list(options.grid),
+        "block": list(block), "cluster": list(options.cluster or ()), "shared": shared,
+        "schedule": options.schedule, "landing": options.landing, "seed": options.seed,
+        "strict": options.strict,
+        "merge": merge and {line: wide and tuple(wide) for line, wide in merge.items()},
+    })
+
+
+def without_folders(ptx: str) -> str:
+    """PTX whose files are named by the last part of their path alone."""
+    return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"\n]+)"',
+                  lambda file: f'{file[1]}"{PurePath(file[2]).name}"', ptx, flags=re.M)
 
 
 def unpacked(address: str) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class RawModule:
         if path is not None and Path(path).suffix in _CUDA_SUFFIXES:
             self._file = CudaFile(path, self.options)
         self.ptx = code if _is_ptx(code) else self._compile()
-        self._module = ptx.Module(self.ptx, sources=self._texts(), folders=self._folders())
+        self._module = ptx.Module(self.ptx, sources=self.texts(), folders=self._folders())
 
     def get_function(self, name: str) -> Kernel:
         """Return a kernel: by its name expression, or by its name.
@@ -186,7 +186,7 @@ class RawModule:
             if not row["made"]:
                 continue
             called = _function_at(Path(row["file"]), int(row["line"]))
-            calls = [f"{PurePath(name).name}:{number}" for name, text in self._texts().items()
+            calls = [f"{PurePath(name).name}:{number}" for name, text in self.texts().items()
                      for number, line in enumerate(text.split("\n"), 1)
                      if called and re.search(rf"\b{re.escape(called)}\s*\(", line)]
             where = f" ({called}, called at {', '.join(calls)})" if calls else ""
@@ -258,7 +258,7 @@ class RawModule:
         return {plain_name(each.name): each.name for each in variables
                 if each.space in ("global", "const") and each.count > 0}
 
-    def _texts(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The source's text, by the names that the PTX has for its files."""
         if self._file is not None:
             return self._file.texts
@@ -306,7 +306,7 @@ class RawModule:
 
     @property
     def warnings(self) -> list[str]:
-        own = {PurePath(name).name for name in self._texts()}
+        own = {PurePath(name).name for name in self.texts()}
         found = dict.fromkeys(
             f"{PurePath(row['file']).name}:{row['line']}: {row['text']}"
             for row in _WARNING.finditer(self._log)

@@ -18,7 +18,7 @@ import pytest
 
 from lib import ptx
 from lib.__main__ import main as book_main
-from lib.compiler import arguments, command, emulate, waiting
+from lib.compiler import arguments, command, emulate, link, waiting
 from lib.paths import ROOT
 
 FILE = r"""
@@ -493,3 +493,19 @@ def test_two_arrays_differ_and_a_seed_repeats_them():
 def test_what_is_no_argument_is_named(word, said):
     with pytest.raises(ValueError, match=said):
         arguments.parse([word])
+
+
+def test_the_link_holds_what_ran(tmp_path, capsys):
+    (tmp_path / "k.cu").write_text(
+        "__global__ void k(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }\n")
+    words = ["emulate", str(tmp_path / "k.cu"), "--block", "32", "--arg", "x=float32[32]:uniform",
+             "--arg", "y=float32[32]:nan", "--link"]
+    assert command.main(words[1:]) == 0
+    address = capsys.readouterr().out.strip().split("\n")[-1]
+    request = link.unpacked(address)
+    assert request["args"] == ["x=float32[32]:uniform", "y=float32[32]:nan"]
+    assert request["sources"]["k.cu"].startswith("__global__") and request["block"] == [32]
+    assert str(tmp_path) not in json.dumps(request) and '"k.cu"' in request["ptx"]
+    assert command.main([*words[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["link"] == address
+    assert command.main([*words[1:], "--arg", "@a.npy"]) == 2
