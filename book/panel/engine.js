@@ -211,7 +211,6 @@
           keep(base);
         }
         tell(answer, (performance.now() - began) / 1000);
-        if (box.dataset.verdict === "refused") { restore(); }
         show(answer);
       } catch (error) {
         status.textContent = /** @type {Error} */ (error).message;
@@ -289,7 +288,7 @@
   /** @param {Element} root */
   function panel(root) {
     const /** @type {HTMLElement} */ box = /** @type {any} */ (root);
-    const { ask, part, busy } = conversation(box);
+    const { ask: question, part, busy } = conversation(box);
     const form = part("form"), shown = part("answer"), pictures = part("pictures");
     const status = part("status"), fields = form.elements;
 
@@ -312,6 +311,14 @@
     function restore() {
       shown.innerHTML = last.html;
       if (last.verdict === undefined) { delete box.dataset.verdict; } else { box.dataset.verdict = last.verdict; }
+    }
+
+    /** @param {object} request @param {(answer: Answer) => void} then */
+    function ask(request, then) {
+      return question(request, (/** @type {Answer} */ answer) => {
+        if (box.dataset.verdict === "refused") { restore(); }
+        then(answer);
+      });
     }
 
     /** @param {Answer} answer */

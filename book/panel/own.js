@@ -270,10 +270,10 @@
       });
       const made = await answer.json();
       if (!made.ptx) { return say(made.error || `The compiler's server answers ${answer.status}.`); }
-      const kept = words();
+      const kept = words(), before = kernel.value;
       fill({ ...wanted(), ptx: made.ptx, sources: { "kernel.cu": cuda.value }, args: [] });
       offer(made.kernels);
-      if (kept.length === rows.children.length) { // the same parameters: what was typed of them stays
+      if (kernel.value === before) { // the same parameters: what was typed of them stays
         rows.replaceChildren();
         kept.forEach(row);
       }

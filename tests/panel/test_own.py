@@ -9,6 +9,7 @@ import time
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from book import serve
 from book.panel import examples
@@ -31,9 +32,16 @@ def site(tmp_path_factory):
     return root
 
 
+class Published(serve.Handler):
+    """A server of files alone, as the published site's."""
+
+    def _at_the_door(self):
+        return False
+
+
 @pytest.fixture(scope="module")
 def server(site):
-    handler = functools.partial(serve.Handler, directory=str(site))
+    handler = functools.partial(Published, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.page = f"http://127.0.0.1:{server.server_port}/chapters/try.html"
@@ -224,3 +232,28 @@ def test_it_opens_and_runs_without_its_server(browser, site):
     panel.click("run")
     panel.wait()
     assert "uninitialised read" in panel.status and panel.verdict == "wrong"
+
+
+def test_cuda_is_compiled_where_the_server_has_a_compiler(browser, site):
+    handler = functools.partial(serve.Handler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    emulate(browser, **READING)
+    browser.get(f"http://127.0.0.1:{server.server_port}/chapters/try.html")
+    panel = Panel(browser)
+    WebDriverWait(browser, 20).until(lambda _: panel.part("compiler").is_displayed())
+    put(panel, "ptx", "template <int N> __global__ void add(const float* x, float* y)\n{\n"
+                      "    int i = blockIdx.x * 256 + threadIdx.x;\n    y[i] = x[i] + N;\n}\n")
+    assert "then compile" in panel.status
+    panel.field("expression").send_keys("add<3>")
+    panel.click("compile")
+    panel.until("Compiled")
+    browser.execute_script("document.querySelector('[name=grid]').value = '4'")
+    put(panel, "expect", "y = x + 3")
+    panel.click("run")
+    assert "y is as expected" in panel.wait()
+    put(panel, "ptx", '#include "/etc/passwd"')
+    panel.click("compile")
+    panel.until("is none of the toolkit's")
+    server.shutdown()
+    server.server_close()
