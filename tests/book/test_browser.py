@@ -540,7 +540,8 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
     page = reader("chapters/01_naive.html", media="print", width=794)
     assert page.execute_script("""
       return Array.from(document.querySelectorAll(
-          'article details:not(.hide, .hide details, #go-deeper details) > :nth-child(2)'))
+          'article details:not(.hide, .hide details, #go-deeper details, .whole-kernel) > '
+          + ':nth-child(2)'))
         .filter(answer => !answer.checkVisibility({contentVisibilityAuto: true})
                           || !answer.getClientRects().length).length;""") == 0
     assert page.execute_script("""
