@@ -201,9 +201,9 @@ def _launch(name: str, path: str) -> None:
     if entry is None:
         raise ValueError(f"{path} has no kernel")
     kernel = cupy.RawModule(path=path).get_function(entry[1])
-    args = [cupy.asarray(value) if isinstance(value, np.ndarray) else value
-            for value in specimen.args()]
-    kernel((specimen.grid,), (specimen.block,), tuple(args))
+    args = [cupy.asarray(one.value) if isinstance(one.value, np.ndarray) else one.value
+            for one in specimen.args()]
+    kernel((specimen.grid,), (specimen.block,), tuple(args), shared_mem=specimen.shared)
     cupy.cuda.runtime.deviceSynchronize()
     print(LAUNCHED)
 

@@ -76,7 +76,7 @@ def _arrive(d: Decoding) -> Run:
         put = d.write(0, "b64")
     address = shared_address(d, first)
     expects, incomplete, releases = d.has("expect_tx"), d.has("noComplete"), not d.has("relaxed")
-    wide = d.has("cluster")
+    wide, own = d.has("cluster"), not d.has("shared::cluster")
     given = d.read(first + 1, "u32") if len(d.operands) == first + 2 else None
     if given is None and (expects or incomplete):
         d.wrong("a count is missing")
@@ -87,7 +87,7 @@ def _arrive(d: Decoding) -> Run:
         state = np.zeros((f.blocks, f.threads), np.uint64) if put is not None else None
         number = one if given is None else given(f.r)
         for row, (at, n), threads in lane_groups(f, address(f), number):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
             for thread in arrivals(f, barrier, row, threads, index, releases, wide=wide):
                 phase = barrier.phase
                 if expects:
@@ -116,12 +116,12 @@ def _transaction(d: Decoding) -> Run:
     """mbarrier.{expect_tx,complete_tx}{.relaxed}{.scope}{.space}.b64 [a], n"""
     d.only("expect_tx", "complete_tx", *_WORDS).count(2)
     address, number, instruction = shared_address(d, 0), d.read(1, "u32"), d.instruction
-    expects = d.has("expect_tx")
+    expects, own = d.has("expect_tx"), not d.has("shared::cluster")
 
     def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         for row, (at, n), threads in lane_groups(f, address(f), number(f.r)):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
             for _ in threads:
                 (all_.expect if expects else all_.brought)(barrier, n, instruction)
 
@@ -136,7 +136,7 @@ def _wait(d: Decoding) -> Run:
     put = d.write(0, "pred")
     address, by_parity = shared_address(d, 1), d.has("parity")
     which = d.read(2, "u32" if by_parity else "b64")
-    acquires, wide = not d.has("relaxed"), d.has("cluster")
+    acquires, wide, own = not d.has("relaxed"), d.has("cluster"), True
     (slot,) = d.writes
 
     def step(f: Batch) -> None:
@@ -149,7 +149,7 @@ def _wait(d: Decoding) -> Run:
         done, failed = np.zeros(shape, bool), np.zeros(shape, bool)
         held = []
         for row, (at, phase), threads in lane_groups(f, address(f), given):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
             if by_parity:
                 ready = barrier.phase & 1 != phase
             else:

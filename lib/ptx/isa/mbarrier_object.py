@@ -160,7 +160,8 @@ class Mbarriers(Waiter):
         return found
 
     def find(
-        self, row: int, address: int, instruction: Instruction, user: tuple[int, int]
+        self, row: int, address: int, instruction: Instruction, user: tuple[int, int],
+        own: bool = False,
     ) -> Mbarrier:
         """Return the object at an address.
 
@@ -171,9 +172,19 @@ class Mbarriers(Waiter):
         instruction : Instruction
         user : (int, int)
             Row and thread that use it.
+        own : bool
+            Whether the instruction reaches the shared memory of its own block alone.
         """
         f = self.f
         row, offset = locate(f, row, address, 8, 8, instruction)
+        if own and row != user[0]:
+            waits = {"try_wait", "test_wait"} & set(instruction.parts)
+            raise Error(
+                f"{f.place(instruction)}: the mbarrier lies in block {f.geometry.block_name(row)}, "
+                f"and block {f.geometry.block_name(user[0])} reaches its own alone by "
+                + ("a wait: it can arrive at the other's, and wait at its own" if waits else
+                   "this instruction: .shared::cluster is for the others'")
+            )
         barrier = self.objects.get((row, offset))
         if barrier is None:
             raise Error(

@@ -102,7 +102,8 @@ def test_every_kernel_is_run():
 def test_a_refill_is_told_to_wait_for_the_readers_and_where_they_read(name):
     kernel = model.compiled(SPECIMENS[name], False)
     specimen = SPECIMENS[name]
-    found = kernel(specimen.grid, specimen.block, specimen.args(), races=True).hazards
+    args = [one.value for one in specimen.args()]
+    found = kernel(specimen.grid, specimen.block, args, races=True).hazards
     hazard = next(h for h in found if h.kind == "race" and "write after read" in h.message)
     said = advice.for_hazard(hazard)
     assert said.startswith("a barrier") and "wait for the copy" not in said
@@ -112,7 +113,8 @@ def test_a_refill_is_told_to_wait_for_the_readers_and_where_they_read(name):
 def test_an_error_in_a_header_s_wrapper_names_the_line_that_called_it_first():
     specimen = SPECIMENS["mbarrier_too_many"]
     with pytest.raises(ptx.Deadlock) as stopped:
-        model.compiled(specimen, False)(specimen.grid, specimen.block, specimen.args())
+        model.compiled(specimen, False)(
+            specimen.grid, specimen.block, [one.value for one in specimen.args()])
     line = 1 + next(i for i, text in enumerate(specimen.path.read_text().split("\n"))
                     if "wait_for(&barrier" in text)
     assert f"CUDA mbarrier_too_many.cu:{line}, inlined from asm.cuh:" in str(stopped.value)

@@ -50,6 +50,8 @@ class Specimen:
         depends on the schedule.
     arch : str
     grid, block : int
+    shared : int
+        Bytes of dynamic shared memory.
     words : tuple of str
         Arguments, as `lib.compiler.arguments` reads them.
     """
@@ -62,6 +64,7 @@ class Specimen:
     arch: str
     grid: int
     block: int
+    shared: int
     words: tuple[str, ...]
 
     @property
@@ -69,9 +72,9 @@ class Specimen:
         """Its file."""
         return FOLDER / f"{self.name}.cu"
 
-    def args(self) -> list[Any]:
-        """Arguments of one launch, new each time."""
-        return [one.value for one in arguments.parse(list(self.words))]
+    def args(self) -> list[arguments.Argument]:
+        """Arguments of one launch, new each time; one may keep the array that its map is of."""
+        return arguments.parse(list(self.words))
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,14 @@ def _read(path: Path) -> Specimen:
     for label, value in re.findall(r"^// (\w+): (.*)$", text, re.M):
         parts.setdefault(label, []).append(value)
     try:
-        launch = re.fullmatch(r"(\w+) grid (\d+) block (\d+) args (.*)", parts["Launch"][0])
+        launch = re.fullmatch(r"(\w+) grid (\d+) block (\d+)(?: shared (\d+))? args (.*)",
+                              parts["Launch"][0])
         if launch is None:
             raise ValueError(f"{path.name}: its Launch is no 'ARCH grid N block N args …'")
-        arch, grid, block, words = launch.groups()
+        arch, grid, block, shared, words = launch.groups()
         return Specimen(path.stem, parts["Mistake"][0], parts["Cure"][0],
                         tuple(parts.get("Seen", ())), parts["Says"][0], arch, int(grid), int(block),
-                        tuple(words.split()))
+                        int(shared or 0), tuple(words.split()))
     except KeyError as error:
         raise ValueError(f"{path.name}: its first comment lacks Mistake, Cure, Launch or Says"
                          ) from error
@@ -140,7 +144,8 @@ def compiled(specimen: Specimen, cured: bool) -> Any:
 def digest(specimen: Specimen) -> str:
     """A hash of what is compiled for it and how it is launched: a record of other code is stale."""
     text = specimen.path.read_bytes()
-    own = [name for name in ("tcgen05.cuh", "pair.cuh") if f'"{name}"'.encode() in text]
+    own = [name for name in ("tcgen05.cuh", "pair.cuh", "cluster.cuh")
+           if f'"{name}"'.encode() in text]
     headers = ["asm.cuh", *own]
     return fingerprint([text, *((FOLDER / name).read_bytes() for name in headers)])[:16]
 
@@ -148,8 +153,11 @@ def digest(specimen: Specimen) -> str:
 def runs_on(specimen: Specimen, capability: tuple[int, int]) -> bool:
     """Whether a GPU of a compute capability runs what a specimen is compiled for.
 
-    ``sm_90a`` runs on 9.0 alone, ``sm_80`` on 8.0 and all later ones.
+    ``sm_90a`` runs on 9.0 alone, ``sm_80`` on 8.0 and all later ones. A tensor map here is one of
+    the emulator's, which no GPU reads.
     """
+    if any(word.startswith("map") for word in specimen.words):
+        return False
     parts = re.fullmatch(r"sm_(\d+)([a-z]?)", specimen.arch)
     assert parts is not None, specimen.arch
     number, family = parts.groups()
@@ -161,10 +169,12 @@ def verdicts(specimen: Specimen, cured: bool) -> Iterator[Verdict]:
     """What the emulator says under each of `SETTINGS`."""
     kernel = compiled(specimen, cured)
     for setting in SETTINGS:
+        args = specimen.args()
         named = f"{setting['schedule']}, {setting['landing']}"
         try:
-            launch = kernel(specimen.grid, specimen.block, specimen.args(), races=True,
-                            trace=False, strict=True, **setting)
+            launch = kernel(specimen.grid, specimen.block, [one.value for one in args],
+                            specimen.shared,
+                            races=True, trace=False, strict=True, **setting)
         except ptx.Error as error:
             reported = [int(line) for line in re.findall(r"PTX line (\d+)", str(error))]
             yield Verdict(
@@ -202,9 +212,11 @@ def right_by_luck(specimen: Specimen) -> bool:
     """Whether the kernel gives the cured one's result all the same, in the usual order of warps."""
     results = []
     for cured in (False, True):
-        args = specimen.args()
+        held = specimen.args()
+        args = [one.value for one in held]
         try:
-            compiled(specimen, cured)(specimen.grid, specimen.block, args, trace=False)
+            compiled(specimen, cured)(
+                specimen.grid, specimen.block, args, specimen.shared, trace=False)
         except ptx.Error:
             return False
         results.append([one.tobytes() for one in args if isinstance(one, np.ndarray)])
