@@ -1,4 +1,4 @@
-// Mistake: st.bulk clears shared memory that other warps still read.
+// Mistake: a thread clears shared memory by st.bulk while other warps still read it.
 // Cure: __syncthreads() before it.
 // Launch: sm_100a grid 1 block 128 args int32[128]:arange int32[128]
 // Says: race

@@ -24,11 +24,15 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     emulator.add_arguments(emulate)
 
     zoo = add(_zoo, "zoo", "kernels with one mistake each: what emulator and sanitizer say",
-              json_help="a list of {kernel, mistake, cure, seen, says, lines, setting, "
-              "as_expected, cured_clean, sanitizer, sanitizer_of_cure}; with --record {file, left}")
+              json_help="{format, kernels: [{kernel, file, kind, mistake, cure, seen, arch, grid, "
+              "block, shared, args, says, message, lines, setting, as_expected, cured_clean, "
+              "sanitizer, sanitizer_of_cure, sentryward, sentryward_of_cure}]}, which "
+              "cuda/zoo/README.md describes; with --record {file, left}")
     zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
     zoo.add_argument("--record", action="store_true",
                      help="run them under compute-sanitizer on this GPU, and record what it says")
+    zoo.add_argument("--sentryward", action="store_true",
+                     help="verify them with SentryWard, and record what it says (no GPU)")
     zoo.add_argument("--minutes", type=common.minutes, default=8.0,
                      help="how long this chunk of --record may last; the next one goes on")
     zoo.add_argument("--jobs", type=common.count, default=6, help="processes at once, for --record")
@@ -51,6 +55,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _zoo(options: argparse.Namespace) -> int:
     from lib.records import sanitizer as recorded
+    from lib.records import sentryward
     from lib.topics.emulator.zoo import model
 
     if options.record:
@@ -63,14 +68,22 @@ def _zoo(options: argparse.Namespace) -> int:
             f"{recorded.FILE}: {left} kernels are left: the same command goes on" if left
             else f"{recorded.FILE}: all are recorded"])
         return 0
-    rows = model.rows(options.kernels, recorded.read())
+    if options.sentryward:
+        from lib.measure import sentryward as verifier
+
+        verifier.record(options.kernels, tell=(lambda _: None) if options.json else print)
+        common.say(options, {"file": str(sentryward.FILE)}, [f"{sentryward.FILE}: recorded"])
+        return 0
+    rows = model.rows(options.kernels, recorded.read(), sentryward.read())
     right = all(row["as_expected"] and row["cured_clean"] for row in rows)
-    common.say(options, rows, [
+    told = sum(bool(row["says"]) for row in rows)
+    common.say(options, {"format": model.FORMAT, "kernels": rows}, [
         *(f"{row['kernel']:<28} {row['says'] or 'nothing':<22} "
           f"{'line ' + ', '.join(map(str, row['lines'])):<14} "
           f"{row['sanitizer'] or 'not recorded'}" for row in rows),
-        f"{len(rows)} kernels; " + ("each mistake is told, and each cure is clean" if right
-                                    else "not all are told, or not all cures are clean"),
+        f"{len(rows)} kernels; " + (
+            f"{told} mistakes are told, {len(rows) - told} are not, as their files say; each cure "
+            "is clean" if right else "not all are told, or not all cures are clean"),
     ])
     return 0 if right else 1
 

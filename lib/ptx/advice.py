@@ -97,6 +97,9 @@ def for_hazard(hazard: Hazard) -> str:
         return ("leave out the load, since no result depends on it; no wrong value comes of this "
                 "race as the kernel is")
     opcodes = first.opcode, second.opcode
+    if "read-only cache" in hazard.message:
+        return ("read it by a plain load: __ldg, and const __restrict__, promise that the kernel "
+                "never writes it")
     if "mbarrier" in hazard.message.partition(":")[0]:
         return "after mbarrier.init, fence.mbarrier_init or __syncthreads() before it is used"
     if first.block != second.block:

@@ -78,6 +78,8 @@ class GlobalShadow:
         warps = self._stamped(group)[3]
         if self.touched:
             self._compare(self.writer, cells, group, index, "read after write", None)
+            if "nc" in self.races.code.steps[index].instruction.parts:
+                self._stale(cells, group, index)
         last = self.reader.who.take(cells)
         changed = (last >> 5 != warps) & (last >= 0)
         if changed.any():
@@ -96,6 +98,19 @@ class GlobalShadow:
         strange = (first ^ who) >> INDEX != 0
         if strange.any():
             self.foreign.set(cells[strange], who[strange], when[strange])
+
+    def _stale(self, cells: np.ndarray, group: Group, index: int) -> None:
+        """Report reads by ld.global.nc of what this launch wrote: no barrier orders those."""
+        block, thread, _, _ = group
+        who = self.writer.who.take(cells)
+        bad = who >= 0
+        if bad.any():
+            first = (self.writer.when.take(cells)[bad] & LARGEST_INDEX).astype(np.intp)
+            linear, thread = np.broadcast_arrays(self.races.linear(block), thread)
+            self.races.report(
+                "race", "read through the read-only cache of global memory that this kernel wrote",
+                (first, who[bad] >> INDEX, who[bad] & THREAD),
+                (np.full(first.shape, index), linear[bad], thread[bad]))
 
     def store(
         self, cells: np.ndarray, group: Group, index: int, old: Change | None, atomic: bool

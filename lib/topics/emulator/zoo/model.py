@@ -20,7 +20,7 @@ from lib import ptx
 from lib.compiler import arguments
 from lib.compiler.cache import digest as fingerprint
 from lib.paths import ROOT
-from lib.records import sanitizer
+from lib.records import sanitizer, sentryward
 
 FOLDER = ROOT / "cuda" / "zoo"
 # In which orders a kernel runs until something is found: mistakes show in one and not in another.
@@ -31,6 +31,9 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"schedule": "random", "landing": "early", "seed": 3},
 )
 ANY = "hazard or error"
+MISSED = "nothing"  # of a mistake that the emulator doesn't tell
+CLEAN = sanitizer.summary({})  # what it says where no tool reports anything
+FORMAT = 1  # of the rows as JSON: one more when a field goes, or means something else
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Specimen:
         Addresses of public threads about such a mistake.
     says : str
         The kind of hazard, or the error's class, that the emulator should tell; `ANY` if which one
-        depends on the schedule.
+        depends on the schedule, `MISSED` if it tells none.
     arch : str
     grid, block : int
     shared : int
@@ -71,6 +74,10 @@ class Specimen:
     def path(self) -> Path:
         """Its file."""
         return FOLDER / f"{self.name}.cu"
+
+    def expects(self, kind: str) -> bool:
+        """Whether a verdict's kind is what the file says."""
+        return not kind if self.says == MISSED else bool(kind) and self.says in (kind, ANY)
 
     def args(self) -> list[arguments.Argument]:
         """Arguments of one launch, new each time; one may keep the array that its map is of."""
@@ -200,12 +207,21 @@ def _lines(kernel: Any, specimen: Specimen, ptx_lines: Sequence[int]) -> tuple[i
     return tuple(line for line in dict.fromkeys(own) if line is not None)
 
 
+@lru_cache(maxsize=256)
 def found(specimen: Specimen) -> Verdict:
     """The first verdict on the mistake that is what the file says, or else any, or a clean one."""
-    every = list(verdicts(specimen, cured=False))
-    reported = [one for one in every if one.kind]
-    right = [one for one in reported if specimen.says in (one.kind, ANY)]
-    return (right or reported or every)[0]
+    every = []
+    for one in verdicts(specimen, cured=False):
+        if one.kind and specimen.expects(one.kind):
+            return one
+        every.append(one)
+    return next((one for one in every if one.kind), every[0])
+
+
+@lru_cache(maxsize=256)
+def cured_clean(specimen: Specimen) -> bool:
+    """Whether the emulator says nothing of the cure, in any order."""
+    return not any(one.kind for one in verdicts(specimen, cured=True))
 
 
 def right_by_luck(specimen: Specimen) -> bool:
@@ -223,7 +239,10 @@ def right_by_luck(specimen: Specimen) -> bool:
     return results[0] == results[1]
 
 
-def rows(names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None) -> list[dict]:
+def rows(
+    names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None,
+    proofs: sentryward.SentryWard | None = None,
+) -> list[dict]:
     """A table of the zoo.
 
     Parameters
@@ -232,13 +251,17 @@ def rows(names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None) -
         Only these kernels.
     record : Sanitizer, optional
         compute-sanitizer's verdicts, as `lib.records.sanitizer.read` gives them.
+    proofs : SentryWard, optional
+        SentryWard's, as `lib.records.sentryward.read` gives them.
 
     Returns
     -------
     list of dict
-        kernel, mistake, cure, seen; says, lines, setting: see `Verdict`; as_expected: whether it is
-        what the file says; cured_clean; sanitizer: which of its tools report it, None where that
-        isn't recorded for this source; sanitizer_of_cure: the same of the cure.
+        kernel, file, kind, mistake, cure, seen; arch, grid, block, shared, args: the launch; says,
+        message, lines, setting: see `Verdict`; as_expected: whether it is what the file says;
+        cured_clean; sanitizer: which of its tools report it, None where that isn't recorded for
+        this source; sanitizer_of_cure: the same of the cure; sentryward, sentryward_of_cure: its
+        results, or None.
 
     Raises
     ------
@@ -251,14 +274,71 @@ def rows(names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None) -
     table = []
     for specimen in (known[name] for name in names or known):
         reported = found(specimen)
-        recorded = sanitizer.current(record, specimen.name, digest(specimen))
+        source = digest(specimen)
+        recorded = sanitizer.current(record, specimen.name, source)
+        proof = sentryward.current(proofs, specimen.name, source)
         table.append({
-            "kernel": specimen.name, "mistake": specimen.mistake, "cure": specimen.cure,
-            "seen": list(specimen.seen), "says": reported.kind, "lines": list(reported.lines),
+            "kernel": specimen.name, "file": specimen.path.relative_to(ROOT).as_posix(),
+            "kind": specimen.says, "mistake": specimen.mistake, "cure": specimen.cure,
+            "seen": list(specimen.seen), "arch": specimen.arch, "grid": specimen.grid,
+            "block": specimen.block, "shared": specimen.shared, "args": list(specimen.words),
+            "says": reported.kind, "message": reported.message, "lines": list(reported.lines),
             "setting": reported.setting,
-            "as_expected": bool(reported.kind) and specimen.says in (reported.kind, ANY),
-            "cured_clean": not any(one.kind for one in verdicts(specimen, cured=True)),
+            "as_expected": specimen.expects(reported.kind),
+            "cured_clean": cured_clean(specimen),
             "sanitizer": sanitizer.summary(recorded.mistake) if recorded else None,
             "sanitizer_of_cure": sanitizer.summary(recorded.cured) if recorded else None,
+            "sentryward": proof.mistake if proof else None,
+            "sentryward_of_cure": proof.cured if proof else None,
         })
     return table
+
+
+@dataclass
+class Tally:
+    """How many kernels a checker tells from their cures, and what it says of the others.
+
+    Attributes
+    ----------
+    told : int
+        The mistake is reported and the cure is not.
+    both, missed : int
+        Both are, or the mistake is not.
+    refused : int
+        It says that it can't tell, of either.
+    not_run : int
+    """
+
+    told: int = 0
+    both: int = 0
+    missed: int = 0
+    refused: int = 0
+    not_run: int = 0
+
+    def add(self, mistake: bool | None, cured: bool | None) -> None:
+        """Count a kernel by whether it and its cure are reported; None: it can't tell."""
+        if mistake is None or cured is None:
+            self.refused += 1
+        elif not mistake:
+            self.missed += 1
+        elif cured:
+            self.both += 1
+        else:
+            self.told += 1
+
+
+def tallies(table: Sequence[dict]) -> dict[str, Tally]:
+    """Who finds what in a table of `rows`, by the checker's name."""
+    emulator, tools, proofs = Tally(), Tally(), Tally()
+    reported = {sentryward.CLEAN: False, **dict.fromkeys(sentryward.FINDINGS, True)}
+    for row in table:
+        emulator.add(bool(row["says"]), not row["cured_clean"])
+        if row["sanitizer"] is None:
+            tools.not_run += 1
+        else:
+            tools.add(*(row[one] != CLEAN for one in ("sanitizer", "sanitizer_of_cure")))
+        if row["sentryward"] is None:
+            proofs.not_run += 1
+        else:
+            proofs.add(*(reported.get(row[one]) for one in ("sentryward", "sentryward_of_cure")))
+    return {"this emulator": emulator, "compute-sanitizer": tools, "SentryWard": proofs}

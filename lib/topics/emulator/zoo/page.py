@@ -7,11 +7,8 @@ from collections.abc import Sequence
 
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import note
-from lib.records import sanitizer
+from lib.records import sanitizer, sentryward
 from lib.topics.emulator.zoo import model
-
-# What `lib.records.sanitizer.summary` says where no tool reports anything.
-CLEAN = sanitizer.summary({})
 
 
 def mistakes(*names: str) -> None:
@@ -26,18 +23,36 @@ def mistakes(*names: str) -> None:
     rows = model.rows(names, record)
     recorded = [row for row in rows if row["sanitizer"] is not None]
     by_tool: list[Column[dict]] = [Column(
-        "compute-sanitizer says", lambda row: row["sanitizer"] or "not recorded")]
+        "compute-sanitizer says", lambda row: row["sanitizer"] or "not run")]
     listed([
         Column("kernel", lambda row: f"`{row['kernel']}`"),
         Column("mistake", lambda row: _sentence(row["mistake"]) + _links(row["seen"])),
         Column("the emulator says",
-               lambda row: f"{_words(row['says'])}, line {_lines(row['lines'])}"),
+               lambda row: f"{_words(row['says'])}, line {_lines(row['lines'])}"
+               if row["says"] else "nothing"),
         *(by_tool if recorded else ()), Column("cure", lambda row: _sentence(row["cure"])),
     ], rows, _evidence(rows, record if recorded else None))
-    if alarms := [row for row in recorded if row["sanitizer_of_cure"] != CLEAN]:
+    if alarms := [row for row in recorded if row["sanitizer_of_cure"] != model.CLEAN]:
         note("compute-sanitizer reports " + ", ".join(
             f"the cure of `{row['kernel']}`, too ({row['sanitizer_of_cure']})" for row in alarms)
             + ". The emulator's detector finds its accesses ordered.")
+
+
+def checkers() -> None:
+    """Display which of the checkers tells how many mistakes from their cures."""
+    record, proofs = sanitizer.read(), sentryward.read()
+    every = model.tallies(model.rows((), record, proofs))
+    listed([
+        Column("checker", lambda one: one[0]),
+        Column("tells", lambda one: one[1].told),
+        Column("reports the cure, too", lambda one: one[1].both),
+        Column("misses", lambda one: one[1].missed),
+        Column("can't tell", lambda one: one[1].refused),
+        Column("not run", lambda one: one[1].not_run),
+    ], list(every.items()), "emulated; recorded" + (
+        f" on {record.gpu} with compute-sanitizer {record.sanitizer}, {record.date}"
+        if record else "") + (
+        f"; recorded with SentryWard {proofs.version}, {proofs.date}" if proofs else ""))
 
 
 def lucky() -> None:
@@ -50,7 +65,7 @@ def lucky() -> None:
 
 
 def _evidence(rows: Sequence[dict], record: sanitizer.Sanitizer | None) -> str:
-    right = sum(row["as_expected"] and row["cured_clean"] for row in rows)
+    right = sum(bool(row["says"]) and row["cured_clean"] for row in rows)
     said = (f"emulated, each under {len(model.SETTINGS)} schedules: {right} of {len(rows)} "
             "mistakes are told, and their cures are clean")
     if record is None:
