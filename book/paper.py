@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lib.plotting.style import Drawing
     from lib.records.reach import Reach
     from lib.show.scene import Scene
+    from lib.topics.emulator.zoo.model import Tally
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
@@ -104,6 +105,36 @@ def _mistakes() -> int:
     return len(specimens())
 
 
+def _tally(checker: str, count: Callable[[Tally], int]) -> Callable[[], int]:
+    """A count of what a checker says of the zoo, by the records and the files' comments."""
+    def number() -> int:
+        from lib.records import sanitizer, sentryward
+        from lib.topics.emulator.zoo import model
+
+        records = sanitizer.read(), sentryward.read()
+        return count(model.tallies([
+            {"says": one.says != model.MISSED, "cured_clean": True, **model.others(one, *records)}
+            for one in model.specimens()])[checker])
+
+    return number
+
+
+def _public(reported: bool) -> Callable[[], int]:
+    """How many of others' kernels have a finding, or none, by the record."""
+    def number() -> int:
+        from lib.records.foreign import ENDED
+        from lib.topics.emulator.foreign import model
+
+        record = model.recorded()
+        results = [(one, record[one.key]) for one in model.kernels()]
+        findings = [one for one, found in results if found.hazards or found.ended != ENDED]
+        if any(not one.defect for one in findings):
+            raise ValueError("a finding in others' kernels without a verified defect")
+        return len(findings) if reported else len(results) - len(findings)
+
+    return number
+
+
 def _foreign() -> int:
     from lib.topics.emulator.foreign.model import kernels
 
@@ -166,6 +197,13 @@ NUMBERS: Mapping[str, Callable[[], object]] = {
     "fp16_rival": _reach("FP16", lambda one: f"{one.rival:.1f}"),
     "fp16_noise": _reach("FP16", lambda one: _off(one.share, one.noise)),
     "first_tflops": _first, "size": _size, "gpu": _gpu, "claims": _claims,
+    "told": _tally("this emulator", lambda one: one.told),
+    "missed": _tally("this emulator", lambda one: one.missed),
+    "sanitizer_told": _tally("compute-sanitizer", lambda one: one.told),
+    "sanitizer_run": _tally("compute-sanitizer", lambda one: one.told + one.both + one.missed),
+    "sentryward_told": _tally("SentryWard", lambda one: one.told),
+    "sentryward_refused": _tally("SentryWard", lambda one: one.refused),
+    "silent": _public(False), "defective": _public(True),
     "mistakes": _mistakes, "foreign": _foreign, "repositories": _repositories,
     "mnemonics": _mnemonics, "counters": _counters, "patterns": _patterns,
 }

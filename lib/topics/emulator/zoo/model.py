@@ -274,9 +274,6 @@ def rows(
     table = []
     for specimen in (known[name] for name in names or known):
         reported = found(specimen)
-        source = digest(specimen)
-        recorded = sanitizer.current(record, specimen.name, source)
-        proof = sentryward.current(proofs, specimen.name, source)
         table.append({
             "kernel": specimen.name, "file": specimen.path.relative_to(ROOT).as_posix(),
             "kind": specimen.says, "mistake": specimen.mistake, "cure": specimen.cure,
@@ -285,13 +282,24 @@ def rows(
             "says": reported.kind, "message": reported.message, "lines": list(reported.lines),
             "setting": reported.setting,
             "as_expected": specimen.expects(reported.kind),
-            "cured_clean": cured_clean(specimen),
-            "sanitizer": sanitizer.summary(recorded.mistake) if recorded else None,
-            "sanitizer_of_cure": sanitizer.summary(recorded.cured) if recorded else None,
-            "sentryward": proof.mistake if proof else None,
-            "sentryward_of_cure": proof.cured if proof else None,
+            "cured_clean": cured_clean(specimen), **others(specimen, record, proofs),
         })
     return table
+
+
+def others(
+    specimen: Specimen, record: sanitizer.Sanitizer | None, proofs: sentryward.SentryWard | None
+) -> dict[str, str | None]:
+    """What the other checkers were recorded to say of a kernel's present source."""
+    source = digest(specimen)
+    recorded = sanitizer.current(record, specimen.name, source)
+    proof = sentryward.current(proofs, specimen.name, source)
+    return {
+        "sanitizer": sanitizer.summary(recorded.mistake) if recorded else None,
+        "sanitizer_of_cure": sanitizer.summary(recorded.cured) if recorded else None,
+        "sentryward": proof.mistake if proof else None,
+        "sentryward_of_cure": proof.cured if proof else None,
+    }
 
 
 @dataclass
