@@ -90,7 +90,7 @@ class Layout:
             self.local_bytes = at + STACK_BYTES
 
     def _place(self, variable: Variable, at: int, base: int = 0) -> int:
-        start = -(-at // variable.align) * variable.align
+        start = -(-(base + at) // variable.align) * variable.align - base
         self._addresses[variable.name] = base + start
         return start + variable.nbytes
 

@@ -36,6 +36,7 @@ def parse(text: str) -> Program:
 
 
 # How compilers write the bytes of a name in UTF-8 that are no ASCII.
+MAX_ALIGN = 1 << 16  # bytes: of a variable
 _ESCAPED = re.compile(r"(?:\\[0-7]{3})+")
 
 
@@ -172,8 +173,8 @@ class Parser(ModuleParser):
             token = self.next()
             if token.text == ".align":
                 align = self.integer()
-                if align <= 0 or align & (align - 1) or align > 4096:
-                    self.fail(f"alignment {align} is no power of two up to 4096", token)
+                if align <= 0 or align & (align - 1) or align > MAX_ALIGN:
+                    self.fail(f"alignment {align} is no power of two up to {MAX_ALIGN:,}", token)
             elif token.text in (".v2", ".v4"):
                 width = int(token.text[2])
             elif token.text[1:] in SIZES:

@@ -61,3 +61,14 @@ def test_a_swizzle_of_addresses_is_none_of_indices(machine, base):
     ld.shared.u32 %v, [%a]; st.global.u32 [%o], %v;
     """, machine, out, shared_mem=128)
     assert out[0] == (9 if base else 5)
+
+
+@pytest.mark.parametrize("machine, base", TARGETS)
+def test_a_large_alignment_is_of_the_address(machine, base):
+    """Kernels flip a bit of it to change buffers."""
+    out = np.zeros(1, np.uint64)
+    launched("""
+    .shared .align 4096 .b8 s[4096]; .reg .b64 %o, %a;
+    ld.param.u64 %o, [out]; mov.u64 %a, s; st.global.u64 [%o], %a;
+    """, machine, out)
+    assert out.tolist() == [4096 if base else 0]
