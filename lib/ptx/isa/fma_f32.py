@@ -21,6 +21,7 @@ import numpy as np
 from ..core.masks import over_lanes
 from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
+from .complex_fma import C64, factors_of, fuses, multiply_add, terms_of
 
 if TYPE_CHECKING:
     from ..core.batch import Batch
@@ -54,7 +55,8 @@ class FusedMultiplyAdd(Fusible):
         a, b, c = self.reads
         x, y, z = r[a], r[b], r[c]
         if x.size >= CHUNKED_LEAST and x.shape == y.shape == z.shape:
-            r[self.to] = _in_chunks(f, *map(_as_f32, (x, y, z)))
+            large = _as_complex if fuses() else _in_chunks
+            r[self.to] = large(f, *map(_as_f32, (x, y, z)))
             return
         twin = twins[a]
         x = twin[1] if twin[0] is x else _widened(twins, a, x)
@@ -116,6 +118,22 @@ def _in_chunks(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndar
     return found
 
 
+def _as_complex(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the same, as the imaginary part of an array; z may be what was returned before."""
+    blocks, threads = x.shape
+    terms = z.base
+    if terms is None or terms.dtype is not C64 or terms.shape != z.shape:
+        terms = terms_of(z)
+    found = np.empty(z.shape, C64)
+    rows = max(1, CHUNK // threads)
+    room = _rooms(f, 1, (min(rows, blocks), threads))[0].view(C64)
+    for start in range(0, blocks, rows):
+        some = slice(start, min(start + rows, blocks))
+        factors = factors_of(y[some], room[: some.stop - start])
+        multiply_add(terms[some], x[some], factors, found[some])
+    return found.imag
+
+
 def _rounded_once(exact: np.ndarray, addend: np.ndarray) -> np.ndarray:
     """Return sums that may lie between two float32 numbers, ready to be rounded to float32."""
     addend = addend.astype(F64)
@@ -165,15 +183,18 @@ class _Stack:
             for step in self.steps:
                 step(f)
             return
-        x, y = (_stacked(values, shape, F64) for values in operands[:2])
+        fused = fuses()
+        x, y = (_stacked(values, shape, F32 if fused else F64) for values in operands[:2])
         z = before
         if z is None or z.shape[1:] != shape:
             z = _stacked(operands[2], shape, F32)
-        found = np.empty((len(self.to), *shape), F32)
+            z = terms_of(z) if fused else z
+        y = factors_of(y) if fused else y
+        found = np.empty((len(self.to), *shape), C64 if fused else F32)
         for start in range(0, shape[0], rows):
             blocks = slice(start, start + rows)
             self._form(f, x[:, blocks], y[:, blocks], z[:, blocks], found[:, blocks], many)
-        values = list(found)
+        values = list(found.imag if fused else found)
         for slot, value in zip(self.to, values, strict=True):
             r[slot] = value
         if len(f.stacks) >= STACKS:
@@ -186,6 +207,14 @@ class _Stack:
     ) -> None:
         """Fill in the results for some blocks, (instructions, blocks, threads)."""
         shape = found.shape[1:]
+        if found.dtype is C64:
+            for _, _, products in self._planned(many):
+                for first, last, i, j in products:
+                    a, b = x[i], y[j]
+                    whole = *map(max, a.shape[:2], b.shape[:2]), *shape
+                    terms, out = (each[first:last].reshape(whole) for each in (z, found))
+                    multiply_add(terms, a, b, out)
+            return
         (room,) = _rooms(f, 1, (min(many, len(found)), *shape))
         for start, stop, products in self._planned(many):
             total = room[: stop - start]

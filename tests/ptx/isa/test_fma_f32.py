@@ -13,6 +13,7 @@ import pytest
 from lib import ptx
 from lib.ptx.core import step as steps
 from lib.ptx.core.rounding import nearest_float
+from lib.ptx.isa import fma_f32
 
 from ..conftest import entry, run
 
@@ -96,6 +97,22 @@ def test_large_batches_go_one_by_one(monkeypatch):
     small = results(outer() + outer(), x, True, monkeypatch)
     monkeypatch.undo()
     np.testing.assert_array_equal(small, results(outer() + outer(), x, True, monkeypatch))
+
+
+@pytest.mark.parametrize("lanes", [64, 96])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_products_of_complex_numbers_and_of_float64_have_the_same_bits(body, lanes, monkeypatch):
+    """In stacks, and one by one where lanes are many; NaNs may have any bits."""
+    x, found = inputs(lanes), {}
+    monkeypatch.setattr(fma_f32, "CHUNKED_LEAST", lanes)
+    for fuses in {False, fma_f32.fuses()}:
+        monkeypatch.setattr(fma_f32, "fuses", lambda fuses=fuses: fuses)
+        found[fuses] = [results(body + f"// {fuses}\n", x, stacked, monkeypatch)
+                        for stacked in (True, False)]
+    for bits in found.values():
+        for each in bits:
+            each[np.isnan(each.view(np.float32))] = 0x7FFFFFFF
+            np.testing.assert_array_equal(each, found[False][0])
 
 
 def test_instructions_are_counted_one_by_one():
