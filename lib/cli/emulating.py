@@ -76,13 +76,13 @@ def _zoo(options: argparse.Namespace) -> int:
         return 0
     rows = model.rows(options.kernels, recorded.read(), sentryward.read())
     right = all(row["as_expected"] and row["cured_clean"] for row in rows)
-    told = sum(bool(row["says"]) for row in rows)
+    detected = sum(bool(row["says"]) for row in rows)
     common.say(options, {"format": model.FORMAT, "kernels": rows}, [
         *(f"{row['kernel']:<28} {row['says'] or 'nothing':<22} "
           f"{'line ' + ', '.join(map(str, row['lines'])):<14} "
           f"{row['sanitizer'] or 'not recorded'}" for row in rows),
         f"{len(rows)} kernels; " + (
-            f"{told} mistakes are told, {len(rows) - told} are not, as their files say; each cure "
+            f"{detected} mistakes are told, {len(rows) - detected} are not, as their files say; each cure "
             "is clean" if right else "not all are told, or not all cures are clean"),
     ])
     return 0 if right else 1

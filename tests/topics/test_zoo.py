@@ -217,9 +217,9 @@ def test_a_checker_tells_a_mistake_if_it_reports_that_and_not_the_cure():
         row(says="race", cured_clean=False, sanitizer="memcheck", sanitizer_of_cure="memcheck",
             sentryward="unsupported", sentryward_of_cure="race_free"), row(says="race")]
     emulator, tools, proofs = model.tallies(table).values()
-    assert emulator == model.Tally(told=2, both=1, missed=1)
-    assert tools == model.Tally(told=1, both=1, missed=1, not_run=1)
-    assert proofs == model.Tally(told=1, missed=1, refused=1, not_run=1)
+    assert emulator == model.Tally(detected=2, both=1, missed=1)
+    assert tools == model.Tally(detected=1, both=1, missed=1, not_run=1)
+    assert proofs == model.Tally(detected=1, missed=1, refused=1, not_run=1)
 
 
 def test_a_launch_is_described_to_sentryward_with_its_pointers_and_numbers():

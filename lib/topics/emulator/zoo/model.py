@@ -308,7 +308,7 @@ class Tally:
 
     Attributes
     ----------
-    told : int
+    detected : int
         The mistake is reported and the cure is not.
     both, missed : int
         Both are, or the mistake is not.
@@ -317,7 +317,7 @@ class Tally:
     not_run : int
     """
 
-    told: int = 0
+    detected: int = 0
     both: int = 0
     missed: int = 0
     refused: int = 0
@@ -332,7 +332,7 @@ class Tally:
         elif cured:
             self.both += 1
         else:
-            self.told += 1
+            self.detected += 1
 
 
 def tallies(table: Sequence[dict]) -> dict[str, Tally]:

@@ -44,7 +44,7 @@ def checkers() -> None:
     every = model.tallies(model.rows((), record, proofs))
     listed([
         Column("checker", lambda one: one[0]),
-        Column("tells", lambda one: one[1].told),
+        Column("tells", lambda one: one[1].detected),
         Column("reports the cure, too", lambda one: one[1].both),
         Column("misses", lambda one: one[1].missed),
         Column("can't tell", lambda one: one[1].refused),
