@@ -82,8 +82,8 @@ def _zoo(options: argparse.Namespace) -> int:
           f"{'line ' + ', '.join(map(str, row['lines'])):<14} "
           f"{row['sanitizer'] or 'not recorded'}" for row in rows),
         f"{len(rows)} kernels; " + (
-            f"{detected} mistakes are told, {len(rows) - detected} are not, as their files say; each cure "
-            "is clean" if right else "not all are told, or not all cures are clean"),
+            f"{detected} mistakes are told, {len(rows) - detected} are not, as their files say; "
+            "each cure is clean" if right else "not all are told, or not all cures are clean"),
     ])
     return 0 if right else 1
 
