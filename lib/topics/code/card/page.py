@@ -17,7 +17,7 @@ from lib.topics.version import Version
 
 # Inside the output: a page and Colab show it alike.
 _STYLE = (
-    "<style>.card-code .hll{background:rgba(31,162,116,.22);display:inline-block;width:100%;"
+    "<style>.card-code .changed{background:rgba(31,162,116,.22);display:inline-block;width:100%;"
     "box-shadow:-.35rem 0 0 rgb(31,162,116)}.card-code pre{padding-left:1rem}"
     "details.whole-kernel{margin:.5rem 0 1rem}</style>"
 )
@@ -74,7 +74,7 @@ def _highlighted(rows: Sequence[str], marked: Sequence[int]) -> str:
     form = HtmlFormatter(cssclass="highlight", nowrap=True)
     coloured = highlight("\n".join(rows), CudaLexer(stripnl=False), form).splitlines()
     inside = "".join(
-        f'<span class="code-line{" hll" if number in marked else ""}"'
+        f'<span class="code-line{" changed" if number in marked else ""}"'
         f' style="--at:{len(row) - len(row.lstrip())}">{line}</span>\n'
         for number, (row, line) in enumerate(zip(rows, coloured, strict=True), 1))
     return ('<div class="highlight-cpp notranslate"><div class="highlight"><pre>'
