@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lib.kernels.spec import parted
 from lib.plotting.columns import listed
 from lib.plotting.display import both, once_recorded
+from lib.records import ladder
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.show.cycles import PARTS
@@ -50,9 +51,12 @@ def account(version: Version, variant: str | None = None, size: int = 4096) -> s
     return slots_of.account(version.metrics(size, variant), version.record.gpu.sms)
 
 
-def shares(version: Version) -> dict[str, float]:
-    """Of all issue slots of a version's fastest kernel: FMA, other instructions, empty, no work."""
-    found = account(version, version.kernel.fastest.name)
+def shares(version: Version, size: int = 4096) -> dict[str, float]:
+    """Of all issue slots of a version's fastest kernel in the ladder's pass, by `PARTS`' names."""
+    record = ladder.load(RECORDED_ON)
+    entry = record.entries[f"{version.kernel.stem}/{version.kernel.fastest.name}"]
+    metrics = next(one.metrics for one in entry.counters if one.M == one.N == one.K == size)
+    found = slots_of.account(metrics, record.gpu.sms)
     parts = zip(PARTS, ("fma", "other", "empty", "idle"), strict=True)
     return {name: found.share(part) for (_, name), part in parts}
 
