@@ -92,7 +92,7 @@ def test_pages(shown):
     page.trace(Version("19_warp_specialization"), steps=(0,))
     page.groups(Version("16_cp_async"))
     trace, groups = shown
-    assert "| 0 | 0 | TMA | 49,152 B land |  | full | 0 | 0 | 0 → 1 |" in trace
+    assert "| 0, 0 | TMA | 49,152 B land | full | 0, 0 | 0 → 1 |" in trace
     assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace
     assert "| 2 | 5 | 2 | 0 to 2 | 2, in stage 2 | 12 |" in groups
     # Once round the ring and the end; what lies between follows the same pattern.

@@ -16,7 +16,7 @@ MAX_LINES = 30
 _LEFT_OUT = "// …"
 # What says nothing of what is computed.
 _SILENT = re.compile(r"\s*(?:#pragma unroll(?:\(.*\))?|static_assert\(.*\);)(?: .*)?$")
-_CONSTEXPR = re.compile(r"^ *constexpr (?:int|unsigned) ((?:[^;/]|/(?!/))*);.*\n", re.M)
+_CONSTEXPR = re.compile(r"^ *constexpr (?:int|unsigned|bool) ((?:[^;/]|/(?!/))*);.*\n", re.M)
 _ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|-]+")
 # What binds as it stands: products, differences, and all that parentheses of their own hold.
 _OPERATIONS = (re.compile(r"(?<![\w>])\((\d+ [*/+%-] \d+)\)"),
@@ -24,7 +24,7 @@ _OPERATIONS = (re.compile(r"(?<![\w>])\((\d+ [*/+%-] \d+)\)"),
                re.compile(r"(?<![*/%+-] )\b(\d+ - \d+)\b(?![.\w]| [*/%])"))
 _COMPARISON = re.compile(r"(?<![*/%+-] )\b(\d+ (?:==|!=|<|>|<=|>=) \d+)\b(?! [*/+%-])")
 # A part of a choice, its parentheses closed.
-_PART = r"(?:[^()?:;,]|\([^()]*\))+"
+_PART = r"(?:[^][()<>?:;,]|\([^()]*\)|\[[^][]*\])+"
 
 
 def instantiated(kernel: Kernel, variant: Variant) -> str:
@@ -34,10 +34,14 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
     they decide, the part that is compiled.
     """
     text = body_of(without_marks(text_of(kernel.file(variant))))
-    values = _arguments(text, kernel.expression(variant))
-    text = re.sub(r"template <[^>]*>\n(?=__global__)", "", text, count=1)
     text = "\n".join(line for line in text.splitlines() if not _SILENT.match(line)) + "\n"
+    values = _arguments(text, kernel.expression(variant))
+    helpers, text = re.split(r"(?:template <[^>]*>\n)?(?=__global__)", text, maxsplit=1)
     text = _filled(text, values)
+    for names in re.findall(r"^enum \w* ?\{([^}]*)\}", text_of(kernel.file(variant)), re.M):
+        each = "|".join(name.split("=")[0].strip() for name in names.split(","))
+        text = re.sub(rf"\b({each}) == ({each})\b", lambda found: str(
+            found[1] == found[2]).lower(), text)
     while found := _CONSTEXPR.search(text):
         text = text[:found.start()] + text[found.end():]
         constants: dict[str, str] = {}
@@ -45,9 +49,11 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
             name, _, value = definition.partition("=")
             constants[name.strip()] = _value(_filled(value.strip(), constants))
         text = _filled(text, constants)
+    text = re.sub(r"is_half<(\w+)>", lambda found: str(found[1] == "half").lower(), text)
+    text = text.replace("if constexpr (", "if (")
     while (folded := _without_dead_lines(_chosen(text))) != text:
         text = folded
-    return text
+    return helpers + text
 
 
 def _arguments(text: str, expression: str) -> dict[str, str]:
@@ -81,23 +87,46 @@ def _chosen(text: str) -> str:
     for operation in _OPERATIONS:
         text = operation.sub(lambda found: str(eval(found[1].replace("/", "//"))), text)
     text = _COMPARISON.sub(lambda found: str(eval(found[1])).lower(), text)
-    text = re.sub(r" \* 1\b(?![.\w])| \+ 0\b(?![.\w])|\btrue && ", "", text)
+    text = re.sub(r" [*/] 1\b(?![.\w])| \+ 0\b(?![.\w])|(?<=[=(] )1 \* |\btrue && ", "", text)
+    text = re.sub(r"\(false && [^()]*\)", "(false)", text)
+    text = re.sub(r"= true \|\| [^;()]*;", "= true;", text)
     text = re.sub(r"!(true|false)\b", lambda found: str(found[1] == "false").lower(), text)
-    text = re.sub(rf"\(true \? ({_PART}) : ({_PART})\)", r"\1", text)
-    text = re.sub(rf"\(false \? ({_PART}) : ({_PART})\)", r"\2", text)
+    text = re.sub(rf"(?<!\w)\(true \? ({_PART}) : ({_PART})\)", r"\1", text)
+    text = re.sub(rf"(?<!\w)\(false \? ({_PART}) : ({_PART})\)", r"\2", text)
     text = re.sub(rf"\btrue \? ({_PART}) : ({_PART})", r"\1", text)
     return re.sub(rf"\bfalse \? ({_PART}) : ({_PART})", r"\2", text)
 
 
 def _without_dead_lines(text: str) -> str:
     """Statements under a condition that is decided: bare, or gone."""
-    text = re.sub(r"^( *)if \(true\) (?!\{)", r"\1", text, flags=re.M)
-    text = re.sub(r"^ *if \(false\) (?!\{).*\n", "", text, flags=re.M)
     rows = text.splitlines()
     for begin, row in enumerate(rows):
-        if decided := re.match(r"( *)if \((true|false)\) \{$", row):
-            return "\n".join(_one_branch(rows, begin, decided[1], decided[2] == "true")) + "\n"
+        if decided := re.match(r"( *)if \((true|false)\)( \{)?", row):
+            branch = _one_branch if decided[3] else _one_statement
+            return "\n".join(branch(rows, begin, decided[1], decided[2] == "true")) + "\n"
     return text
+
+
+def _one_statement(rows: list[str], begin: int, edge: str, first: bool) -> list[str]:
+    """The rows with one of a decided condition's two statements, which have no braces."""
+    def end(row: int) -> int:
+        while not re.search(r"[;}]\s*(//.*)?$", rows[row]):
+            row += 1
+        return row + 1
+
+    def bare(start: int, stop: int, condition: str) -> list[str]:
+        rest = re.sub(rf"^ *{condition} ?", "", rows[start])
+        below = rows[start + 1:stop]
+        return [edge + rest, *below] if rest else [row.removeprefix("    ") for row in below]
+
+    behind = end(begin)
+    branch = bare(begin, behind, r"if \(\w+\)") if first else []
+    if not first and behind < len(rows) and rows[behind].startswith(edge + "else"):
+        begin_else, behind = behind, end(behind)
+        branch = bare(begin_else, behind, "else")
+    while first and behind < len(rows) and rows[behind].startswith(edge + "else"):
+        behind = end(behind)
+    return [*rows[:begin], *branch, *rows[behind:]]
 
 
 def _one_branch(rows: list[str], begin: int, edge: str, first: bool) -> list[str]:

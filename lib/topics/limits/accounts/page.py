@@ -63,10 +63,10 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
         VERSION, *([BETWEEN] if between else []),
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
         Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
-        *_speeds(size), _k_cycles(size),
+        *_speeds(size),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
              f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one "
-             f"profiled launch at {size:,}³; cycles: of the timed ones; {labels(rows)}"
+             f"profiled launch at {size:,}³; {labels(rows)}"
              + (_machine_code(rows[0]) if between else ""))
 
 

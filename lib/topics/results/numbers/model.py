@@ -24,10 +24,10 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
-from lib.records import ladder, predictions, reach
+from lib.records import ladder, noise, predictions, reach
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.records.schema import CalibrationRecord, Row
+from lib.records.schema import CalibrationRecord, Clock, Row
 from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
@@ -92,6 +92,53 @@ class Numbers:
         """Speed over cuBLAS's one figure, both of the ladder's pass."""
         row = self._in_pass(name, n)
         return row.tflops / ladder.figures(ladder.load(RECORDED_ON))[ladder.product(row)].tflops
+
+    def clock_on_ladder(self, name: str = "", n: int = SIZE) -> float:
+        """SM clock of the launches that the ladder's pass timed, MHz."""
+        return self._clock_in_pass(name, n).mhz
+
+    def cycles_on_ladder(self, name: str = "", n: int = SIZE) -> float:
+        """SM cycles of a launch among those that the ladder's pass timed."""
+        return self._clock_in_pass(name, n).cycles
+
+    def joules_on_ladder(self, name: str = "", whose: str = "own", n: int = SIZE) -> float:
+        """Energy of a product run for seconds in the pass, J: ``"own"`` or ``"cublas"``."""
+        sustained = self._in_pass(name, n).sustained
+        if sustained is None:
+            raise records.NotRecorded(f"the pass ran no {name or self._stem} for seconds")
+        return getattr(sustained, whose).joules
+
+    def outcome(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
+        """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""
+        rows = self._in_pass(over, n), self._in_pass(name, n)
+        return self._compared(rows[1].tflops / rows[0].tflops, noise.of_speed(*rows), brief)
+
+    def outcome_of(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
+        """The same of the versions' own records.
+
+        Raises
+        ------
+        ValueError
+            If they were made on two boards.
+        """
+        rows = self._row(over, n), self._row(name, n)
+        if not noise.one_board(*rows):
+            raise ValueError(f"{name} and {over} were timed on two boards")
+        return self._compared(rows[1].tflops / rows[0].tflops, noise.of_speed(*rows), brief)
+
+    @staticmethod
+    def _compared(times: float, level: float, brief: bool) -> str:
+        gain = 100 * (times - 1)
+        if abs(gain) <= 100 * level:
+            return "no difference" if brief else (
+                f"no difference ({gain:+.1f} %, noise {100 * level:.1f} %)")
+        return f"{gain:+.1f} %" if abs(gain) < 10 else f"× {times:.2f}"
+
+    def _clock_in_pass(self, name: str, n: int) -> Clock:
+        clock = self._in_pass(name, n).clock
+        if clock is None:
+            raise records.NotRecorded(f"the pass has no clock of {name or self._stem} at {n:,}")
+        return clock
 
     def _in_pass(self, name: str, n: int) -> Row:
         version, variant = self._of(name)

@@ -33,15 +33,14 @@ def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] |
     stages = 1 + max(event.stage for event in events if event.barrier == "full")
     wanted = (0, stages) if steps is None else steps
     rows = [
-        (event.step, event.stage, _who(event, chosen.roles.warps), _does(event),
-         "" if event.parity is None else event.parity, event.barrier,
-         event.arrivals, f"{event.pending:,}",
+        (f"{event.step}, {event.stage}", _who(event, chosen.roles.warps),
+         _does(event) + ("" if event.parity is None else f" of parity {event.parity}"),
+         event.barrier, f"{event.arrivals}, {event.pending:,}",
          f"{event.phase} → {event.phase + 1}" if event.completes else event.phase)
         for event in events if event.step in wanted
     ]
     table(
-        ("step", "stage", "who", "does", "parity waited for", "barrier", "pending arrivals",
-         "pending bytes", "phase"),
+        ("step, stage", "who", "does", "barrier", "pending arrivals, bytes", "phase"),
         rows, f"emulated: {version.kernel.stem}, {chosen.name}, one tile in "
         f"{1 + max(event.step for event in events if event.kind == 'expect')} steps, copies "
         "landing as late as they may; counts are those behind the event",
