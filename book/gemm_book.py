@@ -198,10 +198,10 @@ SWITCH = (
 def add_drawing_switch(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Put one switch under a page's heading, where cells that only draw hide their code."""
+    """Put one switch at a page's end, where cells that only draw hide their code."""
     body = context.get("body", "")
     if DRAWING in body:
-        context["body"] = body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
+        context["body"] = f"{body}\n{SWITCH}"
 
 
 def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:

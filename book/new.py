@@ -55,7 +55,6 @@ __global__ void __launch_bounds__(TILE * TILE)
 {{
     const int row = blockIdx.y * TILE + threadIdx.y;
     const int col = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || col >= N) return;
     TIMELINE_BEGIN;
 
     float sum = 0.0f;
@@ -63,15 +62,15 @@ __global__ void __launch_bounds__(TILE * TILE)
     for (int k = 0; k < K; ++k) {{
         TIMELINE_SAMPLE(k % 4 == 0);
         MARK(LOAD);
-        float a = A[(size_t)row * K + k];
-        float b = B[(size_t)k * N + col];
+        float a = row < M ? A[(size_t)row * K + k] : 0.0f;
+        float b = col < N ? B[(size_t)k * N + col] : 0.0f;
         MARK_ARRIVAL(a, b);
         sum += a * b;
     }}
 
     TIMELINE_SAMPLE(true);
     MARK(STORE);
-    update(&C[(size_t)row * N + col], alpha, sum, beta);
+    if (row < M && col < N) update(&C[(size_t)row * N + col], alpha, sum, beta);
     TIMELINE_END;
 }}
 '''
@@ -147,8 +146,8 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
         chapter: _notebook(words),
         entry: ENTRY.format(**words),
         contents: _behind(contents.read_text(encoding="utf-8"),
-                          r"(?s:.*)  - file: chapters/\d\d_\w+\n",
-                          f"  - file: chapters/{name}\n", contents),
+                          r"(?s:.*)      - file: chapters/(?:own|\d\d_\w+)\n",
+                          f"      - file: chapters/{name}\n", contents),
         budget: _behind(budget.read_text(encoding="utf-8"),
                         r'(?s:.*)  "chapters/\d\d_\w+": \{[^}]*\},?\n',
                         f'  "chapters/{name}": {json.dumps(BUDGET)},\n', budget),

@@ -1,10 +1,10 @@
-"""Tables that a phone shows as lists, and wide ones that fit the page's column.
+"""Tables that fit the page: no word of a cell breaks, and a phone shows one of words as cards.
 
-A table that is wider than the screen would scroll inside of the page. On a phone one of numbers is
-shown column by column, each a list of the rows' values, which can be compared there; one of words
-row by row, each a card. Here each cell learns the name of its column, in a list that of its row,
-and each table whether it is too wide for a phone or for the column of a wide screen; the style
-sheet does the rest (`book/static/book.css`).
+A table of numbers stays one on a phone, where it scrolls sideways in its own frame behind the
+names of its rows, so that a row can be compared; one of words becomes a card per row. Here each
+cell learns the name of its column, each table whether it is wider than a phone or than the column
+of a wide screen, and long names in code where they may be broken; the style sheet does the rest
+(`book/static/book.css`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-CARDS, COLUMNS, TIGHT = "table-cards", "table-columns", "table-tight"
+CARDS, NUMBERS, TIGHT = "table-cards", "table-numbers", "table-tight"
 # Estimated pixels: a phone's column inside of a fold; a column of 733 px, with something to spare.
 PHONE, COLUMN = 290, 560
 LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
-ROWS = 3  # from which on there is something to compare down a column
-NAME = 36  # characters of a row's name that leave room for its value on a phone's line
-MAX_COLUMNS = 12  # the style sheet puts so many one below the other
 _VALUE = re.compile(r"[–-]$|[-−+~≈≤≥<>]?\s?\d|not recorded|none$")
 _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 _ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.S)
 _CODE = re.compile(r"<code\b([^>]*)>(.*?)</code>", re.S)
+_JOINT = re.compile(r"(<[^>]*>)|((?:&\w+;|[^\w\s&<>]|_)+)(?=\w)")
 
 
 def arranged(page: str) -> str:
@@ -47,45 +45,34 @@ def _arranged(found: re.Match[str]) -> str:
         return found[0]
     rows = [_CELL.findall(row) for row in _ROW.findall(text)]
     width = estimated([[cell for _, _, cell in row] for row in rows])
-    narrow = COLUMNS if _of_values([[_text(cell) for _, _, cell in row] for row in rows]) else CARDS
+    cells = [_text(cell) for row in rows[1:] for _, _, cell in row[1:]]
+    values = sum(bool(_VALUE.match(cell)) or not cell for cell in cells)
+    narrow = NUMBERS if 2 * values >= len(cells) else CARDS
     classes = "table" + f" {narrow}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]
-    listed = COLUMNS in classes
     head, body = text.split("</thead>", 1)
     head = _CODE.sub(_breakable, head)
-    body = _ROW.sub(lambda row: _named(row[0], names, listed), body)
+    body = _ROW.sub(lambda row: _named(row[0], names), body)
     return f'<table class="{classes}">{head}</thead>{body}</table>'
 
 
-def _of_values(rows: list[list[str]]) -> bool:
-    """Whether a table's cells, but for the rows' names, are numbers and few words."""
-    names = [row[0] for row in rows[1:] if row]
-    cells = [cell for row in rows[1:] for cell in row[1:]]
-    if len(names) < ROWS or max(map(len, names)) > NAME or len(set(names)) < len(names):
-        return False
-    if len(rows[0]) > MAX_COLUMNS:
-        return False
-    values = sum(bool(_VALUE.match(cell)) or not cell for cell in cells)
-    return 2 * values >= len(cells) and max(map(len, cells), default=0) <= NAME
-
-
-def _named(row: str, names: list[str], listed: bool) -> str:
+def _named(row: str, names: list[str]) -> str:
     column = iter(names)
-    first = _CELL.search(row)
-    of = f' data-row="{html.escape(_text(first[3]))}"' if listed and first else ""
 
     def cell(found: re.Match[str]) -> str:
         name = html.escape(next(column, ""))
-        label = f' data-label="{name}"{of}' if name and _text(found[3]) else ""
+        label = f' data-label="{name}"' if name and _text(found[3]) else ""
         return f"<{found[1]}{found[2]}{label}>{_CODE.sub(_breakable, found[3])}</{found[1]}>"
 
     return _CELL.sub(cell, row)
 
 
 def _breakable(code: re.Match[str]) -> str:
+    """A long name in code, which may be broken behind its punctuation."""
     if len(_text(code[2])) <= LONG:
         return code[0]
-    return f'<span class="long-name">{code[0]}</span>'
+    inside = _JOINT.sub(lambda found: found[1] or f"{found[2]}<wbr>", code[2])
+    return f'<span class="long-name"><code{code[1]}>{inside}</code></span>'
 
 
 def _text(cell: str) -> str:

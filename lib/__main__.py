@@ -41,7 +41,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         With status 2 for words that no command takes, one line said; with 0 behind ``--help``.
     """
     # Here, so that an interruption while it is loaded is an interruption like any other.
-    commands = importlib.import_module("lib.cli.commands")
+    try:
+        commands = importlib.import_module("lib.cli.commands")
+    except ImportError as error:
+        if (error.name or "").startswith("lib.kernels.own."):
+            raise SystemExit(streams.failed(error)) from error
+        raise
     parser = Parser(
         prog="python -m lib", description="Run, trace, measure and record the kernels of this book."
     )

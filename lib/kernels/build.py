@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from lib.compiler.arch import BLACKWELL, KNOWN, check_arch, check_compiler, legal
@@ -12,7 +13,12 @@ from lib.compiler.compiled import (
     disassemble_together,
 )
 from lib.compiler.fingerprint import include_folder
+from lib.compiler.nvrtc import CompileError
 from lib.kernels.spec import Kernel, Variant
+from lib.ptx import files
+
+_KERNEL = re.compile(
+    r"(?:template\s*<([^{};]*?)>\s*)?__global__\s+void\s+(?:__launch_bounds__\([^{};]*?\)\s*)?(\w+)\(")
 
 
 def compile_kernel(
@@ -65,14 +71,31 @@ def compile_kernel(
     options = ("-DTIMELINE",) if timeline else ()
     expression = kernel.expression(variant)
     file = kernel.file(variant)
-    if source is not None:
-        return compile_source(
-            source, expression, target, options, str(file), ptx_arch, variant.shared_bytes,
-            include_folder(file), ptx_only,
+    try:
+        if source is not None:
+            return compile_source(
+                source, expression, target, options, str(file), ptx_arch, variant.shared_bytes,
+                include_folder(file), ptx_only,
+            )
+        return compile_file(
+            file, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
         )
-    return compile_file(
-        file, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
-    )
+    except CompileError as error:
+        # NVRTC's own words for a name that the file doesn't have speak of a file of its own.
+        if "__nv_name_map" not in str(error):
+            raise
+        text = source if source is not None else files.text_of(file)
+        raise CompileError(
+            f"the entry's variant {variant.name} asks for {expression}, and {file.name} has "
+            f"{templates(text)}: make function= and the variant's template= name what is there"
+        ) from error
+
+
+def templates(text: str) -> str:
+    """The kernels that a text declares, each with its template's parameters, in words."""
+    found = [f"template <{' '.join(parameters.split())}> {name}" if parameters else name
+             for parameters, name in _KERNEL.findall(text)]
+    return " and ".join(found) or "no __global__ function"
 
 
 def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:

@@ -1113,14 +1113,30 @@ CATALOGUE: dict[str, Kernel] = {
 }
 
 
+def _own(path: Path) -> Kernel:
+    """The entry in a file of `lib/kernels/own`.
+
+    Raises
+    ------
+    ImportError
+        If it isn't one; the message names the file.
+    """
+    module = f"{__package__}.own.{path.stem}"
+    try:
+        return import_module(module).KERNEL
+    except (TypeError, ValueError, NameError, AttributeError, SyntaxError) as error:
+        said = str(error).removeprefix("Kernel.__init__() ")
+        raise ImportError(f"lib/kernels/own/{path.name} is no entry of a version: {said}; "
+                          "chapters/own.ipynb says what an entry has", name=module) from error
+
+
 # What chooses among instantiations of several versions: it is run, measured and recorded as a
 # version is, and has no file and no chapter.
 RULES: dict[str, Kernel] = {kernel.stem: kernel for kernel in (rule(CATALOGUE),)}
 # Versions that `make new` began, each a file with its `KERNEL`: run, tested and recorded as the
 # others are; none of the others', no page and no rule knows of them.
 OWN: dict[str, Kernel] = {
-    path.stem: import_module(f".own.{path.stem}", __package__).KERNEL
-    for path in sorted((Path(__file__).parent / "own").glob("*.py"))
+    path.stem: _own(path) for path in sorted((Path(__file__).parent / "own").glob("*.py"))
 }
 # All that can be named.
 KERNELS: dict[str, Kernel] = {**CATALOGUE, **RULES, **OWN}

@@ -375,6 +375,44 @@ def test_a_text_that_leaves_its_picture_is_found(reader):
     assert more == many + 1 > 1000
 
 
+# Words of cells that stand on two lines: what is between spaces, hyphens and <wbr>.
+BROKEN = """
+const folds = Array.from(document.querySelectorAll('article details:not([open])'));
+folds.forEach(fold => { fold.open = true; });
+const range = document.createRange();
+const found = Array.from(document.querySelectorAll('article :is(td, th)')).filter(
+  cell => cell.getClientRects().length).flatMap(cell => {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    const broken = [];
+    while (walker.nextNode()) {
+      for (const word of walker.currentNode.data.matchAll(/[^\\s-]+/g)) {
+        range.setStart(walker.currentNode, word.index);
+        range.setEnd(walker.currentNode, word.index + word[0].length);
+        const lines = new Set(Array.from(range.getClientRects(), box => Math.round(box.top)));
+        if (lines.size > 1) { broken.push(word[0]); }
+      }
+    }
+    return broken;
+  });
+folds.forEach(fold => { fold.open = false; });
+return found;
+"""
+
+
+@on_pages()
+@pytest.mark.parametrize("width", [1440, 768, 390])
+def test_no_word_of_a_cell_breaks_inside_itself(reader, path, width):
+    assert reader(path, width=width, height=900).execute_script(BROKEN) == []
+
+
+def test_a_broken_word_is_found(reader):
+    page = reader("chapters/method.html", changes=True, width=390, height=740)
+    page.execute_script(
+        "document.querySelector('article').insertAdjacentHTML('beforeend', '<table><tr><td style='"
+        " + '\"width:4ch;max-width:4ch;overflow-wrap:anywhere\">instruction</td></tr></table>')")
+    assert page.execute_script(BROKEN) == ["instruction"]
+
+
 @on_pages()
 def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
     page = reader(path, width=360, height=740)
@@ -547,6 +585,8 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
     assert page.execute_script("""
       return Array.from(document.querySelectorAll('article details.hide summary'))
         .filter(bar => bar.getClientRects().length).length;""") == 0
+    assert page.find_element(By.CSS_SELECTOR, "article h1").is_displayed()
+    assert not page.find_element(By.CSS_SELECTOR, ".drawing-switch").is_displayed()
 
 
 def test_explorers_have_names_and_controls_that_a_finger_meets(reader):

@@ -57,7 +57,7 @@ def test_it_stands_behind_the_last_version_everywhere(scratch):
     write(new.parts(NAME, scratch))
     contents = (scratch / "_toc.yml").read_text()
     order = re.findall(r"file: chapters/(\d\d_\w+)", contents)
-    assert order == [*in_book(), NAME]
+    assert sorted(order) == [*in_book(), NAME] and order[-1] == NAME
     budget = json.loads((scratch / "tests" / "chapters" / "budget.json").read_text())
     assert budget[f"chapters/{NAME}"] == new.BUDGET
     chapter = nbformat.read(scratch / "chapters" / f"{NAME}.ipynb", 4)
@@ -153,3 +153,24 @@ def test_a_version_that_is_begun_changes_nothing_of_the_others(clone):
         "tests/chapters/test_chapters.py", "tests/chapters/test_budget.py",
         "tests/book/test_course.py", "-k", "catalogue or contents or stand or source or budget_is")
     assert status == 0, said
+
+
+@pytest.mark.parametrize("file, right, wrong, said", [
+    ("cuda/{}.cu", "template <int TILE>", "template <int TILE, bool WIDE>",
+     "asks for mine<16>, and {}.cu has template <int TILE, bool WIDE> mine: "),
+    ("lib/kernels/own/{}.py", 'function="mine"', 'function="mime"',
+     "asks for mime<16>, and {}.cu has template <int TILE> mine: "),
+    ("lib/kernels/own/{}.py", "level=", "levle=",
+     "lib/kernels/own/{}.py is no entry of a version: got an unexpected keyword argument 'levle'"),
+])
+def test_an_entry_that_does_not_fit_is_told_in_a_line(scratch, file, right, wrong, said):
+    write(new.parts(NAME, scratch))
+    place = scratch / file.format(NAME)
+    text = place.read_text()
+    assert right in text
+    place.write_text(text.replace(right, wrong))
+    done = subprocess.run(
+        [sys.executable, "-m", "lib", "check", NAME, "--shape", "32", "--backend", "emulator"],
+        cwd=scratch, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and said.format(NAME) in done.stderr, done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1

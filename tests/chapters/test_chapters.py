@@ -52,9 +52,9 @@ def test_an_old_name_leads_on_by_one_cell_and_is_no_chapter(old):
     assert notebooks.normal_text(path.read_text()) == path.read_text()
 
 
-def test_the_contents_list_every_kernel_in_its_order():
+def test_the_contents_list_every_kernel_once():
     stems = [name.removeprefix("chapters/") for name in checks.listed(ROOT)]
-    assert [stem for stem in stems if stem in CATALOGUE] == list(in_book())
+    assert sorted(stem for stem in stems if stem in CATALOGUE) == sorted(in_book())
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
