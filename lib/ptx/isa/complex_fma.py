@@ -44,9 +44,9 @@ def terms_of(z: np.ndarray) -> np.ndarray:
 
 
 def factors_of(y: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
-    """Make the second factors of sums."""
-    found = np.empty(y.shape, C64) if room is None else room
-    found.real, found.imag = 1, y
+    """Make the second factors of sums, in a room of ones if there is one."""
+    found = np.ones(y.shape, C64) if room is None else room
+    found.imag = y
     return found
 
 

@@ -126,7 +126,10 @@ def _as_complex(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.nda
         terms = terms_of(z)
     found = np.empty(z.shape, C64)
     rows = max(1, CHUNK // threads)
-    room = _rooms(f, 1, (min(rows, blocks), threads))[0].view(C64)
+    many = min(rows, blocks) * threads
+    if f.room is None or len(f.room) < many:
+        f.room = np.ones(many, C64)
+    room = f.room[:many].reshape(-1, threads)
     for start in range(0, blocks, rows):
         some = slice(start, min(start + rows, blocks))
         factors = factors_of(y[some], room[: some.stop - start])
