@@ -12,7 +12,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book quick test coverage test-slow test-gpu test-pages test-colab serve lab new picture chapter size release release-check paper clean
+.PHONY: help book quick test coverage test-slow test-gpu test-pages test-colab serve lab new picture chapter size lock release release-check paper clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -26,12 +26,12 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.book: $(VENV)/.made requirements.txt
-	$(INSTALL) -r requirements.txt
+$(VENV)/.book: $(VENV)/.made requirements.txt requirements.lock
+	$(PY) tools/install.py requirements
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.book requirements-dev.txt
-	$(INSTALL) -r requirements-dev.txt
+$(VENV)/.dev: $(VENV)/.book requirements-dev.txt requirements-dev.lock
+	$(PY) tools/install.py requirements-dev
 	@touch $@
 
 book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are errors
@@ -56,6 +56,10 @@ test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a b
 
 size: $(VENV)/.made  ## files, lines and tokens of each package against its budget (BUDGET=1 renews it)
 	@$(PY) tools/size.py $(if $(BUDGET),--budget)
+
+lock: $(VENV)/.made  ## write requirements*.lock from the bounds (UPGRADE=1: at their newest)
+	$(INSTALL) 'uv>=0.5,<1'
+	$(PY) tools/lock.py $(if $(UPGRADE),--upgrade)
 
 coverage: $(VENV)/.dev  ## which lines of lib and book make test's tests run: shown, no gate
 	mkdir -p _build/coverage
