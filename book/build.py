@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from book import policy
+
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = Path("_build/html/index.html")
 INTERRUPTED = 130  # what a shell returns of a command that Ctrl-C ended
@@ -54,6 +56,7 @@ def _build(
     if not (root / INDEX).is_file():
         print(f"book: the build ended without {INDEX}", file=sys.stderr)
         return 1
+    policy.protect(root / INDEX.parent)
     stamp.touch()
     return 0
 

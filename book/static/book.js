@@ -93,6 +93,9 @@
     queue();
     unfoldForPrint();
     document.querySelectorAll(".explorer").forEach(explore);
+    document.querySelectorAll("[data-print]").forEach(function (button) {
+      button.addEventListener("click", function () { window.print(); });
+    });
   }
 
   if (document.readyState === "loading") {

@@ -44,6 +44,10 @@ def make_book(tmp_path):
     (tmp_path / "lib").mkdir()
     for name in ("__init__.py", "paths.py"):  # all of the library that the build itself needs
         shutil.copy(ROOT / "lib" / name, tmp_path / "lib")
+    (tmp_path / "lib" / "show").mkdir()
+    for file in ("__init__.py", "scene.py", "colours.py", *(
+            style.name for style in (ROOT / "lib" / "show").glob("*.css"))):
+        shutil.copy(ROOT / "lib" / "show" / file, tmp_path / "lib" / "show")
     (tmp_path / "lib" / "said.py").write_text("WORD = 'first'\n")
     chapters = tmp_path / "chapters"
     chapters.mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from book import serve
+from book import policy, serve
 from book.panel import files, pages
 from lib.kernels.catalogue import CATALOGUE
 from lib.panel.bundle import loads
@@ -90,7 +90,8 @@ def fill(root: Path, stems: tuple[str, ...] = STEMS) -> None:
         bodies = {**texts, "two": texts["02_shared_tile"] + texts["05_bank_conflicts"],
                  "question": texts[STEMS[-1]] + asked}
     for name, body in bodies.items():
-        (root / "chapters" / f"{name}.html").write_text(PAGE.format(body=body), encoding="utf-8")
+        (root / "chapters" / f"{name}.html").write_text(
+            policy.protected(PAGE.format(body=body)), encoding="utf-8")
 
 
 @pytest.fixture
