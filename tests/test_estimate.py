@@ -89,3 +89,10 @@ def test_a_sample_that_a_busy_machine_held_up_does_not_hide_the_steps(monkeypatc
 
     monkeypatch.setattr(estimate.time, "perf_counter", lambda: now[0])
     assert estimate.run_seconds(1, 1, 2 * 10**9, run) > 1e5 and max(ran) < 1e5
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 2 * estimate.SHORT), (1024, 1024, 1024)])
+def test_a_long_loop_and_a_large_problem_are_both_foreseen(shape):
+    ran = []
+    estimate.run_seconds(*shape, lambda *shape: ran.append(shape))
+    assert ran

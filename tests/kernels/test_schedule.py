@@ -7,6 +7,7 @@ import pytest
 
 from lib.dispatch import fit
 from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.grid import LastWave, Line
 from lib.kernels.schedule import Schedule
 from lib.problem import Problem
 from lib.records import store as records
@@ -72,3 +73,15 @@ def test_recorded_launches_are_known_by_the_hashes_that_they_were_recorded_by():
                 assert stored.launch == launch_hash(kernel, variant)
                 known += 1
     assert known
+
+
+@pytest.mark.parametrize(("steps", "sharers"), [(7, 0), (8, 0), (15, 0), (16, 2)])
+def test_as_many_sharers_as_tiles_cut_none(steps, sharers):
+    grid = LastWave(blocks_per_sm=1, stream_k_share=8)
+    assert grid.sharers(Problem(64, 64, 64 * steps), (64, 64), 64, 2) == sharers
+
+
+@pytest.mark.parametrize(("steps", "blocks"), [(7, 3), (8, 3), (12, 2)])
+def test_shares_as_short_as_a_tile_leave_a_block_to_each(steps, blocks):
+    grid = Line(blocks_per_sm=1, least_share=8)
+    assert grid.blocks(Problem(64, 64 * 3, 64 * steps), (64, 64), 64, 2) == (blocks, 1, 1)

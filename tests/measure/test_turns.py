@@ -346,3 +346,11 @@ def test_the_driver_is_told_or_unknown(script, said, tmp_path, monkeypatch):
         (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
     assert sensors.driver() == said
+
+
+def test_a_series_in_which_one_player_alone_is_calm_is_taken_again():
+    wild, calm = [1e-3, 9e-3] * turns.ATTEMPTS, [1e-3] * 100
+    log = []
+    players = [Player("A", log, times=calm), Player("B", log, times=wild[:2] + [1e-3] * 100)]
+    turns.take(players, samples=2, series=1)
+    assert order(log) == "ABBA" * 2

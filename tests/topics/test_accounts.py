@@ -15,7 +15,7 @@ from lib.records import store as records
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.limits.roofline.model import FP8
+from lib.topics.limits.roofline.model import FP8, product_of
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.version import Version, short_name
 from tests.pages import cells
@@ -341,3 +341,10 @@ def test_a_profiled_launch_of_other_cycles_is_marked_beside_the_timed_ones(shown
     page.isolated(Version("14_ldmatrix"), "m16n8k16")
     assert cells(shown[0])[0][-1].count("‡") == 2 and "‡: that launch took over 3%" in shown[0]
     assert "‡" not in shown[1]
+
+
+@pytest.mark.parametrize(("types", "product"), [
+    ("e4m3.e4m3", FP8), ("e5m2.e5m2", FP8), ("e4m3.e5m2", FP8), ("f16.f16", "wgmma"),
+])
+def test_each_type_of_eight_bits_has_the_roof_of_eight_bits(types, product):
+    assert product_of([f"wgmma.mma_async.sync.aligned.m64n64k32.f32.{types}"]) == product

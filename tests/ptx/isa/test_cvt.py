@@ -136,3 +136,13 @@ def test_pairs_of_small_floats(small):
         assert np.array_equal(again, out)
         _, positive = apply(f"cvt.rn.relu.f16x2.{small}x2", "b32", ("b16",), [out])
         assert np.array_equal(positive.view(np.float16), np.maximum(wide.view(np.float16), 0))
+
+
+@pytest.mark.parametrize(("bits", "nearest"), [
+    (0x3F801000, 0x3F800000), (0x3F803000, 0x3F804000), (0x3F801001, 0x3F802000),
+    (0x3F800FFF, 0x3F800000), (0xBF805000, 0xBF804000), (0xBF807000, 0xBF808000),
+])
+def test_ties_of_tf32_go_to_the_even_one(bits, nearest):
+    values = np.full(N, bits, np.uint32).view(np.float32)
+    _, out = apply("cvt.rn.tf32.f32", "b32", ("f32",), (values,))
+    assert {*out.view(np.uint32).tolist()} == {nearest}
