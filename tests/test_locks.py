@@ -69,12 +69,12 @@ def test_a_file_of_another_hash_is_never_installed(said, calls, status, monkeypa
     monkeypatch.setattr(subprocess, "run", run)
     assert install.main(["requirements"]) == status and len(made) == calls
     assert made[0][-3:] == ["--require-hashes", "-r", str(ROOT / "requirements.lock")]
-    told = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     if calls == 2:
-        assert told.count("\n") == 1 and "No matching distribution found for numpy==9" in told
-        assert "bounds of requirements.txt" in told and made[1][-1].endswith("requirements.txt")
+        assert stderr.count("\n") == 1 and "No matching distribution found for numpy==9" in stderr
+        assert "bounds of requirements.txt" in stderr and made[1][-1].endswith("requirements.txt")
     else:
-        assert told == said
+        assert stderr == said
 
 
 def test_make_installs_by_the_locks_and_something_looks_after_them():
