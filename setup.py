@@ -92,9 +92,11 @@ setup(
     package_dir=PLACES,
     package_data={NAME: ["README.md"]},
     install_requires=[requirement("numpy")],
-    extras_require={"compiler": [requirement(name) for name in EXTRA]},
+    extras_require={"compiler": [requirement(name) for name in EXTRA],
+                    "mcp": [*(requirement(name) for name in EXTRA), "mcp>=2,<3"]},
     entry_points={
-        "console_scripts": [f"{NAME} = {NAME}.compiler.command:main"],
+        "console_scripts": [f"{NAME} = {NAME}.compiler.command:main",
+                            f"{NAME}-mcp = {NAME}.compiler.mcp_server:main"],
         "pytest11": [f"{NAME} = {NAME}.compiler.pytest_plugin"],
     },
     cmdclass={"build_py": Build},

@@ -90,7 +90,8 @@ def write(bundle: Bundle, answer: render.Answer, base: str, megabytes: float) ->
 <h3 id="{name}">Run it here</h3>
 <p>Below is a recorded run: the emulator ran this kernel when the page was built. "Load and run"
 loads the emulator itself, {megabytes:.1f} MB, once, from this site, and runs the kernel in your
-browser.</p>
+browser. <a href="try.html#example={bundle.stem}">Open it in "Try your own kernel"</a> to change
+its launch, or to send it to somebody.</p>
 <noscript><p>The controls need scripts.</p></noscript>
 {_tasks(bundle.stem, answer)}<form data-part="form" data-scripted hidden>
 <p class="live-limits">Sides up to {MAX_SIDE}; a run ends after {LIMIT} seconds.</p>

@@ -158,7 +158,8 @@ def options(every: list[dict[str, Any]]) -> str:
     groups: dict[str, list[str]] = {}
     for one in every:
         groups.setdefault(one["group"], []).append(
-            f'<option value="{one["name"]}">{html.escape(_title(one))}</option>')
+            f'<option id="example={one["name"]}" value="{one["name"]}">'
+            f"{html.escape(_title(one))}</option>")
     return "".join(f'<optgroup label="{html.escape(name)}">{"".join(rows)}</optgroup>'
                    for name, rows in groups.items())
 

@@ -147,6 +147,11 @@ def slim(text: str) -> str:
     return "".join(f"{line}\n" for line in lines if line and not line.startswith("//"))
 
 
+def mistakes() -> list[str]:
+    """The kernels with a mistake each, by name."""
+    return [one.name for one in examples.specimens()]
+
+
 def own_written(stems: list[str], folder: Path, target: Path, base: str) -> str:
     """The panel of a reader's own kernel as HTML; its examples are written to `target`."""
     every = examples.write(target / "own", {stem: made(stem, folder)["bundle"] for stem in stems})

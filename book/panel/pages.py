@@ -21,6 +21,7 @@ from sphinx.environment import BuildEnvironment
 from book import checks
 
 OWN = "chapters/try"  # the page of a reader's own kernel
+ZOO = "chapters/emulator"  # the page that lists kernels with a mistake each
 LINE = "<!-- run it here -->"
 MARK = '<div class="live-here"></div>'
 # The cells that a panel may stand behind: the first that draws what a panel draws again; where none
@@ -119,6 +120,14 @@ def placed(body: str, panel: str, stem: str) -> str:
     return body.replace(MARK, panel, 1).replace("</h1>", f"</h1>\n{link}", 1)
 
 
+def linked(body: str, mistakes: list[str]) -> str:
+    """A page's HTML where the name of a kernel with a mistake leads to its run."""
+    for name in mistakes:
+        code = f'<code class="docutils literal notranslate"><span class="pre">{name}</span></code>'
+        body = body.replace(code, f'<a href="try.html#example={name}">{code}</a>', 1)
+    return body
+
+
 class Panels:
     """The panels of a book that is being built.
 
@@ -136,7 +145,7 @@ class Panels:
         modules = files.modules()
         files.make_all(stems, self.folder, modules)
         files.write_folder(self.target, stems, self.folder, modules)
-        self.own = files.own_written
+        self.own, self.mistakes = files.own_written, files.mistakes()
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -174,6 +183,8 @@ def fill(
     """Put panel and questions into a page, and let it load their script."""
     panels = app.live_panels
     stem = panels and panels.stem(pagename)
+    if panels and pagename == ZOO and "body" in context:
+        context["body"] = linked(context["body"], panels.mistakes)
     own = panels and pagename == OWN
     if not (stem or own) or "body" not in context:
         return

@@ -17,8 +17,8 @@ from lib.compiler import arguments, streams
 DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
 line, hazards, time. FILE may also be a Python script: what it launches is reported, in order, also
 by CuPy's RawModule, RawKernel and ElementwiseKernel, whose arrays are NumPy's then."""
-JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, remarks, counters, "
-             "lines, merged, seconds}], over_budget, ok}, with --link its link")
+JSON_HELP = ("print JSON: {version, file, launches: [{kernel, ended, errors, hazards, remarks, "
+             "counters, lines, merged, seconds}], over_budget, ok}, with --link its link")
 EXAMPLES = """examples:
   %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
       --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy

@@ -29,6 +29,7 @@ from lib.ptx.core.hazards import REMARK
 from lib.ptx.core.visible import visible
 from lib.ptx.report import document, hazards_document
 
+VERSION = 1  # of the JSON: another where a key goes or means something else
 MAX_WARNINGS = 8  # of NVRTC that are shown
 # What is refused unless it is asked for, and what a launch is looked at for to foresee it.
 LONG_SECONDS, FORESEEN_SECONDS = 3600.0, 2.0
@@ -63,7 +64,8 @@ def emulate(options: argparse.Namespace) -> int:
                 {"kind": type(error).__name__, "message": str(error),
                  "notes": list(getattr(error, "__notes__", ()))}],
                 "hazards": hazards_document(error.hazards)})
-        whole = {"file": str(path), "launches": documents, "over_budget": over, "ok": ok}
+        whole = {"version": VERSION, "file": str(path), "launches": documents, "over_budget": over,
+                 "ok": ok}
         if options.link:
             whole["link"] = options.address
         print(json.dumps(whole, indent=1))
