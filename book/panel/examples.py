@@ -62,7 +62,8 @@ def _mistake(specimen: Specimen) -> dict[str, Any]:
     setting = next((one for one in SETTINGS
                     if f"{one['schedule']}, {one['landing']}" == said.setting), SETTINGS[0])
     text = specimen.path.read_text(encoding="utf-8")
-    headers = [name for name in ("asm.cuh", "pair.cuh", "tcgen05.cuh") if f'"{name}"' in text]
+    headers = [name for name in ("asm.cuh", "cluster.cuh", "pair.cuh", "tcgen05.cuh")
+               if f'"{name}"' in text]
     files = [specimen.path, *(specimen.path.parent / name for name in headers)]
     return {
         "group": "Mistakes", "name": specimen.name, "title": specimen.mistake,
@@ -70,7 +71,7 @@ def _mistake(specimen: Specimen) -> dict[str, Any]:
         "sources": {path.name: path.read_text(encoding="utf-8") for path in files},
         "plain": specimen.name, "args": _labelled(specimen.words, kernel.signature),
         "grid": [specimen.grid], "block": [specimen.block],
-        "strict": True, **setting, "merge": _merge(kernel.merge),
+        "shared": specimen.shared, "strict": True, **setting, "merge": _merge(kernel.merge),
     }
 
 

@@ -335,7 +335,7 @@ def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
     findings = grouped(error.hazards)
     races = sum(one.kind in RACES for one in findings)
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
-    rows = [Verdict("Values", "none: the kernel was stopped", "open"),
+    rows = [Verdict("Values", f"none: the kernel was stopped, {kind}", "wrong"),
             Verdict("Races", f"{races:,} found before it was stopped" if races else
                     "none found before it was stopped", "wrong" if races else "open"),
             *_of_kinds(findings, error, kind),
