@@ -14,7 +14,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
         "bottleneck", "account of issue slots", "issue slot", "stale", "measured", "modelled",
     ),
     "chapters/01_naive": (
-        "thread", "lane", "grid", "request", "sector", "cache line", "wavefront", "coalescing",
+        "thread", "lane", "grid", "request", "sector", "wavefront", "coalescing",
         "L2", "FMA", "NVRTC", "occupancy",
     ),
     "chapters/02_shared_tile": ("shared memory", "L1", "DRAM", "tile", "barrier", "SASS"),
@@ -45,7 +45,8 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
         "memory-bound", "compute-bound", "busiest unit", "interleaved timing",
         "relative error in norm", "cubin", "stmatrix", "emulated",
         "memory-level parallelism", "tolerance", "sub-partition",
-        "broadcast", "software pipelining", "operand cache", "register file", "wave quantisation",
+        "cache line", "broadcast", "software pipelining", "operand cache", "register file",
+        "wave quantisation",
     ),
 }
 

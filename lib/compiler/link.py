@@ -64,7 +64,7 @@ def of_kernel(
 
 def without_folders(ptx: str) -> str:
     """PTX whose files are named by the last part of their path alone."""
-    return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"\n]+)"',
+    return re.sub(r'^([ \t]*\.file[ \t]+\d+[ \t]+)"([^"\n]+)"',
                   lambda file: f'{file[1]}"{PurePath(file[2]).name}"', ptx, flags=re.M)
 
 

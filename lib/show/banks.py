@@ -284,7 +284,7 @@ def _drawing(panel: Panel, first: int, rows: int, room: int | None) -> Drawing:
     drawing.text(0, _TOP - 5, f"bank {first}")
     for bank in range(4, _HALF, 4):
         drawing.text(_LEFT + (bank + 0.5) * _CELL, _TOP - 5, first + bank, "middle")
-    drawing.text(_LEFT + (_HALF - 0.5) * _CELL, _TOP - 5, first + _HALF - 1, "middle")
+    drawing.text(_LEFT + _HALF * _CELL, _TOP - 5, first + _HALF - 1, "end")
     drawing.grid((_LEFT, _TOP, _HALF * _CELL, rows * _ROW), rows, _HALF)
     contended = _contended(panel.served)
     boxes: dict[str, list[Box]] = {}

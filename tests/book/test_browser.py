@@ -111,6 +111,8 @@ const folded = Array.from(document.querySelectorAll('article details:not([open])
 folded.forEach(one => { one.open = true; });
 const boxes = Array.from(document.querySelectorAll('article *')).filter(box =>
   box.getClientRects().length && !box.closest('pre, textarea, .live-editor, .live-source')
+  // A table of numbers scrolls in its frame, with a shadow where more is to come.
+  && !box.querySelector(':scope > table.table-numbers')
   && /auto|scroll/.test(getComputedStyle(box).overflowX));
 const found = boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box => {
   const svg = box.querySelector('svg');
@@ -329,7 +331,7 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
 
 
 def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
-    page = reader("chapters/14_ldmatrix.html", changes=True)
+    page = reader("chapters/22_few_tiles.html", changes=True)
     box = page.find_element(By.CSS_SELECTOR, ".explorer")
     frame = box.find_element(By.CSS_SELECTOR, ".explorer-frame")
     first = frame.get_attribute("innerHTML")
@@ -372,7 +374,7 @@ def test_a_text_that_leaves_its_picture_is_found(reader):
                '<text x="60" y="15">0123456789</text></svg>')
     clipped, more, _ = page.execute_script(CLIPPED, [planted])
     assert [text for text, _ in clipped] == ["0123456789"]
-    assert more == many + 1 > 1000
+    assert more == many + 1 > 100
 
 
 # Words of cells that stand on two lines: what is between spaces, hyphens and <wbr>.
@@ -435,9 +437,9 @@ def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
 
 
 def test_what_is_scrolled_sideways_is_found(reader):
-    page = reader("chapters/14_ldmatrix.html", width=390, changes=True)
+    page = reader("chapters/22_few_tiles.html", width=390, changes=True)
     _, many = page.execute_script(SCROLLED, [])
-    assert many > 30, "figures, and the frames of an explorer"
+    assert many > 10, "figures, and the frames of an explorer"
     planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'
     (found,), more = page.execute_script(SCROLLED, [planted])
     assert found[1:3] == ["wide", 900] and more == many + 1
@@ -506,7 +508,7 @@ def test_a_phone_s_board_of_shapes_has_captions_and_shapes_over_the_whole_width(
 
 def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
     boxes = []
-    for stem in ("05_bank_conflicts", "07_double_buffer", "11_wmma_shared"):
+    for stem in ("07_double_buffer", "choosing", "method"):
         page = reader(f"chapters/{stem}.html", width=360, height=740, changes=True)
         boxes += page.execute_script("""
             // The book's own fit; a reader's larger letters may not.
@@ -598,7 +600,7 @@ def test_explorers_have_names_and_controls_that_a_finger_meets(reader):
     assert controls and all(min(control.size.values()) >= 24 for control in controls)
 
 
-@pytest.mark.parametrize("path", ["chapters/07_double_buffer.html", "chapters/16_cp_async.html"])
+@pytest.mark.parametrize("path", ["chapters/07_double_buffer.html", "chapters/23_stream_k.html"])
 def test_on_a_phone_the_value_of_a_slider_stands_beside_its_label(reader, path):
     page = reader(path, width=360, height=740)
     sliders = page.find_elements(By.CSS_SELECTOR, ".explorer input[type=range]")

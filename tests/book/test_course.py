@@ -18,8 +18,8 @@ ASKED = [one for meeting in COURSE.meetings for one in meeting.exercises]
 VAGUE = ("understand", "know", "learn", "appreciate", "be familiar", "be aware")
 
 
-def test_every_chapter_has_aims_and_readers_in_the_book_s_order():
-    assert [stem for stem in COURSE.chapters if stem != "method"] == VERSIONS
+def test_every_chapter_has_aims_and_readers_in_the_versions_order():
+    assert [stem for stem in COURSE.chapters if stem != "method"] == sorted(VERSIONS)
     assert set(VERSIONS) == set(in_book())
 
 

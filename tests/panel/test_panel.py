@@ -306,7 +306,8 @@ def test_a_warp_is_stepped_through(running):
         running.click("access")
         running.wait()
         seen += running.part("moment").get_attribute("innerHTML")
-    assert "Global load" in seen and "Shared store" in seen and "Shared load" in seen
+    for shown in ("ld.global", "4 sectors", "st.shared", "ld.shared", "bank 0"):
+        assert shown in seen, shown
 
 
 def test_what_breaks_a_limit_leaves_the_page_as_it_was(running, browser):

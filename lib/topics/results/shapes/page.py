@@ -118,7 +118,8 @@ def trials(version: Version) -> None:
         names = dict.fromkeys(one.name if one else "another" for one in launched)
         rows.append((style.sides(row.shape),
                      f"{row.ratio:.3f} ± {row.noise * row.ratio:.3f}",
-                     f"**{tried.ratio:.3f}** ± {max(tried.spread, tried.cublas_spread):.3f}",
+                     f"**{tried.ratio:.3f}** ± "
+                     f"{max(tried.spread, tried.cublas_spread) * tried.ratio:.3f}",
                      "<br>".join(names)))
     for name, found in stored.items():
         of_rule = [row.ratio for row, _ in found]
