@@ -231,6 +231,9 @@ class Drawing:
         """Write on a line, from there or about it (``"middle"``, ``"end"``), over a colour."""
         if text == "":
             return self
+        half = 3.8 * len(str(text))  # px: a digit of the style sheet's size is 7.6 wide
+        if anchor == "middle" and x + half > self.width >= 2 * half:
+            x, anchor = self.width, "end"
         more = f' text-anchor="{anchor}"' if anchor else ""
         more += ' font-weight="700"' if bold else ""
         more += f' fill="{colours.on(COLOURS[over])}"' if over else ""
@@ -250,7 +253,8 @@ class Drawing:
         """The drawing; without words it is decoration, which nobody reads out."""
         how = 'role="group"' if self._texts else 'aria-hidden="true"'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" {how} width="{self.width:g}" '
-                f'height="{self.height:g}">{"".join(self._shapes + self._texts)}</svg>')
+                f'height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}">'
+                f'{"".join(self._shapes + self._texts)}</svg>')
 
 
 class Grid(Drawing):
