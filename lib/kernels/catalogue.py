@@ -1123,7 +1123,8 @@ def _own(path: Path) -> Kernel:
     """
     module = f"{__package__}.own.{path.stem}"
     try:
-        return import_module(module).KERNEL
+        kernel: Kernel = import_module(module).KERNEL
+        return kernel
     except (TypeError, ValueError, NameError, AttributeError, SyntaxError) as error:
         said = str(error).removeprefix("Kernel.__init__() ")
         raise ImportError(f"lib/kernels/own/{path.name} is no entry of a version: {said}; "

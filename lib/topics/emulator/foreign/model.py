@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
+from lib.kernels.frozen import frozen
 from lib.ptx.mutants import mutants, reports_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
@@ -259,10 +260,7 @@ def kernels(path: Path = SET) -> tuple[Foreign, ...]:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     found = []
     for one in document["kernel"]:
-        given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
-        }
-        found.append(Foreign(**given, seed=document["seed"]))
+        found.append(Foreign(**frozen(one), seed=document["seed"]))
     return tuple(found)
 
 
