@@ -23,8 +23,14 @@ ORDERS = {
 }
 COPIES = {"early": "at once", "late": "as late as a wait allows"}
 _TEXT = html.escape
-# A recorded warp, of which `engine.js` shows one instruction at a time.
+# Which warp to record, and that warp, of which `engine.js` shows one instruction at a time.
 STEPS = """\
+<div class="live-row">
+<label>Block <input data-part="block" type="number" min="0" value="0"></label>
+<label>Warp <input data-part="warp" type="number" min="0" value="0"></label>
+<label>From instruction <input data-part="first" type="number" min="0" value="0"></label>
+<button type="button" data-part="microscope" data-ask>Step through this warp</button>
+</div>
 <div data-part="steps" hidden>
 <div class="live-row">
 <button type="button" data-part="back" data-ask aria-label="One instruction back">◀</button>
@@ -138,12 +144,6 @@ back. Line numbers of a verdict are those of the whole text.</span>
  autocapitalize="off" wrap="off"></textarea></div>
 <div><span id="{name}-file" data-part="file"></span>
 <ol data-part="cuda" aria-labelledby="{name}-file"></ol></div>
-</div>
-<div class="live-row">
-<label>Block <input data-part="block" type="number" min="0" value="0"></label>
-<label>Warp <input data-part="warp" type="number" min="0" value="0"></label>
-<label>From instruction <input data-part="first" type="number" min="0" value="0"></label>
-<button type="button" data-part="microscope" data-ask>Step through this warp</button>
 </div>
 {STEPS}</div>
 </section>

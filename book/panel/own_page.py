@@ -116,12 +116,6 @@ browser.</p>
 </form>
 <div data-part="answer">{shown}</div>
 <div class="live-tools" data-scripted hidden>
-<div class="live-row">
-<label>Block <input data-part="block" type="number" min="0" value="0"></label>
-<label>Warp <input data-part="warp" type="number" min="0" value="0"></label>
-<label>From instruction <input data-part="first" type="number" min="0" value="0"></label>
-<button type="button" data-part="microscope" data-ask>Step through this warp</button>
-</div>
 {controls.STEPS}</div>
 </section>
 """
