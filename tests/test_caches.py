@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 import lib
 from lib import ptx
 from lib.compiler.compiled import Compiled
-from lib.compiler.raw_module import RawModule
+from lib.compiler.raw_module import Kernel, RawModule
 from lib.dispatch import fused
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.epilogues import Epilogue
@@ -29,7 +29,10 @@ from lib.ptx.launch import Code
 from lib.records import searches, store
 from lib.records.schema import KernelRecord
 from lib.run.runner import Run
+from lib.topics.code.instruction import model as instruction
+from lib.topics.code.instruction.words import OPERATIONS
 from lib.topics.compute.fragments import model as fragments
+from lib.topics.emulator.zoo import model as zoo
 from lib.topics.version import Version
 from tests import built
 
@@ -37,7 +40,7 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None), Path, np.generic, np
 # What is shared for its size, or stands for something outside Python: of these nobody is handed a
 # part to change.
 OPAQUE = (types.ModuleType, types.FunctionType, type, ctypes.CDLL, ptx.Trace, ptx.Module, Program,
-          Code, Compiled, RawModule, Run)
+          Code, Compiled, Kernel, RawModule, Run)
 
 
 def changeable(value, place="", seen=None):
@@ -100,10 +103,14 @@ def used():
     fragments.maps()
     patterns.patterns()
     fused.candidates(Epilogue(), "float16", "float16", "row")
+    zoo.compiled(zoo.specimens()[0], cured=True)
+    for operation in OPERATIONS:
+        instruction.has(operation.name, operation.name)
     found = dict(caches())
     for cache in found.values():
-        if not inspect.signature(cache).parameters and cache.__module__.startswith(
-                ("lib.topics", "lib.compiler")):
+        parameters = inspect.signature(cache).parameters.values()
+        if (all(one.default is not one.empty for one in parameters)
+                and cache.__module__.startswith(("lib.topics", "lib.compiler"))):
             cache()
     return found
 

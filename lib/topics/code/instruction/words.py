@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lib.kernels.frozen import frozen
+
 
 @dataclass(frozen=True)
 class Role:
@@ -68,6 +70,9 @@ class Operation:
     lanes: int = 32
     others: tuple[tuple[Role, ...], ...] = ()
     own: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own", frozen(self.own))  # `has` hands everybody the same one
 
 
 # What PTX asks of the qualifier where four warps work together; ".sync" stays the warp's own.

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
-from lib.kernels.frozen import frozen
+from lib.kernels.frozen import FrozenDict, frozen
 from lib.ptx.mutants import mutants, reports_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
@@ -97,8 +97,8 @@ class Foreign:
     seed: int = 0
     defect: str = ""
     source: str = ""
-    equivalent: Mapping[str, str] = field(default_factory=dict)
-    unlike: Mapping[str, str] = field(default_factory=dict)
+    equivalent: Mapping[str, str] = field(default_factory=FrozenDict)
+    unlike: Mapping[str, str] = field(default_factory=FrozenDict)
     on_gpu: str = ""
     driver: str = ""
     lines: tuple[int, ...] = ()
