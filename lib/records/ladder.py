@@ -127,13 +127,13 @@ def steps(record: LadderRecord, size: int = SIZE) -> list[Step]:
             continue
         kernel, variant = named(name)
         key = product(row)
-        step = Step(kernel, variant, row, of[key], fastest.get(key), _stale(kernel, variant, entry))
+        step = Step(kernel, variant, row, of[key], fastest.get(key), stale(kernel, variant, entry))
         made.append(step)
         if key not in fastest or row.tflops > fastest[key].row.tflops:
             fastest[key] = step
     return made
 
 
-def _stale(kernel: Kernel, variant: Variant, entry: LadderEntry) -> bool:
+def stale(kernel: Kernel, variant: Variant, entry: LadderEntry) -> bool:
     """Whether an instantiation is of other source or launch than today's."""
     return (kernel.hash(variant), launch_hash(kernel, variant)) != (entry.hash, entry.launch)

@@ -144,10 +144,15 @@ def at_lowest(row: Row) -> str:
 
 
 def short(one: Reach) -> str:
-    """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, ``"level within 1.2%"``."""
-    if one.verdict == "level":
-        return f"level within {percent(max(one.noise, abs(one.share - 1)))}%"
-    return give_or_take(one.share, one.noise)
+    """Of the best of cuBLAS, in a few words: ``"105.2 ± 0.1%"``, of turns of 5 ms.
+
+    What is level names both runs: ``"level (100.3 ± 0.4% in turns of 5 ms, 99.1% sustained)"``.
+    """
+    brief = give_or_take(one.share, one.noise)
+    if one.verdict != "level":
+        return brief
+    lasting = f", {give_or_take(*one.sustained)} sustained" if one.row.sustained else ""
+    return f"level ({brief} in turns of 5 ms{lasting})"
 
 
 def answer(gpu: str = GPU) -> str:

@@ -46,7 +46,7 @@ def step(share, noise=0.01, **parts):
 def test_what_lies_within_the_noise_is_level(share, verdict):
     one = reach.Reach("FP32", step(share))
     assert one.verdict == verdict
-    assert reach.short(one).startswith("level within") == (verdict == "level")
+    assert reach.short(one).startswith("level (") == (verdict == "level")
 
 
 def test_who_is_past_in_short_turns_alone_is_level():
@@ -54,7 +54,9 @@ def test_who_is_past_in_short_turns_alone_is_level():
     for ratio, verdict in ((0.9, "level"), (1.3, "past")):
         own = structs.replace(row.sustained.own, seconds=row.sustained.cublas.seconds / ratio)
         long = structs.replace(row.sustained, own=own)
-        assert reach.Reach("FP16", step(1.1, sustained=long)).verdict == verdict
+        one = reach.Reach("FP16", step(1.1, sustained=long))
+        assert one.verdict == verdict
+        assert ("sustained" in reach.short(one)) == (verdict == "level")
 
 
 def test_a_share_is_never_without_its_spread():

@@ -22,6 +22,11 @@ def paragraphs(stem):
             yield from re.split(r"\n\n|\n\|", "".join(cell["source"]))
 
 
+def says_boards(text):
+    """Whether a reader is told of boards; a scoreboard is none."""
+    return re.search(r"\bboards?\b", re.sub(r"<data [^>]*>", "", text))
+
+
 def called(node):
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
@@ -60,7 +65,7 @@ def test_a_sentence_compares_rows_of_one_board_by_more_than_the_noise(stem):
                 one, other = (row.clock.cycles if kind == "cycles" else row.seconds for row in rows)
                 within = (noise.of_cycles if kind == "cycles" else noise.of_speed)(*rows)
                 if not noise.one_board(*rows):
-                    if "board" not in text:
+                    if not says_boards(text):
                         wrong.append(("two boards", expression))
                 elif abs(one / other - 1) <= within and "differ" not in text and (
                         rows[0].types == rows[1].types):
@@ -74,3 +79,25 @@ def test_cycles_of_a_profiled_launch_are_called_so(stem):
              if re.search(r"(ratio|metric)\('cycles'", text)
              and "profiled" not in text and "One launch" not in text]
     assert not wrong
+
+
+# Functions of hardware counters, and how many of their arguments stand before the variant's name.
+COUNTERS = {"metric": 1, "stall": 1, "slot": 1, "per_fma": 1, "intensity": 1,
+            "l1_wavefronts": 0, "cap": 0, "at_work": 0}
+
+
+def boards(text, numbers):
+    """The boards that a text's hardware counters are of."""
+    for expression in re.findall(r'<data value="([^"]*)">', text):
+        for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval")):
+            if called(node) in COUNTERS:
+                name, size = side(ast.Call(node.func, node.args[COUNTERS[called(node)]:]))
+                yield numbers._timed_with_counters(name, size).board
+
+
+@pytest.mark.parametrize("stem", CHAPTERS)
+def test_counters_beside_each_other_are_of_one_board(stem):
+    """In a paragraph or a cell of a table; or it says that they are of two."""
+    numbers = Numbers(stem)
+    assert not [text for part in paragraphs(stem) for text in part.split("|")
+                if len(set(boards(text, numbers))) > 1 and not says_boards(text)]

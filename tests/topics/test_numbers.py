@@ -7,7 +7,7 @@ import pytest
 
 from book import numbers
 from lib.kernels.catalogue import CATALOGUE
-from lib.records import reach
+from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from lib.topics.results.numbers import model
@@ -36,6 +36,25 @@ def test_a_number_is_its_expression_s():
         f"{row('02_shared_tile', 'tile32', 2048).ratio:.3f}")
 
 
+def test_a_version_alone_is_its_fastest_and_its_counters_are_the_ladder_s_pass_s():
+    entry = ladder.load().entries["06_vectorized/step_32"]
+    assert evaluate("metric('cycles')", "06_vectorized") == str(entry.counters[0].metrics["cycles"])
+    assert evaluate("metric('cycles','06_vectorized')", "07_double_buffer") == (
+        evaluate("metric('cycles')", "06_vectorized"))
+    assert evaluate("metric('cycles','',2048)", "06_vectorized") == (
+        evaluate("metric('cycles','step_32',2048)", "06_vectorized"))
+    assert evaluate("tflops()", "06_vectorized") == evaluate("tflops('step_32')", "06_vectorized")
+
+
+@pytest.mark.parametrize("expression", [
+    "gain('float4', 'step_32')", "faster('float4', '')", "ratio('cycles', 'float4', '')",
+    "outcome_of('float4', '')"])
+def test_two_boards_are_not_compared(expression):
+    assert row("06_vectorized", "float4").board != row("06_vectorized", "step_32").board
+    with pytest.raises(ValueError, match="are of two boards"):
+        evaluate(expression, "06_vectorized")
+
+
 def test_how_far_a_group_comes_is_the_book_s_one_answer():
     one = reach.reach("FP32")
     assert evaluate("how_far('FP32')", "index") == reach.short(one)
@@ -50,8 +69,8 @@ def test_counts_are_the_traced_run_s():
 
 
 def test_what_14_and_17_quote():
-    assert evaluate("count('ldmatrix_instructions')/count('mma_instructions')", "14_ldmatrix") == (
-        f"{6 / 32}")
+    assert evaluate("count('ldmatrix_instructions','k8')/count('mma_instructions','k8')",
+                    "14_ldmatrix") == f"{6 / 32}"
     assert evaluate("with_vector('A', 'vectors_32x64')", "13_wmma_vectorized") == "64"
     assert evaluate("with_vector('B', 'vectors_32x64')", "13_wmma_vectorized") == "128"
     assert evaluate("met('mma.m16n8k16', 'A')", "17_wgmma") == "8"
@@ -104,8 +123,10 @@ def test_what_07_quotes():
     assert evaluate("work_between('tile_two_buffers')", "07_double_buffer") == "0"
     assert evaluate("code('FFMA', 'tile_both')", "07_double_buffer") == "32"
     traffic = row("03_strip", "columns_first").seconds * float(
-        evaluate("roof('shared')", "03_strip")) * float(evaluate("of_roof('L1')", "03_strip"))
-    assert traffic == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
+        evaluate("roof('shared')", "03_strip")) * float(
+                evaluate("of_roof('L1','columns_first')", "03_strip"))
+    assert traffic == pytest.approx(
+        2 * 4096**3 / float(evaluate("intensity('L1','columns_first')", "03_strip")))
 
 
 def test_a_time_of_a_shape_of_its_own_is_that_row_s():
@@ -124,12 +145,16 @@ def test_what_13_quotes_of_its_marks():
 
 
 def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
-    quoted = "tflops('swapped'):.1f", "metric('cycles')", "gain('swapped', 'coalesced')"
+    quoted = "tflops('swapped'):.1f", "metric('cycles','swapped')", "gain('', 'swapped')"
     assert all(evaluate(one, "01_naive") != model.NOT_YET for one in quoted)
     monkeypatch.setattr(records, "current", lambda kernel, name, stored: (
         None if kernel.stem == "01_naive" else stored))
     assert {evaluate(one, "01_naive") for one in quoted} == {"not recorded yet"}
     assert evaluate("tflops()", "02_shared_tile") != model.NOT_YET
+    assert evaluate("metric('cycles')", "01_naive") != model.NOT_YET  # of the ladder's pass
+    monkeypatch.setattr(ladder, "stale", lambda kernel, variant, entry: True)
+    assert {evaluate(one, "01_naive") for one in ("metric('cycles')", "on_ladder()")} == {
+        "not recorded yet"}
     # What is not measured stays; what is asked wrongly is no matter of records.
     assert evaluate("sectors('coalesced')", "01_naive") == "2.5"
     with pytest.raises(ValueError, match="unknown variant"):

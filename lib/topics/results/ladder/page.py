@@ -64,4 +64,4 @@ def _title() -> str:
     except records.NotYet:
         return ""
     return "Of the best of cuBLAS: " + ", ".join(
-        f"{reach.short(one)} in {one.group}" for one in found)
+        f"{one.group} {'level' if one.verdict == 'level' else reach.short(one)}" for one in found)

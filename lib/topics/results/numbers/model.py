@@ -4,16 +4,17 @@ In a chapter's Markdown a number stands as ``<data value="tflops('swapped'):.2f"
 expression, a format, and what they gave when the chapter was last executed (`book.numbers`).
 
 A variant is named as its chapter's own (``"swapped"``), or another version's
-(``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its first); nothing means this chapter's
-first. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`, counts
-are emulated.
+(``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its fastest); nothing means this chapter's
+fastest. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`:
+counters of a version without a variant are those of the ladder's pass, where it has them, so that
+versions beside each other are of one board; all others are of its own record. Counts are emulated.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +27,8 @@ from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
 from lib.records import ladder, noise, predictions, reach
 from lib.records import store as records
-from lib.records.reader import RecordedRival
-from lib.records.schema import CalibrationRecord, Clock, Row
+from lib.records.reader import RecordedRival, counted
+from lib.records.schema import CalibrationRecord, Clock, LadderEntry, Row
 from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
@@ -66,15 +67,38 @@ class Numbers:
     def _version(self) -> Version:
         return Version(self._stem, fresh=True)
 
-    def _of(self, name: str) -> tuple[Version, str | None]:
+    def _of(self, name: str) -> tuple[Version, str]:
+        """A version and a variant of it, its fastest if none is named."""
         stem, variant = parted(name)
         if stem in KERNELS:
-            return Version(stem, fresh=True), variant
-        return self._version, name or None
+            version = Version(stem, fresh=True)
+        else:
+            version, variant = self._version, name or None
+        return version, variant or version.kernel.fastest.name
 
     def _row(self, name: str, n: int) -> Row:
         version, variant = self._of(name)
         return version.recorded(n, variant)
+
+    def _counters(self, name: str, n: int) -> Mapping[str, float]:
+        """Hardware counters: the pass's of a version without a variant, else its own record's."""
+        version, variant = self._of(name)
+        return self._counted_in_pass(name, n) or version.metrics(n, variant)
+
+    def _timed_with_counters(self, name: str, n: int) -> Row:
+        """The row of the run that `_counters` are of, which knows its board."""
+        return (self._in_pass if self._counted_in_pass(name, n) else self._row)(name, n)
+
+    def _counted_in_pass(self, name: str, n: int) -> Mapping[str, float] | None:
+        entry = self._entry(name) if name in ("", *KERNELS) else None
+        return counted(entry.counters, n) if entry else None
+
+    def _entry(self, name: str) -> LadderEntry | None:
+        version, variant = self._of(name)
+        entry = ladder.load(RECORDED_ON).entries.get(f"{version.kernel.stem}/{variant}")
+        if entry and ladder.stale(version.kernel, version.kernel.variant(variant), entry):
+            raise records.NotYet(f"the pass has other source of {version.kernel.stem}/{variant}")
+        return entry
 
     def tflops(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed, TFLOP/s."""
@@ -121,9 +145,7 @@ class Numbers:
         ValueError
             If they were made on two boards.
         """
-        rows = self._row(over, n), self._row(name, n)
-        if not noise.one_board(*rows):
-            raise ValueError(f"{name} and {over} were timed on two boards")
+        rows = self._pair(name, over, n)
         return self._compared(rows[1].tflops / rows[0].tflops, noise.of_speed(*rows), brief)
 
     @staticmethod
@@ -134,6 +156,16 @@ class Numbers:
                 f"no difference ({gain:+.1f} %, noise {100 * level:.1f} %)")
         return f"{gain:+.1f} %" if abs(gain) < 10 else f"× {times:.2f}"
 
+    def _pair(self, name: str, over: str, n: int) -> tuple[Row, Row]:
+        """The rows of what is compared, `over` first."""
+        rows = self._row(over, n), self._row(name, n)
+        self._of_one_board(name, over, *rows)
+        return rows
+
+    def _of_one_board(self, name: str, over: str, *rows: Row) -> None:
+        if not noise.one_board(*rows):
+            raise ValueError(f"{name or self._stem} and {over or self._stem} are of two boards")
+
     def _clock_in_pass(self, name: str, n: int) -> Clock:
         clock = self._in_pass(name, n).clock
         if clock is None:
@@ -141,14 +173,12 @@ class Numbers:
         return clock
 
     def _in_pass(self, name: str, n: int) -> Row:
-        version, variant = self._of(name)
-        kernel = version.kernel
-        chosen = kernel.variant(variant) if variant else kernel.fastest
-        entry = ladder.load(RECORDED_ON).entries.get(f"{kernel.stem}/{chosen.name}")
+        entry = self._entry(name)
         for row in entry.bench if entry else ():
             if row.is_cube(n):
                 return row
-        raise records.NotRecorded(f"the pass has no {kernel.stem}/{chosen.name} at {n:,}")
+        version, variant = self._of(name)
+        raise records.NotRecorded(f"the pass has no {version.kernel.stem}/{variant} at {n:,}")
 
     def ms(self, name: str = "", n: int = SIZE) -> float:
         """Recorded time of one product, ms."""
@@ -260,8 +290,15 @@ class Numbers:
                 for shape in version.kernel.own_shapes if shape in mine and shape in theirs]
 
     def faster(self, name: str, than: str, n: int = SIZE) -> float:
-        """How many times the speed of another."""
-        return self.tflops(name, n) / self.tflops(than, n)
+        """How many times the speed of another.
+
+        Raises
+        ------
+        ValueError
+            If they were made on two boards.
+        """
+        before, after = self._pair(name, than, n)
+        return after.tflops / before.tflops
 
     def gain(self, name: str, over: str, n: int = SIZE) -> float:
         """Speed over that of another, less 1."""
@@ -292,11 +329,17 @@ class Numbers:
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter (`lib.measure.counters`)."""
-        version, variant = self._of(name)
-        return version.metrics(n, variant)[key]
+        return self._counters(name, n)[key]
 
     def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
-        """A recorded hardware counter over that of another variant."""
+        """A recorded hardware counter over that of another variant.
+
+        Raises
+        ------
+        ValueError
+            If they were made on two boards.
+        """
+        self._of_one_board(name, to, *(self._timed_with_counters(one, n) for one in (name, to)))
         return self.metric(key, name, n) / self.metric(key, to, n)
 
     def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
@@ -306,7 +349,7 @@ class Numbers:
     def l1_wavefronts(self, name: str = "", n: int = SIZE) -> float:
         """Wavefronts that the L1's data stage served per FMA of a warp; recorded."""
         version, variant = self._of(name)
-        found = version.metrics(n, variant)
+        found = self._counters(name, n)
         return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
 
     def w(self, name: str = "", n: int = SIZE) -> float:
@@ -328,7 +371,7 @@ class Numbers:
     def at_work(self, name: str = "", n: int = SIZE) -> float:
         """Share of the cycles of one profiled launch in which an SM is at work; recorded."""
         version, variant = self._of(name)
-        return accounts.tensor(version.metrics(n, variant), n, version.record.gpu.sms, 1.0).active
+        return accounts.tensor(self._counters(name, n), n, version.record.gpu.sms, 1.0).active
 
     def tensor_cycles(self, busy: bool, name: str = "", n: int = SIZE) -> float:
         """Cycles in which tensor cores of an SM at work are busy, or are not; mean of a launch."""
@@ -342,8 +385,7 @@ class Numbers:
 
     def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
-        version, variant = self._of(name)
-        found = slots.account(version.metrics(n, variant), gpus.GPUS[RECORDED_ON].sms)
+        found = slots.account(self._counters(name, n), gpus.GPUS[RECORDED_ON].sms)
         return found.share(part)
 
     def cublas_slot(self, part: str, n: int = SIZE) -> float:
@@ -458,8 +500,7 @@ class Numbers:
 
     def intensity(self, level: str, name: str = "", n: int = SIZE) -> float:
         """FLOP per byte that crosses a level: ``"L1"``, ``"L2"`` or ``"DRAM"``; recorded."""
-        version, variant = self._of(name)
-        found = version.metrics(n, variant)
+        found = self._counters(name, n)
         crossed = {
             "L1": lambda: roofline.l1_bytes(found), "L2": lambda: found["l2_bytes"],
             "DRAM": lambda: found["dram_read_bytes"] + found["dram_write_bytes"],
@@ -498,7 +539,7 @@ class Numbers:
         """Recorded bytes per second across a level over those of its measured roof."""
         roof = {"L1": "shared", "DRAM": "copy"}[level]
         crossed = 2.0 * n**3 / self.intensity(level, name, n)
-        return crossed / self._row(name, n).seconds / self.roof(roof)
+        return crossed / self._timed_with_counters(name, n).seconds / self.roof(roof)
 
     def longest(self, event: str, name: str = "") -> float:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
