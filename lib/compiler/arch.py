@@ -40,10 +40,7 @@ def legal(needs: str) -> tuple[str, ...]:
 def check_compiler(arch: str) -> str:
     """Return `arch` if the NVRTC that is here compiles for it.
 
-    Raises
-    ------
-    ValueError
-        With its release, and the first that does.
+    Raises ValueError with its release, and the first that does.
     """
     if arch == BLACKWELL and 100 not in nvrtc_architectures():
         release = ".".join(map(str, nvrtc_version()))

@@ -48,20 +48,11 @@ FILLS = ("zeros", "ones", "nan", "uniform", "normal", "arange", "integers")
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument.
+    """One argument."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called on the command line, or ``arg0``, ``arg1``, …
-    value : ndarray, NumPy scalar, bytes, TensorMap or None
-    keeps : object
-        What must live as long as the value is used.
-    """
-
-    name: str
+    name: str  # what it is called on the command line, or ``arg0``, ``arg1``, …
     value: Any
-    keeps: Any = None
+    keeps: Any = None  # what must live as long as the value is used
 
 
 def parse(
@@ -70,31 +61,17 @@ def parse(
 ) -> list[Argument]:
     """Read arguments.
 
-    Parameters
-    ----------
-    words : list of str
-        ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or numbers with commas
-        between them, the last of which fills the rest, or ``FIRST..LAST``, any whole numbers from
-        one to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``,
-        ``[NAME=]bytes:HEX`` or ``[NAME=]null``;
-        ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
-        array that was named before, ``mapptr`` for a pointer to one; ``DTYPE[SHAPE]:FILL`` or
-        ``@FILE.npy`` in the place of ``ARRAY`` for one that is no argument. A box of 3 to 5 sizes
-        has the array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column),
-        axes of 1 before them. `GRAMMAR` has all of it.
-    seed : int
-        Of random fills; each argument has its own stream.
-    arrays : mapping of str to ndarray, optional
-        Further arrays that maps may name, of NumPy or of what `encode` takes.
-    encode : callable, optional
-        Makes a map of an array, a box and ``swizzle=``: the emulator's, if not given.
-    option : str
-        What they are called in messages.
-
-    Raises
-    ------
-    ValueError
-        Naming the word.
+    `words`: ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or numbers with commas
+    between them, the last of which fills the rest, or ``FIRST..LAST``, any whole numbers from one
+    to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX``
+    or ``[NAME=]null``; ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an array
+    that was named before, ``mapptr`` for a pointer to one; ``DTYPE[SHAPE]:FILL`` or ``@FILE.npy``
+    in the place of ``ARRAY`` for one that is no argument. A box of 3 to 5 sizes has the array's
+    columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column), axes of 1 before
+    them. `GRAMMAR` has all of it. `seed`: of random fills; each argument has its own stream.
+    `arrays`: further arrays that maps may name, of NumPy or of what `encode` takes. `encode`: makes
+    a map of an array, a box and ``swizzle=``: the emulator's, if not given. `option`: what they are
+    called in messages. Raises ValueError naming the word.
     """
     found: list[Argument] = []
     for place, word in enumerate(words):

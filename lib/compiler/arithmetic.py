@@ -24,20 +24,10 @@ def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str)
     Of divisions and roots it is those that all operands take. What ptxas's subroutine adds for
     denormal, huge and infinite ones is left out.
 
-    Parameters
-    ----------
-    ptx : str
-        The PTX that the machine code was made from.
-    instructions : iterable of Instruction
-        The machine code.
-    function : str
-        Mangled name of the entry.
-
-    Returns
-    -------
-    dict
-        By PTX line; 0 for an fma of which the machine code makes none. Lines of which some copies
-        (of an unrolled loop) are FFMA and others are not are left out.
+    `ptx`: the PTX that the machine code was made from. `instructions`: the machine code.
+    `function`: mangled name of the entry. Returns by PTX line; 0 for an fma of which the machine
+    code makes none. Lines of which some copies (of an unrolled loop) are FFMA and others are not
+    are left out.
     """
     made: dict[int, Counter[str]] = defaultdict(Counter)
     for i in instructions:

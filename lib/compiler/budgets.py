@@ -14,18 +14,10 @@ from lib import ptx
 def figures(launch: ptx.Launch) -> dict[str, float]:
     """Return all that a budget may name.
 
-    Returns
-    -------
-    dict
-        The counters of `Trace.counters` and `Trace.matrix_counters`, and made of them:
-        ``sectors_per_request`` (of global loads and stores together), ``load_sectors_per_request``,
-        ``store_sectors_per_request`` (0 without requests) and ``bank_conflicts`` (wavefronts of
-        shared memory above the ideal).
-
-    Raises
-    ------
-    ValueError
-        If the launch did not count (``trace=False``).
+    Returns the counters of `Trace.counters` and `Trace.matrix_counters`, and made of them:
+    ``sectors_per_request`` (of global loads and stores together), ``load_sectors_per_request``,
+    ``store_sectors_per_request`` (0 without requests) and ``bank_conflicts`` (wavefronts of shared
+    memory above the ideal). Raises ValueError if the launch did not count (``trace=False``).
     """
     if launch.trace is None:
         raise ValueError("a launch with trace=False counts nothing to hold a budget against")
@@ -53,29 +45,17 @@ _BUDGET = re.compile(r"\s*(\w+)\s*(<=|==|<)\s*([\d_.]+(?:e\d+)?)\s*")
 
 @dataclass(frozen=True)
 class Budget:
-    """One bound.
+    """One bound."""
 
-    Attributes
-    ----------
-    name : str
-        One of `NAMES`.
-    sign : str
-        ``"<"``, ``"<="`` or ``"=="``.
-    limit : float
-    """
-
-    name: str
-    sign: str
+    name: str  # one of `NAMES`
+    sign: str  # ``"<"``, ``"<="`` or ``"=="``
     limit: float
 
 
 def parse(budgets: Iterable[str]) -> list[Budget]:
     """Read budgets such as ``"sectors_per_request < 5"``.
 
-    Raises
-    ------
-    ValueError
-        For what is none; the message names the nearest figure.
+    Raises ValueError for what is none; the message names the nearest figure.
     """
     if isinstance(budgets, str):
         budgets = [budgets]

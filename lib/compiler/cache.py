@@ -45,12 +45,8 @@ def digest(parts: Iterable[str | bytes]) -> str:
 def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     """Return what `make` made of the same parts before, or let it make that now.
 
-    Parameters
-    ----------
-    parts : iterable of str or bytes
-        All that the result depends on.
-    make : callable
-        Called at most once. What it raises is not kept.
+    `parts`: all that the result depends on. `make`: called at most once. What it raises is not
+    kept.
     """
     path = _path(parts)
     try:

@@ -31,20 +31,13 @@ from lib.ptx.files import bytes_of, text_of
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread block asks of an SM, as ptxas reports it.
+    """What one thread block asks of an SM, as ptxas reports it."""
 
-    Attributes
-    ----------
-    registers : int
-        32-bit registers a thread.
-    shared_bytes : int
-        Shared memory a block, B: the static, and the dynamic that the catalogue asks for.
-    spill_store_bytes, spill_load_bytes, stack_bytes : int
-        Local memory traffic and stack frame a thread, B.
-    """
-
-    registers: int
+    registers: int  # 32-bit registers a thread
+    # Shared memory a block, B: the static, and the dynamic that the catalogue asks for.
     shared_bytes: int
+    # spill_store_bytes, spill_load_bytes, stack_bytes: local memory traffic and stack frame a
+    # thread, B.
     spill_store_bytes: int
     spill_load_bytes: int
     stack_bytes: int
@@ -52,16 +45,9 @@ class Resources:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Something that is made once and kept.
+    """Something that is made once and kept."""
 
-    Attributes
-    ----------
-    parts : tuple of str or bytes
-        All that it depends on.
-    make : callable
-    """
-
-    parts: tuple[str | bytes, ...]
+    parts: tuple[str | bytes, ...]  # all that it depends on
     make: Callable[[], bytes] = field(compare=False)
 
     def document(self) -> dict[str, str]:
@@ -71,24 +57,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Compiled:
-    """One instantiation for one architecture; PTX and machine code are made when asked for.
+    """One instantiation for one architecture; PTX and machine code are made when asked for."""
 
-    Attributes
-    ----------
-    arch : str
-        Such as ``"sm_75"``: what the machine code is for.
-    ptx_arch : str
-        What the PTX is legal on: `arch`, or an older one.
-    dynamic_bytes : int
-        Shared memory that a launch asks for, B.
-    toolkit : str
-        NVRTC's release, such as ``"12.9"``.
-    """
-
-    arch: str
-    ptx_arch: str
-    dynamic_bytes: int
-    toolkit: str
+    arch: str  # such as ``"sm_75"``: what the machine code is for
+    ptx_arch: str  # what the PTX is legal on: `arch`, or an older one
+    dynamic_bytes: int  # shared memory that a launch asks for, B
+    toolkit: str  # NVRTC's release, such as ``"12.9"``
     _ptx_alone: Recipe = field(repr=False)
     _both: Recipe | None = field(repr=False)  # None where an older architecture's PTX is assembled
 
@@ -168,14 +142,8 @@ class Compiled:
 def of_ptx(text: str, name: str, arch: str, dynamic_bytes: int = 0) -> Compiled:
     """A kernel of a PTX text, assembled for an architecture by ptxas when its code is asked for.
 
-    Parameters
-    ----------
-    text : str
-    name : str
-        Mangled name of the entry function.
-    arch : str
-    dynamic_bytes : int
-        Shared memory that a launch asks for, B.
+    `name`: mangled name of the entry function. `dynamic_bytes`: shared memory that a launch asks
+    for, B.
     """
     document = Recipe(("PTX", text, name), lambda: _document(text.encode(), name))
     return Compiled(arch, arch, dynamic_bytes, ".".join(map(str, nvrtc_version())), document, None)
@@ -240,10 +208,7 @@ def compile_source(
     and the result is made again when one of those changes. With `ptx_only` the cubin waits until
     something asks for it.
 
-    Raises
-    ------
-    CompileError
-        With NVRTC's or ptxas's message; NVRTC's with the source line it names.
+    Raises CompileError with NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
     compiled = _to_compile(
         text, expression, arch, options, filename, ptx_arch, dynamic_bytes, include

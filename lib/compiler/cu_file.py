@@ -80,57 +80,33 @@ class Token:
 
 @dataclass(eq=False)
 class Item:
-    """A declaration that stays or goes as a whole.
+    """A declaration that stays or goes as a whole."""
 
-    Attributes
-    ----------
-    first, last : int
-        Its lines, from 1.
-    head : str
-        Its words up to its body.
-    device : bool
-        Whether it says that it is the device's: it never goes.
-    start, end : int
-        Its place in the text, in characters.
-    scope : str
-        The namespaces around it, such as ``"ns::detail"``.
-    gone : bool
-        Whether it is left out.
-    container : bool
-        Whether it is a class, which goes for an error in its head alone: `last` is the head's.
-    """
-
+    # first, last: its lines, from 1.
     first: int
     last: int
-    head: str
-    device: bool
+    head: str  # its words up to its body
+    device: bool  # whether it says that it is the device's: it never goes
+    # start, end: its place in the text, in characters.
     start: int
     end: int
-    scope: str = ""
-    gone: bool = False
+    scope: str = ""  # the namespaces around it, such as ``"ns::detail"``
+    gone: bool = False  # whether it is left out
+    # Whether it is a class, which goes for an error in its head alone: `last` is the head's.
     container: bool = False
 
 
 @dataclass
 class Source:
-    """One file, cut into items.
-
-    Attributes
-    ----------
-    path : Path
-    text : str
-    items, classes : list of Item
-        In their order; what lies between the items (braces of namespaces) always stays, but for
-        that of a class which has gone with all of its items.
-    once : bool
-        Whether ``#pragma once`` stands in it.
-    """
+    """One file, cut into items."""
 
     path: Path
     text: str
+    # items, classes: in their order; what lies between the items (braces of namespaces) always
+    # stays, but for that of a class which has gone with all of its items.
     items: list[Item] = field(default_factory=list)
     classes: list[Item] = field(default_factory=list)
-    once: bool = False
+    once: bool = False  # whether ``#pragma once`` stands in it
 
     def cut(self, macros: set[str]) -> None:
         """Find its items and classes."""
@@ -159,36 +135,18 @@ class Source:
 
 @dataclass(frozen=True)
 class Declared:
-    """A kernel as the source has it.
+    """A kernel as the source has it."""
 
-    Attributes
-    ----------
-    parameters : str
-        Without the parentheses.
-    template : str
-        The template's parameters, such as ``"typename T, int TILE"``; empty if it is none.
-    scope : str
-        As `Item` has it.
-    """
-
-    parameters: str
+    parameters: str  # without the parentheses
+    # The template's parameters, such as ``"typename T, int TILE"``; empty if it is none.
     template: str = ""
-    scope: str = ""
+    scope: str = ""  # as `Item` has it
 
 
 class CudaFile:
     """A .cu file and the headers beside it that it includes.
 
-    Parameters
-    ----------
-    path : str or Path
-    options : sequence of str
-        NVRTC's.
-
-    Raises
-    ------
-    OSError
-        If it can't be read.
+    `options`: NVRTC's. Raises OSError if it can't be read.
     """
 
     def __init__(self, path: str | Path, options: Sequence[str] = ()) -> None:
@@ -249,17 +207,8 @@ class CudaFile:
     def compile(self, expressions: Sequence[str], arch: str) -> Output:
         """Compile to PTX, leaving out what turns out to be the host's.
 
-        Parameters
-        ----------
-        expressions : sequence of str
-            See `lib.compiler.nvrtc.compile_nvrtc`.
-        arch : str
-            Such as ``"compute_80"``.
-
-        Raises
-        ------
-        CompileError
-            If NVRTC finds an error in the device's code.
+        `expressions`: see `lib.compiler.nvrtc.compile_nvrtc`. `arch`: such as ``"compute_80"``.
+        Raises CompileError if NVRTC finds an error in the device's code.
         """
         options = [f"-arch={arch}", "-lineinfo", "-default-device", *self.options,
                    *toolkit_includes()]

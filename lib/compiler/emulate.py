@@ -101,12 +101,7 @@ class Foreseen(ptx.Progress):
     _began = 0.0
 
     def begin(self, blocks: int, done: int, running: Execution) -> None:
-        """Note that blocks begin to run.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Note that blocks begin to run. Raises ValueError."""
         now = time.monotonic()
         if not done:
             self._began = now
@@ -124,11 +119,7 @@ class Far:
     Once blocks have ended, from their time. Before that from the outermost loop whose counter has
     moved between two looks: what it has left takes as long as what it did.
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    progress : ptx.Progress
+    `name`: of the file.
     """
 
     def __init__(self, name: str, progress: ptx.Progress) -> None:
@@ -300,10 +291,7 @@ def _run_compiled(
 def _set_constants(module: RawModule, words: Sequence[str], seed: int) -> None:
     """Write what variables of the module hold.
 
-    Raises
-    ------
-    ValueError
-        Naming the word, if there is no such variable or it is smaller.
+    Raises ValueError naming the word, if there is no such variable or it is smaller.
     """
     for word, constant in zip(words, arguments.parse(list(words), seed, option="--constant"),
                               strict=True):
@@ -325,10 +313,7 @@ def _set_constants(module: RawModule, words: Sequence[str], seed: int) -> None:
 def _save(file: Path, value: np.ndarray) -> None:
     """Write an array to the very file that was named; `numpy.save` would add a suffix.
 
-    Raises
-    ------
-    OSError
-        Naming the file.
+    Raises OSError naming the file.
     """
     try:
         with open(file, "wb") as opened:

@@ -24,25 +24,13 @@ from lib.ptx.files import text_of
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel as one of the compilers made it.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    block : int
-        Threads that it is compiled for; 0 if any number will do.
-    shared : int
-        Dynamic shared memory that it needs, bytes.
-    scratch : int
-        Global memory that each block needs, bytes.
-    complete : callable
-        Given the arguments and how many blocks there are: all that the PTX takes.
-    """
+    """A kernel as one of the compilers made it."""
 
     kernel: Kernel
-    block: int
-    shared: int
-    scratch: int
+    block: int  # threads that it is compiled for; 0 if any number will do
+    shared: int  # dynamic shared memory that it needs, bytes
+    scratch: int  # global memory that each block needs, bytes
+    # Given the arguments and how many blocks there are: all that the PTX takes.
     complete: Callable[[Sequence[Any], int], list[Any]]
 
 
@@ -51,25 +39,11 @@ def triton(
 ) -> Compiled:
     """Compile a function of a file with Triton.
 
-    Parameters
-    ----------
-    path : Path
-    name : str
-        Of a ``@triton.jit`` function.
-    signature : str
-        As ``triton.tools.compile`` has it: a type for each parameter, such as ``*fp32:16`` (a
-        pointer to a multiple of 16 bytes) or ``i32``, and the value of each ``tl.constexpr``.
-    arch : str
-        Such as ``"sm_90a"``.
-    warps, stages : int
-        ``num_warps`` and ``num_stages``.
-
-    Raises
-    ------
-    ImportError
-        If Triton is not installed.
-    ValueError
-        If there is no such function, or the signature does not fit it.
+    `name`: of a ``@triton.jit`` function. `signature`: as ``triton.tools.compile`` has it: a type
+    for each parameter, such as ``*fp32:16`` (a pointer to a multiple of 16 bytes) or ``i32``, and
+    the value of each ``tl.constexpr``. `arch`: such as ``"sm_90a"``. `warps`, `stages`:
+    ``num_warps`` and ``num_stages``. Raises ImportError if Triton is not installed; ValueError if
+    there is no such function, or the signature does not fit it.
     """
     try:
         from triton import compile as compiled
@@ -98,10 +72,7 @@ def triton_signature(
 ) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int], list]]:
     """Types, constants and hints, by the parameters' names and places.
 
-    Raises
-    ------
-    ValueError
-        If there are not as many as parameters.
+    Raises ValueError if there are not as many as parameters.
     """
     words = [word.strip() for word in signature.split(",")]
     if len(words) != len(names):
@@ -146,21 +117,9 @@ def completed(kernel: Kernel, scratch: int = 0) -> Callable[[Sequence[Any], int]
 def numba(path: Path, name: str, signature: str, arch: str) -> Compiled:
     """Compile a function of a file with numba-cuda.
 
-    Parameters
-    ----------
-    path : Path
-    name : str
-        Of a ``@cuda.jit`` function, or of one without a decorator.
-    signature : str
-        Its parameters' types, such as ``float32[:], float32[:,::1], int32``.
-    arch : str
-
-    Raises
-    ------
-    ImportError
-        If numba-cuda, or what it compiles with, is not installed.
-    ValueError
-        If there is no such function.
+    `name`: of a ``@cuda.jit`` function, or of one without a decorator. `signature`: its parameters'
+    types, such as ``float32[:], float32[:,::1], int32``. Raises ImportError if numba-cuda, or what
+    it compiles with, is not installed; ValueError if there is no such function.
     """
     try:
         from numba import cuda

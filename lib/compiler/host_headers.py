@@ -147,10 +147,7 @@ typedef unsigned long ulong;
 def headers(std: bool = True, cub: bool = True) -> dict[str, str]:
     """Return the stand-ins by the name that they are included by.
 
-    Parameters
-    ----------
-    std, cub : bool
-        Whether device code uses ``std`` and CUB.
+    `std`, `cub`: whether device code uses ``std`` and CUB.
     """
     found = dict(_WITH_STD if std else _PLAIN)
     return found | ({"cub/cub.cuh": _CUB} if cub else {})

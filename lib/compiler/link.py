@@ -21,10 +21,7 @@ MAX_UNPACKED = 8 << 20  # bytes
 def link(request: Mapping[str, Any], page: str = PAGE) -> str:
     """The address that opens a request: `lib.panel.trial.DEFAULT` has its keys.
 
-    Raises
-    ------
-    ValueError
-        If it is longer than browsers take.
+    Raises ValueError if it is longer than browsers take.
     """
     given = {key: value for key, value in request.items() if value not in (None, "", [], {})}
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -41,10 +38,7 @@ def of_kernel(
 ) -> str:
     """The link to what the command ran, with its options; a path in it is its last part alone.
 
-    Raises
-    ------
-    ValueError
-        If it took a file or a constant, which a link doesn't hold.
+    Raises ValueError if it took a file or a constant, which a link doesn't hold.
     """
     if options.constant or any(re.search(r"(?:^|[=:])@", word) for word in options.arg):
         raise ValueError("--link: a link holds no file and no constant: describe the array in "
@@ -71,10 +65,7 @@ def without_folders(ptx: str) -> str:
 def unpacked(address: str) -> dict[str, Any]:
     """The request that a link holds.
 
-    Raises
-    ------
-    ValueError
-        If the link holds none, or one of too many bytes.
+    Raises ValueError if the link holds none, or one of too many bytes.
     """
     text = address.partition("#k=")[2]
     try:

@@ -82,15 +82,8 @@ class _File:
 def together(cubins: Sequence[bytes]) -> list[bytes]:
     """List the machine code of each cubin, as `disassemble` does for one.
 
-    Parameters
-    ----------
-    cubins : sequence of bytes
-        All for one architecture.
-
-    Returns
-    -------
-    list of bytes
-        Of each its kernel's part of the listing: what `lib.compiler.sass.parse` reads.
+    `cubins`: all for one architecture. Returns of each its kernel's part of the listing: what
+    `lib.compiler.sass.parse` reads.
     """
     read = [_sections(cubin) for cubin in cubins]
     joined = [number for number, sections in enumerate(read) if _can_be_joined(sections)]

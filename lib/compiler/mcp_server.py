@@ -84,10 +84,7 @@ def _run(
 def server() -> Any:
     """The server with its three tools.
 
-    Raises
-    ------
-    ImportError
-        Where the protocol's package is missing.
+    Raises ImportError where the protocol's package is missing.
     """
     from mcp.server import MCPServer
 

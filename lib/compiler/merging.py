@@ -43,39 +43,22 @@ Merged = tuple[int, int] | tuple[int, int, bool]
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store in PTX text.
+    """A load or store in PTX text."""
 
-    Attributes
-    ----------
-    machine : str
-        The machine instruction that does such a thing, such as ``"LDS"``.
-    offset : int
-        From the base register that the instruction names, B.
-    root, at : operand, int
-        The same address from the register that the base register is a constant away from.
-    nbytes : int
-        Bytes a lane; 0 for ldmatrix and stmatrix.
-    block : int
-        Straight-line stretch of the PTX that it stands in.
-    chain : int
-        The same with the stretches that nothing but a stretch of the chain leads to: what stands
-        there is executed only behind what stands before it in the chain.
-    step : int
-        What each turn of a loop adds to the root, B; 0 outside of loops, and where it isn't a
-        constant.
-    written_once : bool
-        Whether the root is written only once.
-    """
-
-    machine: str
-    offset: int
+    machine: str  # the machine instruction that does such a thing, such as ``"LDS"``
+    offset: int  # from the base register that the instruction names, B
+    # root, at: the same address from the register that the base register is a constant away from.
     root: Operand
     at: int
-    nbytes: int
-    block: int
+    nbytes: int  # bytes a lane; 0 for ldmatrix and stmatrix
+    block: int  # straight-line stretch of the PTX that it stands in
+    # The same with the stretches that nothing but a stretch of the chain leads to: what stands
+    # there is executed only behind what stands before it in the chain.
     chain: int = 0
+    # What each turn of a loop adds to the root, B; 0 outside of loops, and where it isn't a
+    # constant.
     step: int = 0
-    written_once: bool = True
+    written_once: bool = True  # whether the root is written only once
 
 
 def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
@@ -222,26 +205,15 @@ def merged_accesses(
 ) -> dict[int, Merged | None]:
     """Say which accesses of the PTX are part of wider ones in the machine code.
 
-    Parameters
-    ----------
-    ptx : str
-        The PTX that the machine code was made from.
-    instructions : iterable of Instruction
-        The machine code.
-    function : str
-        Mangled name of the entry.
-
-    Returns
-    -------
-    dict
-        By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
-        lane from the base register plus `offset`; ``(offset, nbytes, True)`` where it does so for
-        several turns of a loop, which is where that address is aligned; None where nothing uses
-        what is loaded and the machine code has no such load, where an access is part of a wide
-        one, or the same as another of its straight-line stretch, or where a wider one before it,
-        without which it is never reached, has read it already. Lines that stand in the PTX and in
-        the machine code alike are left out; so are those that ptxas moved together from two
-        branches, of which only one is executed.
+    `ptx`: the PTX that the machine code was made from. `instructions`: the machine code.
+    `function`: mangled name of the entry. Returns by PTX line: ``(offset, nbytes)`` where one
+    machine instruction reads or writes `nbytes` a lane from the base register plus `offset`;
+    ``(offset, nbytes, True)`` where it does so for several turns of a loop, which is where that
+    address is aligned; None where nothing uses what is loaded and the machine code has no such
+    load, where an access is part of a wide one, or the same as another of its straight-line
+    stretch, or where a wider one before it, without which it is never reached, has read it already.
+    Lines that stand in the PTX and in the machine code alike are left out; so are those that ptxas
+    moved together from two branches, of which only one is executed.
     """
     entry = statements(ptx, function)
     every = accesses(entry)

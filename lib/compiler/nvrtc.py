@@ -25,21 +25,11 @@ class CompileError(Exception):
 
 
 class Output(NamedTuple):
-    """What one run of NVRTC gives.
-
-    Attributes
-    ----------
-    ptx : bytes
-    cubin : bytes
-        Assembled from that PTX; empty if the architecture was a virtual one.
-    names : list of str
-        The mangled name of each expression.
-    log : str
-    """
+    """What one run of NVRTC gives."""
 
     ptx: bytes
-    cubin: bytes
-    names: list[str]
+    cubin: bytes  # assembled from that PTX; empty if the architecture was a virtual one
+    names: list[str]  # the mangled name of each expression
     log: str
 
 
@@ -50,26 +40,12 @@ def compile_nvrtc(
 ) -> Output:
     """Run NVRTC by itself.
 
-    Parameters
-    ----------
-    text : str
-        CUDA C++.
-    expressions : sequence of str
-        C++ name expressions, such as ``"naive<32, true>"``; none for ``extern "C"`` kernels.
-    options : sequence of str
-        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin too.
-    filename : str
-        What messages call the source.
-    headers : mapping of str to str, optional
-        Text of headers that are found by these names, before any folder is searched.
-    line_at : callable, optional
-        Gives the text of a line of a file, where ``#line`` says that `text` is made of several;
-        None if it does not know the file.
-
-    Raises
-    ------
-    CompileError
-        With NVRTC's message and the source line it names.
+    `text`: CUDA C++. `expressions`: C++ name expressions, such as ``"naive<32, true>"``; none for
+    ``extern "C"`` kernels. `options`: with one ``-arch``: a virtual one (``compute_75``) gives PTX,
+    a real one a cubin too. `filename`: what messages call the source. `headers`: text of headers
+    that are found by these names, before any folder is searched. `line_at`: gives the text of a
+    line of a file, where ``#line`` says that `text` is made of several; None if it does not know
+    the file. Raises CompileError with NVRTC's message and the source line it names.
     """
     load_nvrtc()
     # Imported here because loading CuPy takes longer than most commands that never compile.
@@ -130,16 +106,8 @@ def _compile(
 def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
     """Assemble PTX text to a cubin with ptxas, its lines kept.
 
-    Returns
-    -------
-    cubin : bytes
-    log : str
-        What ptxas says of the resources of each entry.
-
-    Raises
-    ------
-    CompileError
-        With ptxas's message.
+    Returns `log`, what ptxas says of the resources of each entry. Raises CompileError with ptxas's
+    message.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")

@@ -57,18 +57,10 @@ _CUDA_SUFFIXES = (".cu", ".cuh")
 
 @dataclass(frozen=True)
 class Watch:
-    """Who wants to know of each launch of a `Kernel`.
+    """Who wants to know of each launch of a `Kernel`."""
 
-    Attributes
-    ----------
-    tell : callable
-        Called with each launch that ran to its end.
-    defaults : mapping
-        Options of launches that don't give them.
-    """
-
-    tell: Callable[[ptx.Launch], Any]
-    defaults: Mapping[str, Any]
+    tell: Callable[[ptx.Launch], Any]  # called with each launch that ran to its end
+    defaults: Mapping[str, Any]  # options of launches that don't give them
 
 
 WATCHES: list[Watch] = []

@@ -24,28 +24,15 @@ _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One machine instruction.
+    """One machine instruction."""
 
-    Attributes
-    ----------
-    address : int
-        Offset in the function, B.
-    text : str
-        As nvdisasm prints it, the predicate included.
-    opcode : str
-        With its modifiers, such as ``"LDS.U.128"``.
-    ptx_line, cuda_line : int or None
-        Lines it came from, counted from 1; None in subroutines that ptxas adds.
-    target : int or None
-        Address that a branch jumps to.
-    """
-
-    address: int
-    text: str
-    opcode: str
+    address: int  # offset in the function, B
+    text: str  # as nvdisasm prints it, the predicate included
+    opcode: str  # with its modifiers, such as ``"LDS.U.128"``
+    # ptx_line, cuda_line: lines it came from, counted from 1; None in subroutines that ptxas adds.
     ptx_line: int | None = None
     cuda_line: int | None = None
-    target: int | None = None
+    target: int | None = None  # address that a branch jumps to
 
     @property
     def base(self) -> str:
@@ -70,13 +57,8 @@ def access_bytes(opcode: str) -> int:
 def parse(listing: str, function: str) -> list[Instruction]:
     """Read one function out of a listing.
 
-    Parameters
-    ----------
-    listing : str
-        What ``nvdisasm -c -gp -g`` prints: before an instruction, the PTX line and the CUDA line
-        that it came from, each where it has changed.
-    function : str
-        Mangled name.
+    `listing`: what ``nvdisasm -c -gp -g`` prints: before an instruction, the PTX line and the CUDA
+    line that it came from, each where it has changed. `function`: mangled name.
     """
     found: list[Instruction] = []
     labels: dict[str, int] = {}
@@ -148,13 +130,8 @@ def executions(
 
     Exact where ptxas unrolls no loop further than the PTX has it.
 
-    Parameters
-    ----------
-    instructions : iterable of Instruction
-    lines : mapping of int to (int, int)
-        ``ptx.Trace.lines``: warp and thread instructions by PTX line.
-    base : str
-        The opcode without modifiers, such as ``"HMMA"``.
+    `lines`: ``ptx.Trace.lines``: warp and thread instructions by PTX line. `base`: the opcode
+    without modifiers, such as ``"HMMA"``.
     """
     return sum(
         lines.get(i.ptx_line, (0, 0))[0] for i in instructions

@@ -34,20 +34,12 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class Type:
-    """A parameter's type.
+    """A parameter's type."""
 
-    Attributes
-    ----------
-    name : str
-        Without ``const``, such as ``"float"``; of a pointer, what it points to. Empty if unknown.
-    pointer : bool
-    label : str
-        The parameter's name, if the source tells it.
-    """
-
+    # Without ``const``, such as ``"float"``; of a pointer, what it points to. Empty if unknown.
     name: str
     pointer: bool = False
-    label: str = ""
+    label: str = ""  # the parameter's name, if the source tells it
 
     def __str__(self) -> str:
         return f"{self.name}{'*' if self.pointer else ''}{f' {self.label}' if self.label else ''}"
@@ -56,12 +48,7 @@ class Type:
 def of_kernel(name: str, parameters: str | None) -> tuple[Type, ...]:
     """Return the types of a kernel's parameters, as far as they can be told; empty if not at all.
 
-    Parameters
-    ----------
-    name : str
-        As the PTX has it.
-    parameters : str or None
-        As the source has them, without the parentheses.
+    `name`: as the PTX has it. `parameters`: as the source has them, without the parentheses.
     """
     written = from_source(parameters) if parameters else ()
     mangled = from_mangled(name)
@@ -254,9 +241,7 @@ class _Mangled:
 def check_arguments(kernel: str, signature: Sequence[Type], args: Sequence[Any]) -> None:
     """Raise a LaunchError in one line if an argument is not of its parameter's type.
 
-    Raises
-    ------
-    ptx.LaunchError
+    Raises ptx.LaunchError.
     """
     if not signature:
         return

@@ -20,11 +20,7 @@ from lib.ptx.launch import parsed
 def statements(ptx: str, function: str) -> Sequence[Instruction]:
     """The instructions of one entry, or of one device function; none where it can't be read.
 
-    Parameters
-    ----------
-    ptx : str
-    function : str
-        Its mangled name.
+    `function`: its mangled name.
     """
     program = parsed(ptx)
     entry = program.entries.get(function) or program.functions.get(function)

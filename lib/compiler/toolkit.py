@@ -20,9 +20,7 @@ class ToolMissing(Exception):
 def find_tool(name: str) -> str:
     """Return the path of a program of the CUDA toolkit, from a wheel or from an installed toolkit.
 
-    Raises
-    ------
-    ToolMissing
+    Raises ToolMissing.
     """
     from cuda import pathfinder
 
@@ -93,9 +91,7 @@ def load_nvrtc() -> str:
     CuPy 13 asks the loader for ``libnvrtc.so`` by that name alone, and the loader does not look
     into wheels; but what is loaded already it finds.
 
-    Raises
-    ------
-    ToolMissing
+    Raises ToolMissing.
     """
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 

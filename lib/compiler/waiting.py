@@ -27,13 +27,8 @@ def lasting(seconds: float) -> str:
 def progress(text: Callable[[float], str], always: bool = False) -> Iterator[None]:
     """Say on a terminal, after two seconds and then each second, how far something is.
 
-    Parameters
-    ----------
-    text : callable
-        Gets the seconds since the beginning and returns what to say.
-    always : bool
-        Say it where stderr is no terminal, too: there after two seconds and then each ten, in
-        lines of their own.
+    `text`: gets the seconds since the beginning and returns what to say. `always`: say it where
+    stderr is no terminal, too: there after two seconds and then each ten, in lines of their own.
     """
     terminal = sys.stderr.isatty()
     if not terminal and not always:

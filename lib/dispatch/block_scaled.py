@@ -11,9 +11,7 @@ from lib.problem import ITEM_BYTES
 def check(variant: Variant, problem: BlockScaledProblem) -> None:
     """Refuse what 28 with block scales can't compute, in one line that names the rule.
 
-    Raises
-    ------
-    ValueError
+    Raises ValueError.
     """
     form = problem.form
     if (variant.constants["FORMAT"], variant.out) != (form.cuda, problem.out):

@@ -30,20 +30,11 @@ MAX_ROW_FLOATS = (2**31 - 1) // ITEM_BYTES["float32"]
 
 @dataclass(frozen=True)
 class Fit:
-    """A variant as a problem's matrices allow it.
+    """A variant as a problem's matrices allow it."""
 
-    Attributes
-    ----------
-    variant : Variant
-        The one that was asked for, or that one with a narrower schedule.
-    packed : tuple of str
-        ``"A"``, ``"B"``: the matrices that its `packing` copies first.
-    reason : str
-        Why it is not the one that was asked for, or what is done besides; empty if neither.
-    """
-
-    variant: Variant
-    packed: tuple[str, ...] = ()
+    variant: Variant  # the one that was asked for, or that one with a narrower schedule
+    packed: tuple[str, ...] = ()  # ``"A"``, ``"B"``: the matrices that its `packing` copies first
+    # Why it is not the one that was asked for, or what is done besides; empty if neither.
     reason: str = ""
 
 
@@ -57,19 +48,8 @@ def fit(
 ) -> Fit:
     """Find the form of a variant that a problem's rows and addresses allow.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : Variant
-    problem : Problem
-    addresses : sequence of int
-        Where A, B and C begin, or their alignments, if that is known; of several sets, one after
-        the other.
-
-    Raises
-    ------
-    ValueError
-        If a matrix begins where no form of the variant can reach it.
+    `addresses`: where A, B and C begin, or their alignments, if that is known; of several sets, one
+    after the other. Raises ValueError if a matrix begins where no form of the variant can reach it.
     """
     found = _by_maps(problem, variant, addresses) if variant.maps else (
         _by_vectors(problem, variant, addresses))
@@ -157,11 +137,7 @@ def by_columns(variant: Variant) -> bool:
 def laid(variant: Variant, problem: Problem) -> Variant:
     """The instantiation of a variant for a problem's types and layouts; itself if it is that.
 
-    Parameters
-    ----------
-    variant : Variant
-    problem : Problem
-        One that it takes (`refusal`).
+    `problem`: one that it takes (`refusal`).
     """
     one = variant
     if variant.any_layout:
@@ -208,12 +184,7 @@ def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
 
 
 def check_types(kernel: Kernel, variant: Variant, problem: Problem) -> None:
-    """Refuse types or layouts that no instantiation of the variant takes.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse types or layouts that no instantiation of the variant takes. Raises ValueError."""
     if refused := refusal(variant, problem):
         raise ValueError(f"{kernel.stem}/{variant.name} takes {refused}")
 
@@ -221,11 +192,8 @@ def check_types(kernel: Kernel, variant: Variant, problem: Problem) -> None:
 def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
     """Refuse a shape that an instantiation can't compute, wherever its matrices lie.
 
-    Raises
-    ------
-    ValueError
-        If the shape passes what 32-bit indices can hold, or if rows of A or B are no multiples of
-        `row_bytes` and nothing packs them.
+    Raises ValueError if the shape passes what 32-bit indices can hold, or if rows of A or B are no
+    multiples of `row_bytes` and nothing packs them.
     """
     if variant.row_bytes and not variant.packing:
         for name, reason in misfits(problem, variant.row_bytes).items():

@@ -35,32 +35,17 @@ COSTS = cost.EARLIER
 
 @dataclass(frozen=True)
 class FusedChoice:
-    """What is launched, and why.
+    """What is launched, and why."""
 
-    Attributes
-    ----------
-    variant : Variant or None
-        An instantiation of 25; None where the epilogue runs apart.
-    reason : str
-    """
-
-    variant: Variant | None
+    variant: Variant | None  # an instantiation of 25; None where the epilogue runs apart
     reason: str
 
 
 def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoice:
     """Choose an instantiation of 25, or none.
 
-    Parameters
-    ----------
-    problem : FusedProblem
-    alignments : tuple of int
-        Where A, B, C, bias and residual begin, if that is known.
-
-    Raises
-    ------
-    ValueError
-        If a size passes what 25 can index.
+    `alignments`: where A, B, C, bias and residual begin, if that is known. Raises ValueError if a
+    size passes what 25 can index.
     """
     if rule := misfit(problem, alignments):
         return FusedChoice(None, f"the epilogue apart: {rule}")

@@ -41,13 +41,8 @@ def choose(variant: Variant, problem: Problem, search: Sequence[Timed]) -> Choic
 
     Shapes lie as far apart as their sizes differ in powers of two, M, N and K added up.
 
-    Parameters
-    ----------
-    variant : Variant
-        One with candidates.
-    problem : Problem
-    search : sequence of Timed
-        The shapes of the variant's search; without any the first candidate is taken.
+    `variant`: one with candidates. `search`: the shapes of the variant's search; without any the
+    first candidate is taken.
     """
     searched = [row for row in search if set(row.seconds) & set(variant.candidates)]
     if not searched:

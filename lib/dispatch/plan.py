@@ -24,29 +24,18 @@ from lib.problem import Problem
 
 @dataclass(frozen=True)
 class Plan:
-    """What is launched for a problem.
+    """What is launched for a problem."""
 
-    Attributes
-    ----------
-    variant : Variant
-        The instantiation: the one that was asked for, one of its candidates, or one of these with a
-        narrower schedule.
-    launch : Launch
-    workspace : Workspace
-        What the launch takes behind the matrices.
-    packed : tuple of str
-        ``"A"``, ``"B"``: the matrices that the variant's `packing` copies first.
-    packing : tuple of Launch
-        The launches of `packing`: one for each of `packed` that has elements, in that order.
-    reason : str
-        Why it is not the variant that was asked for, or what is done besides; empty if neither.
-    """
-
+    # The instantiation: the one that was asked for, one of its candidates, or one of these with a
+    # narrower schedule.
     variant: Variant
     launch: Launch
-    workspace: Workspace = Workspace()
+    workspace: Workspace = Workspace()  # what the launch takes behind the matrices
+    # ``"A"``, ``"B"``: the matrices that the variant's `packing` copies first.
     packed: tuple[str, ...] = ()
+    # The launches of `packing`: one for each of `packed` that has elements, in that order.
     packing: tuple[Launch, ...] = ()
+    # Why it is not the variant that was asked for, or what is done besides; empty if neither.
     reason: str = ""
 
 
@@ -63,30 +52,15 @@ def plan(
 ) -> Plan:
     """Decide what is launched for a problem.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : Variant
-    problem : Problem
-    addresses : sequence of int
-        Where A, B and C begin, or their alignments (`lib.dispatch.fit.alignment`), if that is
-        known; of several sets of matrices, one after the other.
-    sms : int or callable, optional
-        SMs of the GPU, or what says how many of them clusters of so many blocks fill; an H100's if
-        not given. A persistent kernel has as many blocks as run on them at once.
-    exact : bool
-        Keep to the variant's own tile, also where a candidate suits the shape better.
-    choice : Choice, optional
-        The candidate to launch, in place of the one that would be chosen.
-    searches : sequence of Timed, optional
-        The shapes on which the variant's candidates were timed (`lib.records.searches.of`), where a
-        search decides.
-
-    Raises
-    ------
-    ValueError
-        If types or layout differ, if the shape passes what CUDA's grid or 32-bit indices can hold,
-        or if rows or addresses are not what the instantiation needs and nothing packs them.
+    `addresses`: where A, B and C begin, or their alignments (`lib.dispatch.fit.alignment`), if that
+    is known; of several sets of matrices, one after the other. `sms`: SMs of the GPU, or what says
+    how many of them clusters of so many blocks fill; an H100's if not given. A persistent kernel
+    has as many blocks as run on them at once. `exact`: keep to the variant's own tile, also where a
+    candidate suits the shape better. `choice`: the candidate to launch, in place of the one that
+    would be chosen. `searches`: the shapes on which the variant's candidates were timed
+    (`lib.records.searches.of`), where a search decides. Raises ValueError if types or layout
+    differ, if the shape passes what CUDA's grid or 32-bit indices can hold, or if rows or addresses
+    are not what the instantiation needs and nothing packs them.
     """
     check_types(kernel, variant, problem)
     if choice is None and variant.candidates and not exact:

@@ -32,10 +32,7 @@ H100 = replace(cost.EARLIER, products=2 * cost.EARLIER.products, energy=cost.EAR
 def suited(problem: ScaledProblem) -> Variant:
     """The instantiation for a problem: of those that take it the one with the least predicted time.
 
-    Raises
-    ------
-    ValueError
-        If there is none for its scales and its type of C.
+    Raises ValueError if there is none for its scales and its type of C.
     """
     return ranked(problem)[0]
 
@@ -43,10 +40,7 @@ def suited(problem: ScaledProblem) -> Variant:
 def ranked(problem: ScaledProblem) -> list[Variant]:
     """All instantiations that take a problem, by the time predicted for them, the least first.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    Raises ValueError if there is none.
     """
     found = [one for one in map(FP8.variant, LAUNCHED)
              if (one.scaling, one.out) == (problem.scaling, problem.out)]

@@ -22,29 +22,17 @@ OUTS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Format:
-    """A type of elements and the scales that they share.
+    """A type of elements and the scales that they share."""
 
-    Attributes
-    ----------
-    name, cuda : str
-        What it is called, here and in block_scales.cuh.
-    dtype, scale_dtype : str
-        Types of ml_dtypes.
-    block : int
-        Elements along K that share a scale.
-    per_byte : int
-        Elements in a byte; the first in its lower bits.
-    largest : float
-        Magnitude of an element.
-    """
-
+    # name, cuda: what it is called, here and in block_scales.cuh.
     name: str
     cuda: str
+    # dtype, scale_dtype: types of ml_dtypes.
     dtype: str
     scale_dtype: str
-    block: int
-    per_byte: int
-    largest: float
+    block: int  # elements along K that share a scale
+    per_byte: int  # elements in a byte; the first in its lower bits
+    largest: float  # magnitude of an element
 
     @property
     def unit(self) -> int:
@@ -61,17 +49,10 @@ FORMATS: Mapping[str, Format] = {
 
 
 class Quantised(NamedTuple):
-    """A matrix of a format, all as bytes.
+    """A matrix of a format, all as bytes."""
 
-    Attributes
-    ----------
-    codes : (rows, K / per_byte) array of uint8
-    scales : (rows, blocks) array of uint8
-        Of each block along K.
-    """
-
-    codes: np.ndarray
-    scales: np.ndarray
+    codes: np.ndarray  # (rows, K / per_byte) array of uint8
+    scales: np.ndarray  # (rows, blocks) array of uint8, of each block along K
 
 
 class BlockOperands(NamedTuple):
@@ -89,10 +70,7 @@ def quantised(values: np.ndarray, form: Format) -> Quantised:
     has E4M3's largest exponent (what is then over 448 is cut off there), in NVFP4 the nearest E4M3
     to its share of 6.
 
-    Parameters
-    ----------
-    values : (rows, K) array
-    form : Format
+    `values`: (rows, K) array.
     """
     rows, K = values.shape
     blocks = -(-K // form.block)
@@ -129,14 +107,8 @@ def values(given: Quantised, form: Format) -> np.ndarray:
 def atoms(scales: np.ndarray) -> np.ndarray:
     """Scales as the kernel's tensor map moves them: of 128 rows and four blocks 512 bytes each.
 
-    Parameters
-    ----------
-    scales : (rows, blocks) array of uint8
-
-    Returns
-    -------
-    (row blocks · atoms along K, 128) array of uint32
-        What the scales do not fill is 0.
+    `scales`: (rows, blocks) array of uint8. Returns (row blocks · atoms along K, 128) array of
+    uint32, what the scales do not fill is 0.
     """
     rows, blocks = scales.shape
     down, along = -(-rows // ATOM_ROWS), -(-blocks // ATOM_BLOCKS)
@@ -151,19 +123,7 @@ def atoms(scales: np.ndarray) -> np.ndarray:
 class BlockScaledProblem:
     """One instance: A of M×K by rows, B of K×N by columns, C of M×N by rows, all tight.
 
-    Attributes
-    ----------
-    M, N, K : int
-    alpha, beta : float
-    out : str
-        Type of C, one of `OUTS`.
-    format : str
-        One of `FORMATS`.
-
-    Raises
-    ------
-    ValueError
-        If a size is negative, or `out` or `format` is none of these.
+    Raises ValueError if a size is negative, or `out` or `format` is none of these.
     """
 
     M: int
@@ -171,8 +131,8 @@ class BlockScaledProblem:
     K: int
     alpha: float = 1.0
     beta: float = 0.0
-    out: str = "float32"
-    format: str = "mxfp8"
+    out: str = "float32"  # type of C, one of `OUTS`
+    format: str = "mxfp8"  # one of `FORMATS`
 
     def __post_init__(self) -> None:
         if self.out not in OUTS:

@@ -32,30 +32,14 @@ def compile_kernel(
 ) -> Compiled:
     """Compile one instantiation of a catalogue entry.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : Variant, optional
-        The kernel's first one if not given.
-    arch : str, optional
-        ``"sm_75"``, ``"sm_80"``, ``"sm_90a"`` or ``"sm_100a"``; the oldest that has the variant's
-        instructions if not given.
-    timeline : bool
-        Compile the marks in.
-    ptx_arch : str, optional
-        Compile PTX for this older architecture and assemble that for `arch`: what the older one's
-        code becomes on a later machine.
-    source : str, optional
-        CUDA text to compile in place of the kernel's file: the file, changed, for an experiment.
-    ptx_only : bool
-        Leave the machine code until something asks for it: half of the time.
-
-    Raises
-    ------
-    ValueError
-        If the architecture is unknown, can't run the variant, or isn't known to this NVRTC.
-    CompileError
-        With NVRTC's message and our source line.
+    `variant`: the kernel's first one if not given. `arch`: ``"sm_75"``, ``"sm_80"``, ``"sm_90a"``
+    or ``"sm_100a"``; the oldest that has the variant's instructions if not given. `timeline`:
+    compile the marks in. `ptx_arch`: compile PTX for this older architecture and assemble that for
+    `arch`: what the older one's code becomes on a later machine. `source`: CUDA text to compile in
+    place of the kernel's file: the file, changed, for an experiment. `ptx_only`: leave the machine
+    code until something asks for it: half of the time. Raises ValueError if the architecture is
+    unknown, can't run the variant, or isn't known to this NVRTC; CompileError with NVRTC's message
+    and our source line.
     """
     variant = variant or kernel.variants[0]
     needs = kernel.needs(variant)
@@ -106,11 +90,8 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
     is looked at: for the oldest architecture, whose code the emulator counts, and for the newest.
     Doing so for many kernels at once saves most of nvdisasm's time.
 
-    Parameters
-    ----------
-    kernels : iterable of Kernel
-    share, shares : int
-        Do one of so many equal shares of the work: for processes that do it side by side.
+    `share`, `shares`: do one of so many equal shares of the work: for processes that do it side by
+    side.
     """
     pairs = [
         (kernel, arch) for arch in KNOWN for kernel in kernels if arch in legal(kernel.min_arch)

@@ -1116,10 +1116,7 @@ CATALOGUE: dict[str, Kernel] = {
 def _own(path: Path) -> Kernel:
     """The entry in a file of `lib/kernels/own`.
 
-    Raises
-    ------
-    ImportError
-        If it isn't one; the message names the file.
+    Raises ImportError if it isn't one; the message names the file.
     """
     module = f"{__package__}.own.{path.stem}"
     try:
@@ -1163,10 +1160,7 @@ def predecessor(kernel: Kernel) -> Kernel | None:
 def find(name: str) -> Kernel:
     """Return the entry of a version, by its stem, or of a rule.
 
-    Raises
-    ------
-    ValueError
-        If there is none; the message suggests the nearest.
+    Raises ValueError if there is none; the message suggests the nearest.
     """
     if name not in KERNELS:
         raise ValueError(unknown("kernel", name, KERNELS))
@@ -1176,11 +1170,8 @@ def find(name: str) -> Kernel:
 def named(name: str) -> tuple[Kernel, Variant]:
     """Return what ``NAME/VARIANT`` names; ``NAME`` alone is the first variant.
 
-    Raises
-    ------
-    ValueError
-        If there is no such version or rule, or no such variant of it; the message suggests the
-        nearest.
+    Raises ValueError if there is no such version or rule, or no such variant of it; the message
+    suggests the nearest.
     """
     stem, variant = parted(name)
     kernel = find(stem)

@@ -74,27 +74,17 @@ ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = {
 class Epilogue:
     """What becomes of a product before it is stored.
 
-    Attributes
-    ----------
-    activation : str
-        One of `ACTIVATIONS`. ``"swiglu"``: of each 16 columns of the product the first eight are
-        gates g and the next eight values u, and C has SiLU(g)·u.
-    bias, residual : bool
-        Whether one number for each column of the product is added before the activation, and a
-        matrix of C's shape behind it; both of C's type.
-    amax : bool
-        Whether the largest |C| is kept.
-
-    Raises
-    ------
-    ValueError
-        If the activation is unknown.
+    Raises ValueError if the activation is unknown.
     """
 
+    # One of `ACTIVATIONS`. ``"swiglu"``: of each 16 columns of the product the first eight are
+    # gates g and the next eight values u, and C has SiLU(g)·u.
     activation: str = "none"
+    # bias, residual: whether one number for each column of the product is added before the
+    # activation, and a matrix of C's shape behind it; both of C's type.
     bias: bool = False
     residual: bool = False
-    amax: bool = False
+    amax: bool = False  # whether the largest |C| is kept
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -155,19 +145,11 @@ class Answer(Reference):
 class FusedProblem(Problem):
     """One instance: A of M×K by rows, B of K×N, C of M×N, or of M×N/2 under SwiGLU, by rows.
 
-    Attributes
-    ----------
-    dtype, out : str
-        Types of A and B, and of C, bias and residual.
-    epilogue : Epilogue
-
-    Raises
-    ------
-    ValueError
-        As `Problem` does, and if SwiGLU is asked for with a β or with columns that are no multiple
-        of 16.
+    Raises ValueError as `Problem` does, and if SwiGLU is asked for with a β or with columns that
+    are no multiple of 16.
     """
 
+    # dtype, out: types of A and B, and of C, bias and residual.
     dtype: str = "bfloat16"
     out: str = "bfloat16"
     b_layout: str = "column"
@@ -210,10 +192,7 @@ class FusedProblem(Problem):
     def alone(self) -> Problem:
         """The product alone, in C's type.
 
-        Raises
-        ------
-        ValueError
-            If C is neither in FP32 nor in the type of A and B.
+        Raises ValueError if C is neither in FP32 nor in the type of A and B.
         """
         return Problem(self.M, self.N, self.K, self.alpha, self.beta, self.dtype, self.out,
                        self.b_layout)
@@ -247,16 +226,8 @@ class FusedProblem(Problem):
     def inputs(self, seed: int = 0, xp: Any = np) -> Given:
         """Draw all operands, uniform in [−1, 1); B is scaled, so that the sums' variance is 1.
 
-        Parameters
-        ----------
-        seed : int
-        xp : module
-            ``numpy`` or ``cupy``: where they live.
-
-        Returns
-        -------
-        Given
-            Where β = 0, C holds NaN. An amax begins at 0.
+        `xp`: ``numpy`` or ``cupy``: where they live. Returns where β = 0, C holds NaN. An amax
+        begins at 0.
         """
         random = xp.random.default_rng(seed)
 
@@ -276,11 +247,7 @@ class FusedProblem(Problem):
     def reference(self, A: Any, B: Any, C: Any, *extras: Any) -> Answer:
         """Compute the answer in float64, where the operands live.
 
-        Parameters
-        ----------
-        A, B, C : array
-        *extras : array or None
-            Bias, residual and amax, as `Given` has them.
+        `extras`: bias, residual and amax, as `Given` has them.
         """
         given = Given(A, B, C, *extras)
         A, B = A.astype("f8"), B.astype("f8")
@@ -309,12 +276,7 @@ class FusedProblem(Problem):
     def judge(self, C: Any, reference: Reference, *extras: Any) -> Verdict:
         """Compare a kernel's C, and its amax where there is one, with the answer.
 
-        Parameters
-        ----------
-        C : array
-        reference : Answer
-        *extras : array or None
-            Bias, residual and amax, as the kernel left them.
+        `extras`: bias, residual and amax, as the kernel left them.
         """
         verdict = super().judge(C, reference)
         if not self.epilogue.amax or not isinstance(reference, Answer):
@@ -343,19 +305,8 @@ def halves(product: Any) -> tuple[Any, Any]:
 def interleaved(gate: Any, up: Any) -> Any:
     """The weights of SwiGLU as one matrix: eight rows of `gate` and eight of `up` in turns.
 
-    Parameters
-    ----------
-    gate, up : (N, K) arrays or tensors
-        N a multiple of 8. Of a bias, (N, 1).
-
-    Returns
-    -------
-    (2 N, K)
-
-    Raises
-    ------
-    ValueError
-        If they differ in shape, or N is no multiple of 8.
+    `gate`, `up` ((N, K) arrays or tensors): N a multiple of 8. Of a bias, (N, 1). Returns (2 N, K).
+    Raises ValueError if they differ in shape, or N is no multiple of 8.
     """
     if gate.shape != up.shape or gate.shape[0] % GATES:
         raise ValueError(f"gate is {tuple(gate.shape)} and up {tuple(up.shape)}: both must be N×K, "

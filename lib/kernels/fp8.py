@@ -25,20 +25,10 @@ def fp8(
 ) -> Variant:
     """An instantiation of 26.
 
-    Parameters
-    ----------
-    name, meaning : str
-    schedule : Schedule
-    scaling : str
-        One of `lib.kernels.scaled.SCALES`.
-    parts : int
-        Sets of partial sums: 0 without promotion, 2 with promotion behind the next products.
-    ahead : int
-        Steps before the one whose sums they scale that scales are read; 0, when its sums are there.
-    staggered : bool
-        Whether the second warpgroup begins a tile a step behind the first.
-    out : str
-        Type of C.
+    `scaling`: one of `lib.kernels.scaled.SCALES`. `parts`: sets of partial sums: 0 without
+    promotion, 2 with promotion behind the next products. `ahead`: steps before the one whose sums
+    they scale that scales are read; 0, when its sums are there. `staggered`: whether the second
+    warpgroup begins a tile a step behind the first. `out`: type of C.
     """
     (BM, BN), (down, across) = schedule.tile, schedule.cluster
     own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead,
@@ -61,15 +51,8 @@ def few(
 ) -> Variant:
     """A tile for a block, of few rows or columns: each 128 of K waited for and promoted.
 
-    Parameters
-    ----------
-    name, meaning : str
-    schedule : Schedule
-        Its `cluster` are blocks that share tiles of A or B, its `split` those that share K.
-    scaling : str
-        One of `lib.kernels.scaled.SCALES`.
-    out : str
-        Type of C.
+    `schedule`: its `cluster` are blocks that share tiles of A or B, its `split` those that share K.
+    `scaling`: one of `lib.kernels.scaled.SCALES`. `out`: type of C.
     """
     (BM, BN), (down, across) = schedule.tile, schedule.cluster
     warps = BM // 16

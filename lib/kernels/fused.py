@@ -45,23 +45,11 @@ def fused(
 ) -> Variant:
     """21 with an epilogue, persistent and in clusters.
 
-    Parameters
-    ----------
-    name, meaning : str
-    schedule : Schedule
-        One of 21's; its slices are as many as a tile of C has, or fewer.
-    epilogue : Epilogue
-    early : bool, optional
-        Whether a lane's biases come into registers before its last products end. Without it, where
-        warpgroups don't multiply in turns, which hides it.
-    **types
-        Of the matrices, and B's layout.
-
-    Raises
-    ------
-    ValueError
-        If a row of C's tiles has no whole slice, and is staged; or if 64 doesn't divide a tile's
-        columns, and B isn't by columns.
+    `schedule`: one of 21's; its slices are as many as a tile of C has, or fewer. `early`: whether a
+    lane's biases come into registers before its last products end. Without it, where warpgroups
+    don't multiply in turns, which hides it. `types`: of the matrices, and B's layout. Raises
+    ValueError if a row of C's tiles has no whole slice, and is staged; or if 64 doesn't divide a
+    tile's columns, and B isn't by columns.
     """
     out = types.get("out", "float32")
     staged, columns = schedule.staged, schedule.tile[1]
@@ -202,16 +190,7 @@ def epilogue_of(variant: Variant) -> Epilogue:
 def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] = ()) -> None:
     """Refuse what an instantiation can't compute, in one line that names the rule.
 
-    Parameters
-    ----------
-    variant : Variant
-    problem : FusedProblem
-    alignments : tuple of int
-        Where A, B, C, bias and residual begin, if that is known.
-
-    Raises
-    ------
-    ValueError
+    `alignments`: where A, B, C, bias and residual begin, if that is known. Raises ValueError.
     """
     for what, takes, asked in (
         ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),

@@ -72,10 +72,7 @@ class Plane:
     ) -> tuple[int, int, int]:
         """Tiles along N, tiles along M, and 1.
 
-        Raises
-        ------
-        ValueError
-            If there are more along M than CUDA's grid may have along y.
+        Raises ValueError if there are more along M than CUDA's grid may have along y.
         """
         across, down = tiles(problem, tile)
         if down > MAX_GRID_Y:
@@ -98,31 +95,16 @@ class Plane:
 
 @dataclass(frozen=True)
 class Line:
-    """Blocks in one line, in whole clusters: the kernel decides which tile is whose.
+    """Blocks in one line, in whole clusters: the kernel decides which tile is whose."""
 
-    Attributes
-    ----------
-    cluster : int
-        Blocks of a cluster whose tiles lie below each other.
-    cluster_n : int
-        Blocks of a cluster whose tiles lie beside each other.
-    split : int
-        Blocks of a cluster that share the steps of K of one tile.
-    each : int
-        Tiles that a block has, one after the other, where it isn't persistent.
-    blocks_per_sm : int
-        Blocks of a persistent kernel on an SM; 0 if each block has one tile.
-    least_share : int
-        Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
-        not cut.
-    """
-
-    cluster: int = 1
-    blocks_per_sm: int = 0
+    cluster: int = 1  # blocks of a cluster whose tiles lie below each other
+    blocks_per_sm: int = 0  # blocks of a persistent kernel on an SM; 0 if each block has one tile
+    # Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are not
+    # cut.
     least_share: int = 0
-    cluster_n: int = 1
-    split: int = 1
-    each: int = 1
+    cluster_n: int = 1  # blocks of a cluster whose tiles lie beside each other
+    split: int = 1  # blocks of a cluster that share the steps of K of one tile
+    each: int = 1  # tiles that a block has, one after the other, where it isn't persistent
 
     @property
     def size(self) -> int:
@@ -143,10 +125,7 @@ class Line:
 
         Where tiles are cut there may be more blocks than tiles, if K is long enough for the shares.
 
-        Raises
-        ------
-        ValueError
-            If there are more tiles than CUDA's grid may have blocks.
+        Raises ValueError if there are more tiles than CUDA's grid may have blocks.
         """
         clusters = self.cluster_tiles(problem, tile)
         if clusters * self.size > MAX_GRID_X:
@@ -191,14 +170,9 @@ class Line:
 
 @dataclass(frozen=True)
 class LastWave(Line):
-    """Persistent clusters, which may share the tiles of the last, incomplete wave, cut along K.
+    """Persistent clusters, which may share the tiles of the last, incomplete wave, cut along K."""
 
-    Attributes
-    ----------
-    stream_k_share : int
-        Steps of K that a cluster's share of the last wave has at least; 0 if it isn't cut.
-    """
-
+    # Steps of K that a cluster's share of the last wave has at least; 0 if it isn't cut.
     stream_k_share: int = 0
 
     def sharers(

@@ -29,10 +29,7 @@ def declared(kernels: Iterable[Kernel] = ()) -> list[Pair]:
 def changed_arguments(pair: Pair) -> tuple[str, ...]:
     """Names of the template's arguments in which a pair's sides differ.
 
-    Raises
-    ------
-    ValueError
-        If they are of two templates.
+    Raises ValueError if they are of two templates.
     """
     (one, first), (other, second) = named(pair.first), named(pair.second)
     names = [(first.function or one.function, one.file(first)),

@@ -49,27 +49,17 @@ class ScaledProblem(Problem):
 
     A and B are bytes, each an E4M3 number (`decoded`).
 
-    Attributes
-    ----------
-    out : str
-        Type of C, one of `OUTS`.
-    scaling : str
-        One of `SCALES`. ``"tensor"``: one scale for A and one for B; ``"vector"``: one for each row
-        of A and each column of B; ``"blocks"``: of A one for each row and 128 of K, of B one for
-        each 128 of K and 128 columns.
-    promoted : bool
-        Whether sums of 128 of K are added up in FP32, so that the answer has to be that good.
-
-    Raises
-    ------
-    ValueError
-        As `Problem` does, and if `scaling` is none of these.
+    Raises ValueError as `Problem` does, and if `scaling` is none of these.
     """
 
     dtype: str = DTYPE
-    out: str = "bfloat16"
+    out: str = "bfloat16"  # type of C, one of `OUTS`
     b_layout: str = "column"
+    # One of `SCALES`. ``"tensor"``: one scale for A and one for B; ``"vector"``: one for each row
+    # of A and each column of B; ``"blocks"``: of A one for each row and 128 of K, of B one for each
+    # 128 of K and 128 columns.
     scaling: str = "blocks"
+    # Whether sums of 128 of K are added up in FP32, so that the answer has to be that good.
     promoted: bool = True
 
     def _check_types(self) -> None:
@@ -120,13 +110,10 @@ class ScaledProblem(Problem):
     def inputs(self, seed: int = 0, xp: Any = np) -> Operands:
         """Draw matrices and scales.
 
-        Returns
-        -------
-        Operands
-            A, (M, K), and B, (N, K), uniform in [−1, 1) and rounded to E4M3, as bytes; C, (M, N),
-            where β = 0 NaN; scales between 1/2 and 2, each another one. A's are next to each other
-            along M, as the kernels that quantize activations write them: a warp, whose lanes have a
-            row each, reads them by few sectors.
+        Returns A, (M, K), and B, (N, K), uniform in [−1, 1) and rounded to E4M3, as bytes; C, (M,
+        N), where β = 0 NaN; scales between 1/2 and 2, each another one. A's are next to each other
+        along M, as the kernels that quantize activations write them: a warp, whose lanes have a row
+        each, reads them by few sectors.
         """
         random = xp.random.default_rng(seed)
 

@@ -20,60 +20,31 @@ class Schedule:
     """Tiles, and who computes and moves which part of them when.
 
     What a kernel's template has no argument for is 0, False or one.
-
-    Attributes
-    ----------
-    tile : (int, int)
-        Rows and columns of C that one block computes.
-    step : int
-        How far the main loop goes along K in one step.
-    warp, thread : (int, int)
-        Rows and columns of C that a warp or a thread computes.
-    vec : int
-        Elements of A and B in a vector.
-    stages : int
-        Tiles of A and of B in the ring that is filled ahead.
-    group : int
-        Rows of tiles, or of clusters, that are gone through together, column by column.
-    blocks : int
-        Blocks that an SM must hold at a time: a promise to the compiler.
-    cluster : (int, int)
-        Tiles of a cluster, down and across C.
-    split : int
-        Blocks of a cluster that share the steps of K of one tile.
-    in_flight : int
-        Steps whose products may be under way when the next one's are asked for.
-    prefetch : bool
-        Whether the next tiles wait in registers while the present ones are multiplied.
-    staged : int
-        Slices of C in shared memory of each consumer, which tensor maps store; the lanes store C
-        if 0.
-    ping_pong : bool
-        Whether each consumer has a tile of its own, in turn, where otherwise both share one.
-    swapped : bool
-        Whether the tensor cores get their operands in the other order, Bᵀ·Aᵀ.
-    loaders : int
-        Warpgroups that read A and B where TMA can't.
-    own : mapping of str to int, bool or str
-        Arguments that mean something to one kernel alone, by their names in its template.
     """
 
-    tile: tuple[int, int]
-    step: int
+    tile: tuple[int, int]  # rows and columns of C that one block computes
+    step: int  # how far the main loop goes along K in one step
+    # warp, thread: rows and columns of C that a warp or a thread computes.
     warp: tuple[int, int] = (0, 0)
     thread: tuple[int, int] = (1, 1)
-    vec: int = 0
-    stages: int = 0
+    vec: int = 0  # elements of A and B in a vector
+    stages: int = 0  # tiles of A and of B in the ring that is filled ahead
+    # Rows of tiles, or of clusters, that are gone through together, column by column.
     group: int = 0
-    blocks: int = 0
-    cluster: tuple[int, int] = (1, 1)
-    split: int = 1
-    in_flight: int = 0
+    blocks: int = 0  # blocks that an SM must hold at a time: a promise to the compiler
+    cluster: tuple[int, int] = (1, 1)  # tiles of a cluster, down and across C
+    split: int = 1  # blocks of a cluster that share the steps of K of one tile
+    in_flight: int = 0  # steps whose products may be under way when the next one's are asked for
+    # Whether the next tiles wait in registers while the present ones are multiplied.
     prefetch: bool = False
+    # Slices of C in shared memory of each consumer, which tensor maps store; the lanes store C if
+    # 0.
     staged: int = 0
+    # Whether each consumer has a tile of its own, in turn, where otherwise both share one.
     ping_pong: bool = False
-    swapped: bool = False
-    loaders: int = 0
+    swapped: bool = False  # whether the tensor cores get their operands in the other order, Bᵀ·Aᵀ
+    loaders: int = 0  # warpgroups that read A and B where TMA can't
+    # Arguments that mean something to one kernel alone, by their names in its template.
     own: Mapping[str, Argument] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,16 +59,8 @@ class Schedule:
     ) -> dict[str, Argument]:
         """The arguments of a template that takes those of these names, in that order.
 
-        Parameters
-        ----------
-        template : iterable of str
-        dtype, out, b_layout, a_layout : str
-            Types and layouts of the matrices, as a `Problem` has them.
-
-        Raises
-        ------
-        KeyError
-            If the template takes one that no schedule has.
+        `dtype`, `out`, `b_layout`, `a_layout`: types and layouts of the matrices, as a `Problem`
+        has them. Raises KeyError if the template takes one that no schedule has.
         """
         known: dict[str, Argument] = {
             "T": CUDA_TYPES[dtype], "TC": CUDA_TYPES[out], "B_BY_ROWS": b_layout == "row",

@@ -43,16 +43,10 @@ def is_new(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a difference.
+    """A line of a difference."""
 
-    Attributes
-    ----------
-    mark : str
-        ``" "`` as before, ``"+"`` added, ``"-"`` removed, ``"~"`` moved here from elsewhere or
-        indented anew, ``"…"`` some lines as before that are left out.
-    text : str
-    """
-
+    # ``" "`` as before, ``"+"`` added, ``"-"`` removed, ``"~"`` moved here from elsewhere or
+    # indented anew, ``"…"`` some lines as before that are left out.
     mark: str
     text: str
 
@@ -64,11 +58,7 @@ MIN_LETTERS = 10
 def changes(old: str, new: str, context: int = 3) -> list[Line]:
     """What changes from one text to another, moved lines recognised.
 
-    Parameters
-    ----------
-    old, new : str
-    context : int
-        Lines as before that are kept around each change.
+    `context`: lines as before that are kept around each change.
     """
     before, after = old.splitlines(), new.splitlines()
     every: list[Line] = []
@@ -124,10 +114,7 @@ def _left_out(count: int) -> Line:
 def difference(kernel: Kernel, context: int = 3) -> list[Line]:
     """What changes from the version before to this one, in the kernels' bodies.
 
-    Raises
-    ------
-    ValueError
-        If there is no version before.
+    Raises ValueError if there is no version before.
     """
     before = predecessor(kernel)
     if before is None:
@@ -138,20 +125,10 @@ def difference(kernel: Kernel, context: int = 3) -> list[Line]:
 def excerpt(text: str, first: str, last: str, closed: bool = False) -> str:
     """Return the lines of a listing between two, both included, indented from the left edge.
 
-    Parameters
-    ----------
-    text : str
-    first, last : str
-        Parts of the lines to begin and to end with: the first that holds `first`, and the first
-        from there on that holds `last`.
-    closed : bool
-        Whether to go on until every brace opened in these lines is closed.
-
-    Raises
-    ------
-    ValueError
-        If there are no such lines, or a brace is never closed: the source has changed, and what a
-        page says of it may have.
+    `first`, `last`: parts of the lines to begin and to end with: the first that holds `first`, and
+    the first from there on that holds `last`. `closed`: whether to go on until every brace opened
+    in these lines is closed. Raises ValueError if there are no such lines, or a brace is never
+    closed: the source has changed, and what a page says of it may have.
     """
     rows = text.splitlines()
     begin = next((i for i, row in enumerate(rows) if first in row), None)
@@ -181,19 +158,10 @@ def _from_the_edge(rows: Sequence[str]) -> str:
 def edited(text: str, old: str, new: str, count: int = -1) -> str:
     """Return CUDA source with a part of it replaced, for an experiment.
 
-    Parameters
-    ----------
-    text : str
-    old, new : str
-        What to look for, and what to put in its place; an empty `new` leaves it out.
-    count : int
-        How many to replace, from the first on; all if negative.
-
-    Raises
-    ------
-    ValueError
-        If the source has no `old`: an experiment that changes nothing would seem to show that the
-        change does nothing.
+    `old`, `new`: what to look for, and what to put in its place; an empty `new` leaves it out.
+    `count`: how many to replace, from the first on; all if negative. Raises ValueError if the
+    source has no `old`: an experiment that changes nothing would seem to show that the change does
+    nothing.
     """
     if old not in text:
         raise ValueError(f"nothing to replace: the source has no {old.strip()!r}")

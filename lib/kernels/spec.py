@@ -29,25 +29,16 @@ TMA_STRIDE = 16
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors in which an instantiation reads its matrices, and what it does without them.
+    """The vectors in which an instantiation reads its matrices, and what it does without them."""
 
-    Attributes
-    ----------
-    narrow : mapping of str to int or bool
-        What differs in the narrower instantiation's schedule, by its fields: the one for operands
-        that this one's vectors don't fit (see `lib.dispatch.fit`). Empty if this one fits every
-        operand.
-    along : tuple of str
-        The dimensions along which vectors lie, which must be multiples of them.
-    between : tuple of int
-        Narrower vectors to try before `narrow`.
-    alignment : int
-        What each matrix's address must be a multiple of, B; 0 if that is the size of a vector.
-    """
-
+    # What differs in the narrower instantiation's schedule, by its fields: the one for operands
+    # that this one's vectors don't fit (see `lib.dispatch.fit`). Empty if this one fits every
+    # operand.
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    # The dimensions along which vectors lie, which must be multiples of them.
     along: tuple[str, ...] = ("N", "K")
-    between: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()  # narrower vectors to try before `narrow`
+    # What each matrix's address must be a multiple of, B; 0 if that is the size of a vector.
     alignment: int = 0
 
     def __post_init__(self) -> None:
@@ -56,19 +47,13 @@ class Vectors:
 
 @dataclass(frozen=True)
 class TensorMaps:
-    """What an instantiation moves by TMA.
+    """What an instantiation moves by TMA."""
 
-    Attributes
-    ----------
-    boxes : mapping of str to (int, int)
-        Lines of A, B and C, and elements of each, in the boxes in which tensor maps move them; of
-        the matrices that the kernel takes through tensor maps.
-    lanes_store : bool
-        Whether the lanes store C where it has no map and nothing is staged. Such a kernel takes a
-        map of C as an argument of its own, behind the others.
-    """
-
+    # Lines of A, B and C, and elements of each, in the boxes in which tensor maps move them; of the
+    # matrices that the kernel takes through tensor maps.
     boxes: Mapping[str, tuple[int, int]]
+    # Whether the lanes store C where it has no map and nothing is staged. Such a kernel takes a map
+    # of C as an argument of its own, behind the others.
     lanes_store: bool = False
 
     def __post_init__(self) -> None:
@@ -77,106 +62,62 @@ class TensorMaps:
 
 @dataclass(frozen=True)
 class Roles:
-    """Warps of a block that do different things, for its timeline.
+    """Warps of a block that do different things, for its timeline."""
 
-    Attributes
-    ----------
-    warps : tuple of (str, int)
-        What they do, in order, and how many of them, the ones that multiply first; empty where all
-        do the same.
-    stages : int
-        Buffers of the ring through which one warp feeds the others; 0 where there is none.
-    """
-
+    # What they do, in order, and how many of them, the ones that multiply first; empty where all do
+    # the same.
     warps: tuple[tuple[str, int], ...] = ()
+    # Buffers of the ring through which one warp feeds the others; 0 where there is none.
     stages: int = 0
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One instantiation of a kernel.
+    """One instantiation of a kernel."""
 
-    Attributes
-    ----------
-    name : str
-        How the command line and the records call it.
-    schedule : Schedule
-        How it divides the product.
-    template : tuple of str
-        The names of the template's arguments, in its order: their values follow from the schedule.
-    block : (int, int)
-        Threads of a block, x and y.
-    step_reader : str
-        Who reads a step's operands together: ``"warp"`` or ``"block"``.
-    meaning : str
-        What sets this variant apart, for tables.
-    dtype, out : str
-        NumPy's names of the types of A and B, and of C.
-    b_layout, a_layout : str
-        ``"row"`` or ``"column"``: how B and A are kept.
-    strided : bool
-        Whether it takes a batch, and a C with gaps between its rows (`Strides`, strides.cuh).
-    any_layout : bool
-        Whether its template has instantiations for all layouts and all types of as many bytes
-        (`lib.dispatch.fit.laid`).
-    shared_bytes : int
-        Dynamic shared memory of a block, B.
-    vectors : Vectors
-    grid : Grid
-        How many blocks there are.
-    maps : TensorMaps, optional
-        What is moved by TMA, where anything is.
-    roles : Roles
-    candidates : tuple of str
-        Names of the variants of which the one that suits the shape takes over; its own may be among
-        them. Empty where the variant is launched as it is.
-    by_rule : bool
-        Whether `lib.dispatch.cost` chooses among the candidates; otherwise a recorded search does.
-    function : str
-        Name of the ``__global__`` template, where it isn't the kernel's own.
-    file : str
-        Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
-    version : str
-        Stem of the version that it is of, where that isn't the kernel: what another one launches.
-    row_bytes : int
-        What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
-    packing : Variant, optional
-        The instantiation that copies A or B, where they break `row_bytes`, into rows that don't.
-        Without one such matrices are refused.
-    programmatic_launch : bool
-        Whether the launch lets it begin while the grid before it in the stream still ends.
-    min_arch : str
-        The oldest architecture it is legal on, where that is a later one than its kernel's.
-    scaling : str
-        What elements share a scale, one of `lib.kernels.scaled.SCALES`; empty if there are none.
-    """
-
-    name: str
-    schedule: Schedule
+    name: str  # how the command line and the records call it
+    schedule: Schedule  # how it divides the product
+    # The names of the template's arguments, in its order: their values follow from the schedule.
     template: tuple[str, ...]
-    block: tuple[int, int]
-    step_reader: str
-    meaning: str
+    block: tuple[int, int]  # threads of a block, x and y
+    step_reader: str  # who reads a step's operands together: ``"warp"`` or ``"block"``
+    meaning: str  # what sets this variant apart, for tables
+    # dtype, out: NumPy's names of the types of A and B, and of C.
     dtype: str = "float32"
     out: str = "float32"
+    # b_layout, a_layout: ``"row"`` or ``"column"``: how B and A are kept.
     b_layout: str = "row"
     a_layout: str = "row"
+    # Whether it takes a batch, and a C with gaps between its rows (`Strides`, strides.cuh).
     strided: bool = False
+    # Whether its template has instantiations for all layouts and all types of as many bytes
+    # (`lib.dispatch.fit.laid`).
     any_layout: bool = False
-    shared_bytes: int = 0
+    shared_bytes: int = 0  # dynamic shared memory of a block, B
     vectors: Vectors = Vectors()
-    grid: Grid = Plane()
-    maps: TensorMaps | None = None
+    grid: Grid = Plane()  # how many blocks there are
+    maps: TensorMaps | None = None  # what is moved by TMA, where anything is
     roles: Roles = Roles()
+    # Names of the variants of which the one that suits the shape takes over; its own may be among
+    # them. Empty where the variant is launched as it is.
     candidates: tuple[str, ...] = ()
+    # Whether `lib.dispatch.cost` chooses among the candidates; otherwise a recorded search does.
     by_rule: bool = False
-    function: str = ""
+    function: str = ""  # name of the ``__global__`` template, where it isn't the kernel's own
+    # Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
     file: str = ""
+    # Stem of the version that it is of, where that isn't the kernel: what another one launches.
     version: str = ""
+    # What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
     row_bytes: int = 0
+    # The instantiation that copies A or B, where they break `row_bytes`, into rows that don't.
+    # Without one such matrices are refused.
     packing: Variant | None = None
+    # Whether the launch lets it begin while the grid before it in the stream still ends.
     programmatic_launch: bool = False
+    # The oldest architecture it is legal on, where that is a later one than its kernel's.
     min_arch: str = ""
+    # What elements share a scale, one of `lib.kernels.scaled.SCALES`; empty if there are none.
     scaling: str = ""
 
     @property
@@ -243,25 +184,16 @@ class Variant:
 @dataclass(frozen=True)
 class Pair:
     """Two instantiations that differ in one thing: what a sentence that says "because" stands on.
-
-    Attributes
-    ----------
-    change : str
-        The one thing, for tables: what the second has and the first has not.
-    first, second : str
-        ``"NN_name/variant"``.
-    constant : str
-        The argument of the template that both share in which alone they differ; empty where they
-        are of two templates, or one change takes several arguments.
-    launched : bool
-        Whether both are the same code, launched otherwise.
     """
 
-    change: str
+    change: str  # the one thing, for tables: what the second has and the first has not
+    # first, second: ``"NN_name/variant"``.
     first: str
     second: str
+    # The argument of the template that both share in which alone they differ; empty where they are
+    # of two templates, or one change takes several arguments.
     constant: str = ""
-    launched: bool = False
+    launched: bool = False  # whether both are the same code, launched otherwise
 
 
 @dataclass(frozen=True)

@@ -81,39 +81,19 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Rival:
-    """The faster of cuBLAS's default and the best of its candidates, on one problem.
+    """The faster of cuBLAS's default and the best of its candidates, on one problem."""
 
-    Attributes
-    ----------
-    gemm : callable
-        Enqueues it, given A, B and C, and scales where the problem has any.
-    about : schema.Rival or None
-        What a row says of it; None where the candidates were not timed.
-    """
-
-    gemm: Callable[..., None]
-    about: schema.Rival | None
+    gemm: Callable[..., None]  # enqueues it, given A, B and C, and scales where the problem has any
+    about: schema.Rival | None  # what a row says of it; None where the candidates were not timed
 
 
 class Contest:
     """One problem on this GPU: its matrices, its reference, and the rival, for several kernels.
 
-    Parameters
-    ----------
-    problem : Problem
-    name : str
-        The distribution of the inputs, one of `lib.measure.inputs.NAMES`.
-    rival : Rival, optional
-        Where it is known; otherwise cuBLAS's candidates are timed.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    WrongResult
-        If cuBLAS's default is wrong.
-    ValueError
-        If the problem has scales and cublasLt, its one rival, has no right candidate.
+    `name`: the distribution of the inputs, one of `lib.measure.inputs.NAMES`. `rival`: where it is
+    known; otherwise cuBLAS's candidates are timed. Raises NoGpu if there is no GPU; WrongResult if
+    cuBLAS's default is wrong; ValueError if the problem has scales and cublasLt, its one rival, has
+    no right candidate.
     """
 
     def __init__(
@@ -158,10 +138,7 @@ class Contest:
 
         `choice` is a candidate to be launched in place of the one that a tuned variant chooses.
 
-        Raises
-        ------
-        WrongResult
-            If its result is wrong: a wrong kernel is not timed.
+        Raises WrongResult if its result is wrong: a wrong kernel is not timed.
         """
         prepared = prepare(kernel, variant, self.problem, self.copies, exact, choice=choice)
         call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)), ptx_arch)
@@ -239,26 +216,12 @@ class Contest:
     ) -> Benchmark:
         """Time one instantiation against the rival.
 
-        Parameters
-        ----------
-        kernel : Kernel
-        variant : Variant
-        samples : int, optional
-            Of each in all series together; if not given `usual_rounds`, or as many as don't take
-            longer than `MAX_SECONDS`, one a series at least.
-        ptx_arch : str, optional
-            The code is this older architecture's PTX, assembled for this GPU.
-        exact : bool
-            The variant keeps its own tile (see `lib.dispatch.plan`).
-        thorough : bool
-            What headline sizes have besides: turns of other lengths, energy, other inputs.
-        joules : bool
-            Of these the energy alone.
-
-        Raises
-        ------
-        WrongResult
-            If the result is wrong.
+        `samples`: of each in all series together; if not given `usual_rounds`, or as many as don't
+        take longer than `MAX_SECONDS`, one a series at least. `ptx_arch`: the code is this older
+        architecture's PTX, assembled for this GPU. `exact`: the variant keeps its own tile (see
+        `lib.dispatch.plan`). `thorough`: what headline sizes have besides: turns of other lengths,
+        energy, other inputs. `joules`: of these the energy alone. Raises WrongResult if the result
+        is wrong.
         """
         problem = self.problem
         ours, instantiation = self.player(kernel, variant, ptx_arch, exact)
@@ -299,10 +262,7 @@ class Contest:
     def rival_timed(self) -> schema.Rival:
         """What a row says of the rival.
 
-        Raises
-        ------
-        ValueError
-            If only its default was taken, and nothing timed.
+        Raises ValueError if only its default was taken, and nothing timed.
         """
         if self.rival.about is None:
             raise ValueError("a row is against the best of cuBLAS, and its candidates were not "
@@ -368,12 +328,8 @@ def bench(
 ) -> Benchmark:
     """Time one instantiation and the best of cuBLAS on one problem, as `Contest.row` does.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    WrongResult
-        If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
+    Raises NoGpu if there is no GPU; WrongResult if the kernel's or cuBLAS's result is wrong: a
+    wrong kernel is not timed.
     """
     return Contest(problem).row(kernel, variant, rounds, ptx_arch, exact, thorough)
 
@@ -383,16 +339,7 @@ def compare(
 ) -> tuple[dict[str, float], float]:
     """Time several instantiations, each with its own tile, and cuBLAS's default, all in turns.
 
-    Returns
-    -------
-    seconds : dict of str to float
-        Medians, by the variants' names.
-    cublas_seconds : float
-
-    Raises
-    ------
-    NoGpu, WrongResult
-        As `bench` does.
+    Returns `seconds`, medians, by the variants' names. Raises NoGpu, WrongResult as `bench` does.
     """
     contest = Contest(problem, rival=default_rival(problem))
     players = [contest.player(kernel, variant, exact=True)[0] for variant in variants]
@@ -577,12 +524,8 @@ def copies_of(
 class KernelPlayer:
     """One kernel on rotating copies of its data, timed by events (`lib.measure.turns.Player`).
 
-    Parameters
-    ----------
-    call : callable
-        Enqueues one launch on copy number `index` of its data.
-    copies : int
-        How many copies there are to rotate over.
+    `call`: enqueues one launch on copy number `index` of its data. `copies`: how many copies there
+    are to rotate over.
     """
 
     def __init__(self, call: Callable[[int], None], copies: int) -> None:

@@ -57,10 +57,7 @@ METRICS = (
 def launch_all() -> int:
     """Launch every pattern once, in order: what ncu looks at. Returns how many.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    Raises NoGpu if there is no GPU.
     """
     cp = device.cupy()
     memory = cp.asarray(np.zeros(MEMORY_BYTES, np.uint8))
@@ -86,12 +83,8 @@ class Counted(NamedTuple):
 def measure() -> Counted:
     """Profile the whole set with one ncu.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ProfilerMissing
-        If ncu is missing, the driver refuses it the counters, or it saw other launches than ours.
+    Raises NoGpu if there is no GPU; ProfilerMissing if ncu is missing, the driver refuses it the
+    counters, or it saw other launches than ours.
     """
     device.cupy()
     metrics = ncu.listed(METRICS)

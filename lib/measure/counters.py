@@ -95,10 +95,7 @@ CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
 def asked() -> Mapping[str, str]:
     """What is asked of ncu on this GPU: `ALL`, and what of `ISSUE` it lists.
 
-    Raises
-    ------
-    ProfilerMissing
-        If ncu is missing.
+    Raises ProfilerMissing if ncu is missing.
     """
     known = ncu.available()
     return MappingProxyType(ALL | {name: metric for name, metric in ISSUE.items()
@@ -112,34 +109,13 @@ def counters(
 ) -> list[dict[str, float]]:
     """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
-    Parameters
-    ----------
-    stem : str
-        The kernel's, or ``"cublas"``.
-    variant : str, optional
-        Name of an instantiation, or of one of cuBLAS's problems.
-    shapes : sequence of (int, int, int)
-        M, N and K.
-    alpha, beta : float
-    ptx_arch : str, optional
-        The kernel is this older architecture's PTX, assembled for this GPU.
-    metrics : mapping of str to str
-        Ncu's names, by ours; `asked` if not given.
-    candidates : sequence of (int or None)
-        Of cuBLAS: which of cublasLt's candidates on each shape; its default where None, or where
-        none are given.
-
-    Returns
-    -------
-    list of dict
-        For each shape, by the names of `metrics`. What this ncu or GPU doesn't know is left out.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ProfilerMissing
-        If ncu is missing, the driver refuses it the counters, or it saw other launches.
+    `stem`: the kernel's, or ``"cublas"``. `variant`: name of an instantiation, or of one of
+    cuBLAS's problems. `shapes`: M, N and K. `ptx_arch`: the kernel is this older architecture's
+    PTX, assembled for this GPU. `metrics`: ncu's names, by ours; `asked` if not given.
+    `candidates`: of cuBLAS: which of cublasLt's candidates on each shape; its default where None,
+    or where none are given. Returns for each shape, by the names of `metrics`. What this ncu or GPU
+    doesn't know is left out. Raises NoGpu if there is no GPU; ProfilerMissing if ncu is missing,
+    the driver refuses it the counters, or it saw other launches.
     """
     device.cupy()
     if not shapes:
@@ -161,15 +137,7 @@ def of_variants(
 ) -> dict[str, list[dict[str, float]]]:
     """Profile several variants of a kernel under one ncu, whose start takes longer than a launch.
 
-    Returns
-    -------
-    dict
-        By variant, what `counters` returns.
-
-    Raises
-    ------
-    NoGpu, ProfilerMissing
-        As `counters` does.
+    Returns by variant, what `counters` returns. Raises NoGpu, ProfilerMissing as `counters` does.
     """
     if stem == CUBLAS:
         return {name: counters(stem, name, shapes) for name in variants}
@@ -186,10 +154,7 @@ def of_variants(
 def of_several(names: Sequence[str], shape: Shape) -> list[dict[str, float]]:
     """Profile one launch of each of some kernels, ``VERSION/VARIANT``, under one ncu.
 
-    Raises
-    ------
-    NoGpu, ProfilerMissing
-        As `counters` does.
+    Raises NoGpu, ProfilerMissing as `counters` does.
     """
     device.cupy()
     metrics = asked()

@@ -39,10 +39,7 @@ def problem(
 ) -> Problem:
     """A problem with the types and layouts that `PROBLEMS` calls `name`.
 
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
+    Raises ValueError if there is none of that name.
     """
     if name not in PROBLEMS:
         raise ValueError(f"cuBLAS is not recorded as {name!r}; known: {', '.join(PROBLEMS)}")
@@ -52,10 +49,7 @@ def problem(
 def name_of(problem: Problem) -> str:
     """What `PROBLEMS` calls a problem's types and layout.
 
-    Raises
-    ------
-    ValueError
-        If it has no name for them.
+    Raises ValueError if it has no name for them.
     """
     for name, known in PROBLEMS.items():
         if (known.dtype, known.out, known.b_layout) == (

@@ -28,18 +28,10 @@ MISSING = "cublasLt's candidates are not timed: pip install nvmath-python"
 
 
 class About(NamedTuple):
-    """How cublasLt describes an algorithm; None where it leaves something to the algorithm.
+    """How cublasLt describes an algorithm; None where it leaves something to the algorithm."""
 
-    Attributes
-    ----------
-    algorithm : int or None
-        cublasLt's number.
-    tile, stages, cluster : str or None
-        As cublasLt names them.
-    split_k : int
-    """
-
-    algorithm: int | None
+    algorithm: int | None  # cublasLt's number
+    # tile, stages, cluster: as cublasLt names them.
     tile: str | None
     stages: str | None
     cluster: str | None
@@ -48,21 +40,11 @@ class About(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of cublasLt's ways to compute a product.
+    """One of cublasLt's ways to compute a product."""
 
-    Attributes
-    ----------
-    gemm : callable
-        Enqueues C = α·A·B + β·C on the current stream, given A, B and C, and scales if there are
-        any.
-    place : int
-        Among the candidates.
-    about : About
-    workspace_bytes : int
-    """
-
+    # Enqueues C = α·A·B + β·C on the current stream, given A, B and C, and scales if there are any.
     gemm: Callable[..., None]
-    place: int
+    place: int  # among the candidates
     about: About
     workspace_bytes: int
 

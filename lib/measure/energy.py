@@ -51,17 +51,9 @@ class Power(NamedTuple):
 def power(readings: Sequence[tuple[float, float]]) -> Power | None:
     """Mean power from the first move of an energy counter to its last.
 
-    Parameters
-    ----------
-    readings : sequence of (float, float)
-        When, s, and what the counter said, J.
-
-    Returns
-    -------
-    Power or None
-        None if the counter has moved less than twice. A move came at some time since the reading
-        before, so the two readings' distances from those before them, over the time between the
-        moves, are the error.
+    `readings`: when, s, and what the counter said, J. Returns none if the counter has moved less
+    than twice. A move came at some time since the reading before, so the two readings' distances
+    from those before them, over the time between the moves, are the error.
     """
     moves = [(now, joules, now - before) for (before, last), (now, joules)
              in zip(readings, readings[1:], strict=False) if joules != last]
@@ -109,16 +101,9 @@ def sustained(
 ) -> Sustained | None:
     """Both for so many seconds, A B B A; None where the GPU counts no energy, or stops to.
 
-    Parameters
-    ----------
-    ours, rival : Runner
-    counter : Counter
-    flops : float
-        FLOP of one launch.
-    seconds : float
-        How long each of the four stretches lasts at least.
-    meter, sampler, now, sleep : callable
-        What reads the counter and the sensors meanwhile, a clock, and how to wait.
+    `flops`: FLOP of one launch. `seconds`: how long each of the four stretches lasts at least.
+    `meter`, `sampler`, `now`, `sleep`: what reads the counter and the sensors meanwhile, a clock,
+    and how to wait.
     """
     if counter.joules() is None:
         return None

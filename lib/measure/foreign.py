@@ -52,25 +52,10 @@ def measure(
 ) -> dict[str, Measured]:
     """Profile kernels, each launched once as the set says.
 
-    Parameters
-    ----------
-    kernels : sequence of Foreign
-    folder : Path
-        Where the clones are.
-    tell : callable
-        Told of each kernel that is left out, and why.
-
-    Returns
-    -------
-    dict
-        By `Foreign.key`; counters are by the emulator's names.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ProfilerMissing
-        If ncu is missing, the driver refuses it the counters, or it saw other launches than ours.
+    `folder`: where the clones are. `tell`: told of each kernel that is left out, and why. Returns
+    by `Foreign.key`; counters are by the emulator's names. Raises NoGpu if there is no GPU;
+    ProfilerMissing if ncu is missing, the driver refuses it the counters, or it saw other launches
+    than ours.
     """
     device.cupy()
     known = ncu.listed(EMULATED.values())

@@ -55,41 +55,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Side:
-    """What is timed.
-
-    Attributes
-    ----------
-    name : str
-    whose : str
-    call : callable
-        Enqueues it on a copy.
-    error : float or None
-        Of its C, relative in norm.
-    variant : Variant or None
-        Of 25.
-    """
+    """What is timed."""
 
     name: str
     whose: Whose
-    call: Callable[[int], Any]
-    error: float | None
-    variant: Variant | None = None
+    call: Callable[[int], Any]  # enqueues it on a copy
+    error: float | None  # of its C, relative in norm
+    variant: Variant | None = None  # of 25
 
 
 class Contest:
     """One problem on this GPU: copies of its operands, its answer, and who is timed on them.
 
-    Parameters
-    ----------
-    problem : FusedProblem
-        Of A and B in C's type, or C in FP32.
-    copies : sequence of Given, optional
-        Operands, where they are drawn.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    `problem`: of A and B in C's type, or C in FP32. `copies`: operands, where they are drawn.
+    Raises NoGpu if there is no GPU.
     """
 
     def __init__(self, problem: FusedProblem, copies: Sequence[Given] | None = None) -> None:
@@ -107,9 +86,7 @@ class Contest:
     def ours(self, variant: Variant) -> Side:
         """An instantiation of 25, with the problem's epilogue, with none, or with the unit's tanh.
 
-        Raises
-        ------
-        WrongResult
+        Raises WrongResult.
         """
         epilogue, asked = epilogue_of(variant), self.problem.epilogue
         by_unit = asked != epilogue == asked.by_unit
@@ -164,10 +141,7 @@ class Contest:
     def named(self, name: str) -> Side:
         """A side by the name that it was timed by.
 
-        Raises
-        ------
-        ValueError
-            If there is none of that name.
+        Raises ValueError if there is none of that name.
         """
         if name == APART_NAME:
             return self.apart()
@@ -341,22 +315,9 @@ def contest(
 ) -> FusedRow:
     """Time all that there is for a problem; what is wrong or lacking is told.
 
-    Parameters
-    ----------
-    problem : FusedProblem
-    say : callable
-    candidates : int
-        How many instantiations of 25 are timed, in the order of the prediction.
-    joules : float
-        Seconds of each without a pause; 0 for none.
-    until : float
-        By `time.perf_counter`: when energy isn't measured any more.
-    chunk : str
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    `candidates`: how many instantiations of 25 are timed, in the order of the prediction. `joules`:
+    seconds of each without a pause; 0 for none. `until`: by `time.perf_counter`: when energy isn't
+    measured any more. Raises NoGpu if there is no GPU.
     """
     found, choice = Contest(problem), choose(problem)
     say(f"{problem.M}x{problem.N}x{problem.K} {problem.epilogue.name}: {choice.reason}")
@@ -420,10 +381,7 @@ def parts(problem: FusedProblem, say: Say, chunk: str = "none") -> FusedRow:
     """Time 25's recorded instantiations on one shape, all in turns; the problem's epilogue is none
     of theirs.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    Raises NoGpu if there is no GPU.
     """
     whole = replace(problem, epilogue=WHOLE)
     copies = drawn(whole)

@@ -35,13 +35,8 @@ def counted(
 ) -> list[FusedRow]:
     """The same contests, with the traffic of those that lead them, where it can be read.
 
-    Parameters
-    ----------
-    contests : sequence of FusedRow
-        Of bias and GELU, or another of `lib.kernels.fused.EPILOGUES`.
-    max_seconds : float
-        Seconds that there are.
-    say : callable
+    `contests`: of bias and GELU, or another of `lib.kernels.fused.EPILOGUES`. `max_seconds`:
+    seconds that there are.
     """
     if max_seconds < LEAST:
         say("traffic is not measured: no time is left")

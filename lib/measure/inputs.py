@@ -23,10 +23,7 @@ def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, ...]:
     ``"uniform"`` is in [−1, 1), ``"normal"`` has mean 0 and standard deviation 1, ``"small
     integers"`` are −4 to 4.
 
-    Raises
-    ------
-    ValueError
-        If there is no distribution of that name.
+    Raises ValueError if there is no distribution of that name.
     """
     given = problem.inputs(seed, xp)
     if name == UNIFORM:

@@ -97,10 +97,7 @@ def record(
 ) -> tuple[Path, list[str]]:
     """Measure the pass, and write it: the file, and what a person should know of the board.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    Raises NoGpu if there is no GPU.
     """
     chunk, where = chunk_here()
     progress = Progress.of(DRAFTS / "ladder.jsonl", where)

@@ -19,22 +19,9 @@ def launch_once(
 ) -> None:
     """Launch a kernel of the catalogue, or cuBLAS.
 
-    Parameters
-    ----------
-    ours : (Kernel, Variant) or None
-        None for cuBLAS.
-    problem : Problem
-    ptx_arch : str, optional
-        Launch what this older architecture's PTX becomes on this GPU.
-    candidate : int, optional
-        Of cuBLAS: which of cublasLt's candidates, counted from 0; its default if not given.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ValueError
-        If there is no such candidate.
+    `ours`: none for cuBLAS. `ptx_arch`: launch what this older architecture's PTX becomes on this
+    GPU. `candidate`: of cuBLAS: which of cublasLt's candidates, counted from 0; its default if not
+    given. Raises NoGpu if there is no GPU; ValueError if there is no such candidate.
     """
     cp = device.cupy()
     # For cuBLAS drawn on the host, so that no kernel but its own, of any name, runs on the device.

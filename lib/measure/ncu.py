@@ -29,32 +29,13 @@ def profile(
 ) -> list[dict[str, str]]:
     """Run ``python -m lib <command>`` under ncu, or another module of ours.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        By ncu's names.
-    command : sequence of str
-    kernel : str, optional
-        Profile only launches of this function, or of those that ``regex:`` describes.
-    cached : bool
-        Leave the caches as they are between the passes of a launch: quicker, and enough where
-        neither time nor hits are asked for.
-    module : str
-        What ``python -m`` runs.
-    ranges : bool
-        Profile only what is launched between the profiler's start and its stop.
-    max_seconds : float, optional
-        Seconds after which it is ended.
-
-    Returns
-    -------
-    list of dict
-        A row a launch, in their order: by ncu's column names, as text.
-
-    Raises
-    ------
-    ProfilerMissing
-        If ncu is missing, or the driver refuses it the counters.
+    `metrics`: by ncu's names. `kernel`: profile only launches of this function, or of those that
+    ``regex:`` describes. `cached`: leave the caches as they are between the passes of a launch:
+    quicker, and enough where neither time nor hits are asked for. `module`: what ``python -m``
+    runs. `ranges`: profile only what is launched between the profiler's start and its stop.
+    `max_seconds`: seconds after which it is ended. Returns a row a launch, in their order: by ncu's
+    column names, as text. Raises ProfilerMissing if ncu is missing, or the driver refuses it the
+    counters.
     """
     output = _run(
         "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
@@ -69,10 +50,7 @@ def profile(
 def available() -> set[str]:
     """Names of the hardware and SASS metrics that ncu knows on this GPU, without suffixes.
 
-    Raises
-    ------
-    ProfilerMissing
-        If ncu is missing or lists none.
+    Raises ProfilerMissing if ncu is missing or lists none.
     """
     listing = _run("--query-metrics")
     names = set(re.findall(r"^\s*(\w+__\w+)", listing, re.MULTILINE))
@@ -84,10 +62,7 @@ def available() -> set[str]:
 def version() -> str:
     """The release of Nsight Compute, such as ``"2025.3.1.0"``; empty if it doesn't say.
 
-    Raises
-    ------
-    ProfilerMissing
-        If ncu is missing.
+    Raises ProfilerMissing if ncu is missing.
     """
     found = re.search(r"Version ([\d.]+)", _run("--version"))
     return found[1] if found else ""
@@ -96,10 +71,7 @@ def version() -> str:
 def listed(metrics: Iterable[str]) -> list[str]:
     """Those of some metrics that ncu has on this GPU; it doesn't list what it derives for memory.
 
-    Raises
-    ------
-    ProfilerMissing
-        If ncu is missing or lists none.
+    Raises ProfilerMissing if ncu is missing or lists none.
     """
     known = available()
     return [m for m in metrics if m.startswith("memory_") or m.partition(".")[0] in known]
@@ -108,10 +80,7 @@ def listed(metrics: Iterable[str]) -> list[str]:
 def rows(output: str) -> list[dict[str, str]]:
     """Read ncu's CSV: one header row, one row of units, then one row a kernel launch.
 
-    Raises
-    ------
-    ProfilerMissing
-        If no kernel was profiled.
+    Raises ProfilerMissing if no kernel was profiled.
     """
     start = output.find('"ID"')
     found = list(csv.DictReader(io.StringIO(output[start:])))[1:] if start >= 0 else []

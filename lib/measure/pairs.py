@@ -37,29 +37,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Timed:
-    """A pair in turns on one cube.
+    """A pair in turns on one cube."""
 
-    Attributes
-    ----------
-    change : str
-        What the second has and the first has not.
-    size : int
-        M = N = K.
-    first, second : Side
-    gain : float
-        Speed of the second over that of the first.
-    spread : float
-        How far the gain may be off: both sides' spread between series together, a share.
-    gain_in_cycles : float or None
-        The first's cycles over the second's: the gain without what the clock did.
-    """
-
-    change: str
-    size: int
+    change: str  # what the second has and the first has not
+    size: int  # M = N = K
     first: Side
     second: Side
-    gain: float
+    gain: float  # speed of the second over that of the first
+    # How far the gain may be off: both sides' spread between series together, a share.
     spread: float
+    # The first's cycles over the second's: the gain without what the clock did.
     gain_in_cycles: float | None
 
 
@@ -92,19 +79,9 @@ def measure(
 ) -> Iterator[Timed]:
     """Time pairs on cubes, one after the other, all of a size first.
 
-    Parameters
-    ----------
-    pairs : sequence of Pair
-    sizes : sequence of int
-        M = N = K.
-    say : callable
-        Is told a line of each pair that can't be timed: it is of a younger GPU, a side's result is
-        wrong, or its shape is none that it takes.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    `sizes`: M = N = K. `say`: is told a line of each pair that can't be timed: it is of a younger
+    GPU, a side's result is wrong, or its shape is none that it takes. Raises NoGpu if there is no
+    GPU.
     """
     able = runnable(pairs, say)
     for size in sizes:

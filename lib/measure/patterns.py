@@ -28,32 +28,19 @@ MEMORY_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class Pattern:
-    """One access of one warp.
+    """One access of one warp."""
 
-    Attributes
-    ----------
-    access : str
-        The kernel that makes it: a name expression of ``cuda/calibration.cu``.
-    label : str
-        What sets the pattern apart from the others of this access.
-    offsets : ndarray of int, shape (32,)
-        Bytes from the start of the tile in shared memory, or of the array in global memory.
-    active : ndarray of bool, shape (32,)
-        Lanes whose predicate holds.
-    sources : ndarray of int, shape (32,)
-        ``copy_async`` only: bytes from the start of the global array.
-    stride : int
-        ``load_fragment`` and ``store_fragment`` only: elements from row to row.
-    reading : ndarray of bool, shape (32,)
-        ``copy_or_zero`` only: lanes that copy; the others write zeros.
-    """
-
-    access: str
-    label: str
+    access: str  # the kernel that makes it: a name expression of ``cuda/calibration.cu``
+    label: str  # what sets the pattern apart from the others of this access
+    # ndarray of int, shape (32,), bytes from the start of the tile in shared memory, or of the
+    # array in global memory.
     offsets: np.ndarray
+    # ndarray of bool, shape (32,), lanes whose predicate holds.
     active: np.ndarray = field(default_factory=lambda: EVERYONE)
+    # ndarray of int, shape (32,), ``copy_async`` only: bytes from the start of the global array.
     sources: np.ndarray = field(default_factory=lambda: NOWHERE)
-    stride: int = 0
+    stride: int = 0  # ``load_fragment`` and ``store_fragment`` only: elements from row to row
+    # ndarray of bool, shape (32,), ``copy_or_zero`` only: lanes that copy; the others write zeros.
     reading: np.ndarray = field(default_factory=lambda: EVERYONE)
 
     def __post_init__(self) -> None:

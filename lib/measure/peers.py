@@ -33,37 +33,21 @@ CUTLASS = "CUTLASS"
 
 @dataclass(frozen=True)
 class Peer:
-    """A public kernel, and the problem that it solves.
+    """A public kernel, and the problem that it solves."""
 
-    Attributes
-    ----------
-    name : str
-        What the command line and the records call it.
-    repository, revision, licence : str
-        Where it is from. Of CUTLASS the revision is the release of the package.
-    wrapper : str
-        Our file that includes it.
-    problem : Problem
-        Its types and layout; its sizes don't count.
-    arch : str
-        The oldest architecture that has its instructions; its code is assembled from that one's.
-    folders : tuple of str
-        Below the clone, what is included from.
-    flags : tuple of str
-        For nvcc.
-    half_sums : bool
-        Whether it adds up in FP16: then it is held against ``cublasHgemm``, not ranked with ours.
-    """
-
-    name: str
+    name: str  # what the command line and the records call it
+    # repository, revision, licence: where it is from. Of CUTLASS the revision is the release of the
+    # package.
     repository: str
     revision: str
     licence: str
-    wrapper: str
-    problem: Problem
+    wrapper: str  # our file that includes it
+    problem: Problem  # its types and layout; its sizes don't count
+    # The oldest architecture that has its instructions; its code is assembled from that one's.
     arch: str
-    folders: tuple[str, ...] = (".",)
-    flags: tuple[str, ...] = ()
+    folders: tuple[str, ...] = (".",)  # below the clone, what is included from
+    flags: tuple[str, ...] = ()  # for nvcc
+    # Whether it adds up in FP16: then it is held against ``cublasHgemm``, not ranked with ours.
     half_sums: bool = False
 
     @property
@@ -105,16 +89,8 @@ class PeerMissing(Exception):
 def find_source(peer: Peer, named: Mapping[str, Path]) -> tuple[Path, str]:
     """The folder that holds a peer, and its revision.
 
-    Parameters
-    ----------
-    peer : Peer
-    named : mapping of str to Path
-        Folders that the user named, by `Peer.source`.
-
-    Raises
-    ------
-    PeerMissing
-        If there is no folder, or a clone of another revision.
+    `named`: folders that the user named, by `Peer.source`. Raises PeerMissing if there is no
+    folder, or a clone of another revision.
     """
     if peer.source == CUTLASS:
         return _cutlass(named.get(CUTLASS))
@@ -175,10 +151,7 @@ def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
     What was built of the same revision and wrapper with the same flags is taken again, also from
     another machine: CUTLASS takes minutes, which no GPU need wait for.
 
-    Raises
-    ------
-    PeerMissing
-        If nvcc is missing or fails.
+    Raises PeerMissing if nvcc is missing or fails.
     """
     wrapper = (WRAPPERS / peer.wrapper).read_bytes()
     made_of = repr((FLAGS, peer.flags, peer.arch, capability, revision)).encode() + wrapper
@@ -218,10 +191,7 @@ def command_of(peer: Peer, folder: Path, capability: int) -> list[str]:
 class Built:
     """A peer that is compiled: its configurations, each of which can be launched.
 
-    Parameters
-    ----------
-    file : Path
-        What `build` made, or a library with the same interface.
+    `file`: what `build` made, or a library with the same interface.
     """
 
     def __init__(self, file: Path) -> None:
@@ -257,12 +227,6 @@ class Built:
         return made if all(made) else None
 
     def run(self, configuration: int, prepared: int) -> None:
-        """Enqueue a launch on the default stream.
-
-        Raises
-        ------
-        RuntimeError
-            If CUDA refuses it.
-        """
+        """Enqueue a launch on the default stream. Raises RuntimeError if CUDA refuses it."""
         if status := self._library.peer_run(configuration, prepared):
             raise RuntimeError(f"CUDA refuses the launch: error {status}")

@@ -41,56 +41,31 @@ class NoClock(Exception):
 
 @dataclass(frozen=True)
 class Interval:
-    """What the SMs counted between two probes.
+    """What the SMs counted between two probes."""
 
-    Attributes
-    ----------
-    cycles, nanoseconds : float
-        Of the SM whose clock is the median of all.
-    sms : int
-        How many SMs had a block in both probes.
-    """
-
+    # cycles, nanoseconds: of the SM whose clock is the median of all.
     cycles: float
     nanoseconds: float
-    sms: int
+    sms: int  # how many SMs had a block in both probes
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Launches back to back, timed.
+    """Launches back to back, timed."""
 
-    Attributes
-    ----------
-    seconds : float
-        Of one launch, by events.
-    launches : int
-    interval : Interval, optional
-        None where no probes were around them.
-    tick : float
-        Of the timer that the interval is by, ns.
-    """
-
-    seconds: float
+    seconds: float  # of one launch, by events
     launches: int = 1
-    interval: Interval | None = None
-    tick: float = 0.0
+    interval: Interval | None = None  # none where no probes were around them
+    tick: float = 0.0  # of the timer that the interval is by, ns
 
 
 def interval(before: np.ndarray, after: np.ndarray) -> Interval:
     """What passed on each SM that two probes have in common; the median by its clock.
 
-    Parameters
-    ----------
-    before, after : ndarray, shape (blocks, 3)
-        Stamps: SM, cycles, nanoseconds. Of several blocks on one SM the last before the launches
-        counts and the first after them. An SM with a block in one probe alone is left out, and one
-        whose counter was set back or whose timer stood still.
-
-    Raises
-    ------
-    NoClock
-        If no SM is left.
+    `before`, `after` (ndarray, shape (blocks, 3)): stamps: SM, cycles, nanoseconds. Of several
+    blocks on one SM the last before the launches counts and the first after them. An SM with a
+    block in one probe alone is left out, and one whose counter was set back or whose timer stood
+    still. Raises NoClock if no SM is left.
     """
     first = {int(sm): (int(cycles), int(ns)) for sm, cycles, ns in sorted(before.tolist())}
     last = {int(sm): (int(cycles), int(ns)) for sm, cycles, ns in sorted(after.tolist(),
@@ -155,13 +130,7 @@ class Probe:
         self._enqueue(1)
 
     def passed(self) -> Interval:
-        """What passed between the two, which have ended.
-
-        Raises
-        ------
-        NoClock
-            As `interval` does.
-        """
+        """What passed between the two, which have ended. Raises NoClock as `interval` does."""
         asnumpy = device.cupy().asnumpy
         before, after = (asnumpy(stamps).astype(np.int64) for stamps in self._stamps)
         return interval(before, after)

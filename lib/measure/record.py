@@ -122,30 +122,13 @@ def record(
 ) -> Done:
     """Measure what is missing, for so long, and write each task's rows when it is done.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Versions, ``version/variant``, or records of `lib.measure.tasks.OTHERS`; all if none is
-        named.
-    max_seconds : float
-        After so many seconds no task is begun; one is in any case.
-    root : Path, optional
-        The folder of results.
-    headline : bool
-        Time the headline sizes and measure nothing else.
-    draft : bool
-        Measure what no commit names, into `DRAFTS`, where no page looks.
-    whole : bool
-        Measure all of a record anew that is of another commit than today's.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ValueError
-        If a name is none, or cuda/ or lib/ differ from the commit and it is no draft.
-    RecordError
-        If a record is refused: what was measured of that task isn't written.
+    `names`: versions, ``version/variant``, or records of `lib.measure.tasks.OTHERS`; all if none is
+    named. `max_seconds`: after so many seconds no task is begun; one is in any case. `root`: the
+    folder of results. `headline`: time the headline sizes and measure nothing else. `draft`:
+    measure what no commit names, into `DRAFTS`, where no page looks. `whole`: measure all of a
+    record anew that is of another commit than today's. Raises NoGpu if there is no GPU; ValueError
+    if a name is none, or cuda/ or lib/ differ from the commit and it is no draft; RecordError if a
+    record is refused: what was measured of that task isn't written.
     """
     root = _root(root, draft)
     device.cupy()
@@ -173,12 +156,8 @@ def record_quick(
 
     What doesn't fit the time is left out.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ValueError
-        If cuda/ or lib/ differ from the commit, and it is no draft.
+    Raises NoGpu if there is no GPU; ValueError if cuda/ or lib/ differ from the commit, and it is
+    no draft.
     """
     root = _root(root, draft)
     device.cupy()

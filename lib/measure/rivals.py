@@ -43,25 +43,10 @@ def measure(
 ) -> dict[str, PublicPeer]:
     """Build and time peers.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of `PEERS`; all of them if none is named.
-    folders : mapping of str to Path
-        Where their sources are, by `Peer.source`.
-    sizes : sequence of int
-        Cubes.
-    say : callable
-        Is told what can't be measured, a line each.
-    chunk : str
-        The stretch of GPU time that it is done in.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    PeerMissing
-        If none of the peers could be built; the message says what is expected of the first.
+    `names`: of `PEERS`; all of them if none is named. `folders`: where their sources are, by
+    `Peer.source`. `sizes`: cubes. `say`: is told what can't be measured, a line each. `chunk`: the
+    stretch of GPU time that it is done in. Raises NoGpu if there is no GPU; PeerMissing if none of
+    the peers could be built; the message says what is expected of the first.
     """
     capability = int(device.cupy().cuda.Device().compute_capability)
     chosen = [PEERS[name] for name in names or PEERS]
@@ -84,10 +69,7 @@ def built(
 ) -> dict[Peer, tuple[Path, str]]:
     """Build peers for a device, all at once; the file and the revision of each.
 
-    Raises
-    ------
-    PeerMissing
-        If none could be built; the message says what is expected of the first.
+    Raises PeerMissing if none could be built; the message says what is expected of the first.
     """
     def one(peer: Peer) -> tuple[Path, str] | PeerMissing:
         try:

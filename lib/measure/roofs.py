@@ -34,13 +34,7 @@ WGMMA_SHARED = WGMMA_TILES + 1024
 
 
 def roofs() -> Roofs:
-    """Measure the roofs.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    """
+    """Measure the roofs. Raises NoGpu if there is no GPU."""
     cp = device.cupy()
     blocks = 8 * device.sms()
     return Roofs(

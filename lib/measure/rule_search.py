@@ -107,26 +107,9 @@ def search(
 ) -> int:
     """Time products until the time is over; write a line of JSON for each.
 
-    Parameters
-    ----------
-    asked : sequence of Asked
-        They are taken in a random order, so that what the time doesn't suffice for is any of them.
-    seconds : float
-    known, further : int
-        Candidates that are timed, of the rule's and beside them.
-    jobs : int
-        Processes that compile.
-    to : Path
-
-    Returns
-    -------
-    int
-        How many were timed.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    `asked`: they are taken in a random order, so that what the time doesn't suffice for is any of
+    them. `known`, `further`: candidates that are timed, of the rule's and beside them. `jobs`:
+    processes that compile. Returns how many were timed. Raises NoGpu if there is no GPU.
     """
     device.cupy()
     end = time.perf_counter() + seconds

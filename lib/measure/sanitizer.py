@@ -37,12 +37,7 @@ class SanitizerMissing(ValueError):
 
 
 def find_sanitizer() -> str:
-    """Return the path of compute-sanitizer.
-
-    Raises
-    ------
-    SanitizerMissing
-    """
+    """Return the path of compute-sanitizer. Raises SanitizerMissing."""
     found = shutil.which("compute-sanitizer") or next(
         (place for place in PLACES if Path(place).is_file()), None
     )
@@ -58,25 +53,9 @@ def record(
 ) -> int:
     """Run what isn't recorded yet, and write the record after each kernel.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Kernels of the zoo; all if none are given.
-    minutes : float
-        No kernel is begun after so long: the next call goes on.
-    jobs : int
-        Processes at once.
-    seconds : float
-        After which a process counts as hanging.
-    path : Path
-        The record.
-    tell : callable
-        Told of each kernel.
-
-    Returns
-    -------
-    int
-        How many kernels are left.
+    `names`: kernels of the zoo; all if none are given. `minutes`: no kernel is begun after so long:
+    the next call goes on. `jobs`: processes at once. `seconds`: after which a process counts as
+    hanging. `path`: the record. `tell`: told of each kernel. Returns how many kernels are left.
     """
     program = find_sanitizer()
     found, where = records.read(path), machine(program)
@@ -162,14 +141,7 @@ def _run(program: str, tool: str, name: str, variant: str, folder: Path, seconds
 
 
 def verdict(said: str, hung: bool = False) -> Verdict:
-    """Read what a tool of compute-sanitizer printed.
-
-    Parameters
-    ----------
-    said : str
-    hung : bool
-        Whether it had to be stopped.
-    """
+    """Read what a tool of compute-sanitizer printed. `hung`: whether it had to be stopped."""
     hazards = re.search(
         r"RACECHECK SUMMARY: \d+ hazards? displayed \((\d+) errors?, (\d+) warnings?\)", said
     )

@@ -65,27 +65,17 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Row:
-    """One side of a contest.
+    """One side of a contest."""
 
-    Attributes
-    ----------
-    name : str
-        An instantiation, or `RIVAL` with its mode.
-    seconds, tflops : float
-        Of a launch; the median of series.
-    spread : float
-        Between series.
-    mhz, cycles : float or None
-        Of the launches that were timed.
-    """
-
-    name: str
+    name: str  # an instantiation, or `RIVAL` with its mode
     shape: str
     scaling: str
     out: str
+    # seconds, tflops: of a launch; the median of series.
     seconds: float
     tflops: float
-    spread: float
+    spread: float  # between series
+    # mhz, cycles: of the launches that were timed.
     mhz: float | None
     cycles: float | None
 
@@ -102,12 +92,8 @@ class Side:
 def of_ours(problem: ScaledProblem, steps: bool = False, menu: bool = False) -> list[Variant]:
     """The instantiations that take a problem, the one that the rule would launch among them.
 
-    Parameters
-    ----------
-    problem : ScaledProblem
-    steps, menu : bool
-        Also those that isolate a change, and those that only a search times: of these, what isn't
-        predicted to take more than `WORTH` times as long as another.
+    `steps`, `menu`: also those that isolate a change, and those that only a search times: of these,
+    what isn't predicted to take more than `WORTH` times as long as another.
     """
     def takes(one: Variant) -> bool:
         return (one.scaling, one.out) == (problem.scaling, problem.out)
@@ -126,12 +112,7 @@ def contest(
 ) -> list[Row]:
     """Time instantiations and cublasLt on a problem; what is wrong or lacking is told.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    ValueError
-        If 26 takes no such problem.
+    Raises NoGpu if there is no GPU; ValueError if 26 takes no such problem.
     """
     sides: list[Side] = []
     held: dict[ScaledProblem, Contest] = {}
@@ -166,13 +147,7 @@ def contest(
 def verdict(problem: ScaledProblem, rows: Sequence[Row], least: float | None = None) -> str:
     """What a contest says: the fastest of ours and the rule's, as shares of cublasLt's best.
 
-    Parameters
-    ----------
-    problem : ScaledProblem
-    rows : sequence of Row
-        Of that problem.
-    least : float, optional
-        What is asked of the fastest.
+    `rows`: of that problem. `least`: what is asked of the fastest.
     """
     seconds = {row.name: row.seconds for row in rows}
     rival = seconds.get(f"{RIVAL} {problem.scaling}")

@@ -41,17 +41,7 @@ def lacking() -> str:
 def laid(problem: ScaledProblem, given: Operands, xp: Any = np) -> Operands:
     """The same operands, their scales as cublasLt's modes have them.
 
-    Parameters
-    ----------
-    problem : ScaledProblem
-    given : Operands
-    xp : module
-        ``numpy`` or ``cupy``: where they live.
-
-    Raises
-    ------
-    ValueError
-        If cublasLt takes no such shape.
+    `xp`: ``numpy`` or ``cupy``: where they live. Raises ValueError if cublasLt takes no such shape.
     """
     if problem.scaling != "blocks":
         return given._replace(scale_a=xp.ascontiguousarray(given.scale_a),
@@ -73,11 +63,7 @@ def candidates(problem: ScaledProblem, first: Operands) -> list[Candidate]:
     takes `Operands` that `laid` has laid out. Where a problem asks for no promotion it is asked for
     fast sums, which its block scales don't have.
 
-    Parameters
-    ----------
-    problem : ScaledProblem
-    first : Operands
-        CuPy's arrays, laid out.
+    `first`: CuPy's arrays, laid out.
     """
     fast_sums = not problem.promoted
     lt = cublaslt.binding()

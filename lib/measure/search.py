@@ -13,15 +13,7 @@ from lib.records.schema import Search, Searched
 def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, Search]:
     """Time every candidate of every tuned variant on the shapes of the search, all in turns.
 
-    Returns
-    -------
-    dict
-        By ``stem/variant``.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    Returns by ``stem/variant``. Raises NoGpu if there is no GPU.
     """
     found = {}
     for kernel in CATALOGUE.values():

@@ -69,12 +69,7 @@ class Counter(Protocol):
 class Sensors:
     """One GPU's sensors, by NVML.
 
-    Parameters
-    ----------
-    nvml : module
-        ``pynvml``, or what plays it.
-    handle
-        The device, as NVML names it.
+    `nvml`: ``pynvml``, or what plays it. `handle`: the device, as NVML names it.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:

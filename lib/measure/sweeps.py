@@ -85,12 +85,7 @@ def settings(tile: Tile, arch: str, gpu: Gpu) -> list[dict[str, Setting]]:
 def unused_bytes(gpu: Gpu, static_bytes: int, blocks: int) -> int:
     """Dynamic shared memory with which so many blocks fit an SM, and not one more.
 
-    Parameters
-    ----------
-    gpu : Gpu
-    static_bytes : int
-        What the kernel has in any case.
-    blocks : int
+    `static_bytes`: what the kernel has in any case.
     """
     unit = gpu.shared_allocation_bytes
     share = gpu.shared_bytes_per_sm // blocks // unit * unit - gpu.shared_bytes_reserved
@@ -105,12 +100,7 @@ def work_between(setting: Setting) -> int:
 def measure() -> dict[str, Sweep]:
     """Measure every sweep, each by its name.
 
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    WrongResult
-        If a result is wrong.
+    Raises NoGpu if there is no GPU; WrongResult if a result is wrong.
     """
     cp = device.cupy()
     problem = Problem(SIZE, SIZE, SIZE)

@@ -36,28 +36,14 @@ Runs = Callable[[Kernel, Variant], bool]
 
 @dataclass(frozen=True)
 class Task:
-    """What is measured whole or not at all.
+    """What is measured whole or not at all."""
 
-    Attributes
-    ----------
-    kind : str
-        `BENCH`, `COUNTERS`, `TIMELINE`, or the name of a record that is no version's.
-    stem : str
-        Whose record it goes into.
-    variants : tuple of str
-    shape : (int, int, int), optional
-        Of a benchmark: M, N and K.
-    pair : str
-        The variant that an added one is measured beside, if one was named by itself.
-    depth : str
-        How much is measured of the version's first variant, if it is among them: see `depth`.
-    """
-
-    kind: str
-    stem: str
+    kind: str  # `BENCH`, `COUNTERS`, `TIMELINE`, or the name of a record that is no version's
+    stem: str  # whose record it goes into
     variants: tuple[str, ...] = ()
-    shape: Shape | None = None
-    pair: str = ""
+    shape: Shape | None = None  # of a benchmark: M, N and K
+    pair: str = ""  # the variant that an added one is measured beside, if one was named by itself
+    # How much is measured of the version's first variant, if it is among them: see `depth`.
     depth: str = ""
 
     @property
@@ -72,21 +58,12 @@ class Task:
 def tasks(names: Sequence[str], runs: Runs, headline: bool = False) -> list[Task]:
     """What is measured of some names, in order.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Versions, ``version/variant``, or records of `OTHERS`; everything if there are none.
-    runs : callable
-        Whether a variant can run on this GPU.
-    headline : bool
-        Time versions and cuBLAS on the headline sizes, and measure nothing else: what a second
-        GPU is recorded for. What isolates a step's cause is left out, and only the last versions
-        of their kind are measured thoroughly, at the first size.
-
-    Raises
-    ------
-    ValueError
-        If there is no such version or variant, or nothing of them has headline sizes.
+    `names`: versions, ``version/variant``, or records of `OTHERS`; everything if there are none.
+    `runs`: whether a variant can run on this GPU. `headline`: time versions and cuBLAS on the
+    headline sizes, and measure nothing else: what a second GPU is recorded for. What isolates a
+    step's cause is left out, and only the last versions of their kind are measured thoroughly, at
+    the first size. Raises ValueError if there is no such version or variant, or nothing of them has
+    headline sizes.
     """
     names = names or [*OTHERS, *KERNELS]
     others = [name for name in names if name in OTHERS]
@@ -147,10 +124,7 @@ def last_of_its_kind(kernel: Kernel) -> bool:
 def depth(kernel: Kernel, shape: Shape) -> str:
     """How much is measured of a version's first variant on a shape.
 
-    Returns
-    -------
-    str
-        `THOROUGH`, `JOULES` (the energy of a product and no more), or an empty text.
+    Returns `THOROUGH`, `JOULES` (the energy of a product and no more), or an empty text.
     """
     size = shape[0]
     if size not in HEADLINE or shape != (size,) * 3:

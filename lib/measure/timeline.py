@@ -46,23 +46,11 @@ _BUFFERS = np.dtype(
 def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     """Run a kernel with its marks compiled in and return a record's timeline.
 
-    Parameters
-    ----------
-    kernel, variant, problem
-        What to run.
-
-    Returns
-    -------
-    Timeline
-        `blocks`: two blocks of one SM that ran at the same time (one if none did), each with its
-        first warps' (phase, cycle) pairs, cycles counted from the first event. `overview`: for
-        each of the first blocks its SM, first and last nanosecond.
-        `mark_cycles`: what one mark costs. `seconds_with` and `seconds_without` marks.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
+    `kernel`, `variant`, `problem`: what to run. Returns `blocks`: two blocks of one SM that ran at
+    the same time (one if none did), each with its first warps' (phase, cycle) pairs, cycles counted
+    from the first event. `overview`: for each of the first blocks its SM, first and last
+    nanosecond. `mark_cycles`: what one mark costs. `seconds_with` and `seconds_without` marks.
+    Raises NoGpu if there is no GPU.
     """
     cp = device.cupy()
     operands = problem.inputs(0, cp)

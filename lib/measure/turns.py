@@ -38,15 +38,9 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Timing:
-    """What several series of turns say of one player.
+    """What several series of turns say of one player."""
 
-    Attributes
-    ----------
-    taken : tuple of tuple of Sample
-        Each series' samples.
-    """
-
-    taken: tuple[tuple[Sample, ...], ...]
+    taken: tuple[tuple[Sample, ...], ...]  # each series' samples
 
     @property
     def series(self) -> tuple[tuple[float, ...], ...]:
@@ -88,21 +82,9 @@ def take(
     The first round goes forward, the next one backward, and so on: A B B A A B B A. A series that
     something disturbed is taken again, up to `ATTEMPTS` times.
 
-    Parameters
-    ----------
-    players : sequence of Player
-    samples : int
-        Of each player in each series; at least 1.
-    series : int
-    turn : float
-        How long a turn should last, s. One launch that takes longer is a turn by itself.
-    warm : int
-        Series that are taken before and not kept: in them the clock falls to what the power allows.
-
-    Returns
-    -------
-    list of Timing
-        In the order of the players.
+    `samples`: of each player in each series; at least 1. `turn`: how long a turn should last, s.
+    One launch that takes longer is a turn by itself. `warm`: series that are taken before and not
+    kept: in them the clock falls to what the power allows. Returns in the order of the players.
     """
     launches = [launches_of(player, turn) for player in players]
     taken: list[list[tuple[Sample, ...]]] = [[] for _ in players]

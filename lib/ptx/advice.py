@@ -163,15 +163,8 @@ def for_error(
 ) -> str:
     """Say in one sentence what to do about an error.
 
-    Parameters
-    ----------
-    error : Error
-    copies : sequence of Instruction
-        Whose copies into shared memory were on their way then.
-    dynamic : collection of str
-        The arrays of the kernel that the launch sizes.
-    given : int
-        The bytes that it gave them.
+    `copies`: whose copies into shared memory were on their way then. `dynamic`: the arrays of the
+    kernel that the launch sizes. `given`: the bytes that it gave them.
     """
     if dynamic and not given and isinstance(error, OutOfBounds) and "shared" in str(error):
         return ("the launch gives no bytes of dynamic shared memory to a kernel that has it "

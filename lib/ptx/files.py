@@ -14,10 +14,7 @@ def bytes_of(file: str | Path, limit: int | None = None) -> bytes:
     A pipe, where a reader would wait for a writer, and a device, which may never end, are refused;
     and so is what has more bytes than `limit`.
 
-    Raises
-    ------
-    OSError
-        Naming the file.
+    Raises OSError naming the file.
     """
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     status = os.fstat(handle)
@@ -33,12 +30,7 @@ def bytes_of(file: str | Path, limit: int | None = None) -> bytes:
 def text_of(file: str | Path, errors: str = "strict") -> str:
     """The text of a regular file in UTF-8, its lines ended by ``\\n``.
 
-    Raises
-    ------
-    OSError
-        As of `bytes_of`.
-    UnicodeDecodeError
-        Unless `errors` says otherwise.
+    Raises OSError as of `bytes_of`; UnicodeDecodeError unless `errors` says otherwise.
     """
     text = bytes_of(file).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")

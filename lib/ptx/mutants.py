@@ -29,32 +29,19 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed PTX text; its lines are where they were.
+    """A changed PTX text; its lines are where they were."""
 
-    Attributes
-    ----------
-    line : int
-        Of the changed statement, or of the first copy of it that the compiler made.
-    copies : int
-        How many the compiler made, by unrolling a loop or duplicating code: all are changed.
-    key : tuple
-        What is the same for one statement of the CUDA source, whatever constants it is compiled
-        with: where it stands, its opcode, and which of the changes this is.
-    cuda : tuple of (str, int) or None
-        Its CUDA file and line, if there is line information.
-    statement, change : str
-        What stood there, and what stands there now; empty if it was left out.
-    text : str
-        The whole PTX.
-    """
-
-    line: int
+    line: int  # of the changed statement, or of the first copy of it that the compiler made
+    # How many the compiler made, by unrolling a loop or duplicating code: all are changed.
     copies: int
+    # What is the same for one statement of the CUDA source, whatever constants it is compiled with:
+    # where it stands, its opcode, and which of the changes this is.
     key: tuple
-    cuda: tuple[str, int] | None
+    cuda: tuple[str, int] | None  # its CUDA file and line, if there is line information
+    # statement, change: what stood there, and what stands there now; empty if it was left out.
     statement: str
     change: str
-    text: str
+    text: str  # the whole PTX
 
     @property
     def opcode(self) -> str:
@@ -125,18 +112,9 @@ _STATEMENTS = re.compile(rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{_GUARD}(?:{_ANY})[^;
 def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     """Yield every mutant of a kernel; copies of one statement of the source are changed together.
 
-    Parameters
-    ----------
-    text : str
-        PTX. With line information the copies that the compiler makes of a statement are known, and
-        the CUDA lines are told; without, each statement of the PTX is taken by itself.
-    kernel : str
-        Name of an entry.
-
-    Raises
-    ------
-    Error
-        If there is no such kernel.
+    `text`: PTX. With line information the copies that the compiler makes of a statement are known,
+    and the CUDA lines are told; without, each statement of the PTX is taken by itself. `kernel`:
+    name of an entry. Raises Error if there is no such kernel.
     """
     entries = parse(text).entries
     if kernel not in entries:
@@ -224,20 +202,10 @@ def verdict(
 ) -> str:
     """Run a mutant until it is found out.
 
-    Parameters
-    ----------
-    run : callable
-        Takes launch options (schedule, landing, races, …); returns the launch, and whether the
-        result is right.
-    settings : sequence of dict
-        The options to try in turn.
-    known : collection
-        What the unchanged kernel reports (`reports_of`), which is no finding.
-
-    Returns
-    -------
-    str
-        The exception's name, the kinds of hazard or "wrong result"; empty if nothing was found.
+    `run`: takes launch options (schedule, landing, races, …); returns the launch, and whether the
+    result is right. `settings`: the options to try in turn. `known`: what the unchanged kernel
+    reports (`reports_of`), which is no finding. Returns the exception's name, the kinds of hazard
+    or "wrong result"; empty if nothing was found.
     """
     for options in settings:
         try:

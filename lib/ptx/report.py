@@ -85,21 +85,13 @@ class Finding:
 
 @dataclass
 class Line:
-    """What one line of the source asked of one memory.
+    """What one line of the source asked of one memory."""
 
-    Attributes
-    ----------
-    place : str
-        Such as ``"gemm.cu:14"``.
-    kind, space : str
-        See `Site`; "fma" and no space for multiply-adds, whose lanes are counted.
-    requests, lanes, sectors, wavefronts, ideal : int
-        See `Site`; summed over its accesses.
-    """
-
-    place: str
+    place: str  # such as ``"gemm.cu:14"``
+    # kind, space: see `Site`; "fma" and no space for multiply-adds, whose lanes are counted.
     kind: str
     space: str
+    # requests, lanes, sectors, wavefronts, ideal: see `Site`; summed over its accesses.
     requests: int = 0
     lanes: int = 0
     sectors: int = 0
@@ -115,12 +107,7 @@ class Line:
 def own_place(places: Sequence[Place], own: str) -> Place | None:
     """Of a line and the lines that called it, inside out, the first in the user's own files.
 
-    Parameters
-    ----------
-    places : sequence of (str, int)
-        File and line.
-    own : str
-        A file of the user's: those in its folder and below are, too.
+    `places`: file and line. `own`: a file of the user's: those in its folder and below are, too.
     """
     folder = PurePath(own).parent
     mine = (p for p in places if PurePath(p[0]) == PurePath(own)
@@ -134,14 +121,8 @@ def by_line(
 ) -> list[Line]:
     """Add up memory accesses by the user's line, in the order of the lines.
 
-    Parameters
-    ----------
-    sites : iterable of Site
-        Of `Trace.sites`.
-    multiply_adds : mapping, optional
-        `Trace.multiply_adds`.
-    source : str, optional
-        The user's file; the one that the first access was called from if not given.
+    `sites`: of `Trace.sites`. `multiply_adds`: `Trace.multiply_adds`. `source`: the user's file;
+    the one that the first access was called from if not given.
     """
     found: dict[tuple, Line] = {}
     for site in sites:
@@ -268,12 +249,9 @@ def _place_of(access: Access) -> Place | None:
 def document(launch: Launched) -> dict:
     """Return the same as `report`, as JSON holds it.
 
-    Returns
-    -------
-    dict
-        kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,
-        pairs, message, advice, and the calls that either side was inlined from), remarks (alike),
-        counters, lines (see `Line`), merged, seconds.
+    Returns kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,
+    pairs, message, advice, and the calls that either side was inlined from), remarks (alike),
+    counters, lines (see `Line`), merged, seconds.
     """
     trace = launch.trace
     return {

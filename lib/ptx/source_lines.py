@@ -18,26 +18,17 @@ MAX_BYTES = 4 << 20  # of a file; the largest header of CUDA's has about 1 MiB
 
 @dataclass(frozen=True)
 class SourceLines:
-    """Where the text of a source line comes from.
+    """Where the text of a source line comes from."""
 
-    Attributes
-    ----------
-    texts : mapping of str to str
-        Texts of whole files, by the name that they were compiled under or its last part.
-    folders : tuple of Path
-        Where files may be read, with all folders in them. None: nothing is read.
-    """
-
+    # Texts of whole files, by the name that they were compiled under or its last part.
     texts: Mapping[str, str] = field(default_factory=dict)
+    # Where files may be read, with all folders in them. None: nothing is read.
     folders: tuple[Path, ...] = ()
 
     def line(self, place: tuple[str, int] | None) -> str:
         """Return a line of the source, without its indentation; empty if it is not to be had.
 
-        Parameters
-        ----------
-        place : tuple of (str, int) or None
-            File and line, from 1.
+        `place`: file and line, from 1.
         """
         if place is None:
             return ""

@@ -78,10 +78,7 @@ class Foreign(Part, kw_only=True, frozen=True):
 def read(path: Path = FILE) -> Foreign | None:
     """The record; None if nothing is recorded.
 
-    Raises
-    ------
-    RecordError
-        If it can't be read, or was edited since it was written.
+    Raises RecordError if it can't be read, or was edited since it was written.
     """
     return seal.read(path, Foreign, AGAIN)
 

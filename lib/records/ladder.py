@@ -89,13 +89,7 @@ def product(row: Row | PeerRow) -> Product:
 
 
 def load(gpu: str = GPU) -> LadderRecord:
-    """The pass of a GPU.
-
-    Raises
-    ------
-    store.NotRecorded
-        If there is none.
-    """
+    """The pass of a GPU. Raises store.NotRecorded if there is none."""
     found = store.load(LadderRecord, gpu)
     if found is None:
         raise store.NotRecorded("no pass is recorded: python -m lib record --ladder")

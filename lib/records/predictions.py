@@ -18,20 +18,11 @@ LATER = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a step from one variant to the next was expected to be worth.
+    """What a step from one variant to the next was expected to be worth."""
 
-    Attributes
-    ----------
-    gain : float
-        Speed over that of the step before, less 1.
-    because : str
-        The reason that was written beside it.
-    since : str
-        ``"NN_name/variant"`` that it is a step from, where that is not the one before it here.
-    """
-
-    gain: float
-    because: str
+    gain: float  # speed over that of the step before, less 1
+    because: str  # the reason that was written beside it
+    # ``"NN_name/variant"`` that it is a step from, where that is not the one before it here.
     since: str = ""
 
 
@@ -155,10 +146,7 @@ SINCE = {"15_turing_limit": "14_ldmatrix/k8"}
 def foreseen(first: str, second: str) -> Prediction | None:
     """What was expected of a step from one instantiation to the next; None if nothing was.
 
-    Parameters
-    ----------
-    first, second : str
-        ``"NN_name/variant"``.
+    `first`, `second`: ``"NN_name/variant"``.
     """
     stem, _, variant = second.partition("/")
     steps = PREDICTIONS.get(stem, {})

@@ -66,10 +66,7 @@ class Reach:
     def sustained(self) -> tuple[float, float]:
         """The share of two seconds, each alone, and how far it may be off.
 
-        Raises
-        ------
-        store.NotRecorded
-            If no long run is recorded.
+        Raises store.NotRecorded if no long run is recorded.
         """
         long = self.row.sustained
         if long is None:
@@ -86,10 +83,7 @@ class Reach:
 def reach(group: str, gpu: str = GPU, size: int = SIZE) -> Reach:
     """The fastest of a group.
 
-    Raises
-    ------
-    store.NotRecorded
-        If there is no pass, or none of it as its source is today.
+    Raises store.NotRecorded if there is no pass, or none of it as its source is today.
     """
     steps = [step for step in ladder.steps(ladder.load(gpu), size) if step.kernel.group == group
              and (step.row.out, step.row.b_layout) == ("float32", "row") and not step.stale]
@@ -106,10 +100,7 @@ def lowest(one: Reach, gpu: str = GPU) -> Row:
 def overlap(size: int, gpu: str = GPU) -> float:
     """What programmatic launch adds to the speed of launches in a row, by 22's pair, on a cube.
 
-    Raises
-    ------
-    store.NotRecorded
-        If the pair is not recorded there, or not on one board.
+    Raises store.NotRecorded if the pair is not recorded there, or not on one board.
     """
     without, using = (next((row for row in _rows(_PRICING, gpu, name) if row.is_cube(size)), None)
                       for name in (WITHOUT, WITH))
@@ -158,10 +149,7 @@ def short(one: Reach) -> str:
 def answer(gpu: str = GPU) -> str:
     """How far, at which turns, and where it doesn't hold: a paragraph, in Markdown.
 
-    Raises
-    ------
-    store.NotRecorded
-        If something of it is not recorded.
+    Raises store.NotRecorded if something of it is not recorded.
     """
     single, half = reach("FP32", gpu), reach("FP16", gpu)
     large = reach("FP16", gpu, 2 * SIZE)

@@ -29,20 +29,11 @@ from lib.records.store import NotRecorded, NotYet
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of a kernel version on a GPU.
+    """What was recorded of a kernel version on a GPU."""
 
-    Attributes
-    ----------
-    stem : str
-        The version's.
-    gpu : str
-        Key of its data sheet.
-    fresh : bool
-        Whether what was measured of other source than today's counts as not recorded.
-    """
-
-    stem: str
-    gpu: str
+    stem: str  # the version's
+    gpu: str  # key of its data sheet
+    # Whether what was measured of other source than today's counts as not recorded.
     fresh: bool = False
 
     @property
@@ -52,13 +43,7 @@ class Recorded:
 
     @cached_property
     def record(self) -> KernelRecord:
-        """The whole record.
-
-        Raises
-        ------
-        NotYet
-            If there is none.
-        """
+        """The whole record. Raises NotYet if there is none."""
         found = store.load(KernelRecord, self.gpu, self.stem)
         if found is None:
             raise NotYet(f"{self.stem} has no record: python -m lib record {self.stem}")
@@ -72,10 +57,7 @@ class Recorded:
     def variant(self, name: str | None = None) -> Variant:
         """What was recorded of a variant; of a `fresh` record what is of today's source.
 
-        Raises
-        ------
-        NotYet
-            If nothing was.
+        Raises NotYet if nothing was.
         """
         stored = self.record.variants.get(self._name(name))
         if stored is None:
@@ -85,10 +67,7 @@ class Recorded:
     def current(self, name: str | None = None) -> Variant:
         """What was recorded of a variant of today's source and launch (see `store.current`).
 
-        Raises
-        ------
-        NotYet
-            If nothing was.
+        Raises NotYet if nothing was.
         """
         stored = self.record.variants.get(self._name(name))
         found = stored and store.current(self.kernel, self._name(name), stored)
@@ -99,10 +78,7 @@ class Recorded:
     def code(self, name: str | None = None, ptx_arch: str | None = None) -> Variant | MachineCode:
         """What was recorded of a variant's code for the GPU, or of an older architecture's.
 
-        Raises
-        ------
-        NotRecorded
-            If nothing was.
+        Raises NotRecorded if nothing was.
         """
         stored = self.variant(name)
         if not ptx_arch:
@@ -114,19 +90,9 @@ class Recorded:
     def bench(self, size: int, variant: str | None = None, ptx_arch: str | None = None) -> Row:
         """The recorded benchmark at one size.
 
-        Parameters
-        ----------
-        size : int
-            M = N = K.
-        variant : str, optional
-        ptx_arch : str, optional
-            An older architecture, whose code was assembled for the recorded GPU.
-
-        Raises
-        ------
-        NotRecorded
-            If there is no such record, variant, code or size; `NotYet` where a pass that was broken
-            off has left out what it was to time.
+        `size`: M = N = K. `ptx_arch`: an older architecture, whose code was assembled for the
+        recorded GPU. Raises NotRecorded if there is no such record, variant, code or size; `NotYet`
+        where a pass that was broken off has left out what it was to time.
         """
         for row in self.code(variant, ptx_arch).bench:
             if row.is_cube(size):
@@ -145,10 +111,7 @@ class Recorded:
         divided by each other must be of one kernel. One that follows a rule is profiled as it is
         launched.
 
-        Raises
-        ------
-        NotRecorded
-            As `bench` does.
+        Raises NotRecorded as `bench` does.
         """
         chosen = self.kernel.variant(variant)
         if chosen.candidates and not chosen.by_rule and not ptx_arch:
@@ -160,13 +123,7 @@ class Recorded:
         return found
 
     def timeline(self, variant: str | None = None) -> Timeline:
-        """The recorded marks inside a variant.
-
-        Raises
-        ------
-        NotRecorded
-            If there are none.
-        """
+        """The recorded marks inside a variant. Raises NotRecorded if there are none."""
         times = self.variant(variant).timeline
         if times is None:
             raise self.nothing(variant, "no timeline")
@@ -203,25 +160,13 @@ class Recorded:
 
 @dataclass(frozen=True)
 class RecordedRival:
-    """What was recorded of cuBLAS by itself on a GPU.
+    """What was recorded of cuBLAS by itself on a GPU."""
 
-    Attributes
-    ----------
-    gpu : str
-        Key of its data sheet.
-    """
-
-    gpu: str
+    gpu: str  # key of its data sheet
 
     @cached_property
     def record(self) -> CublasRecord:
-        """The whole record.
-
-        Raises
-        ------
-        NotRecorded
-            If there is none.
-        """
+        """The whole record. Raises NotRecorded if there is none."""
         found = store.load(CublasRecord, self.gpu)
         if found is None:
             raise NotRecorded("cuBLAS has no record: python -m lib record cublas")
@@ -230,10 +175,7 @@ class RecordedRival:
     def variant(self, problem: str) -> RivalVariant:
         """What was recorded of one combination of types and layout, such as ``"fp32"``.
 
-        Raises
-        ------
-        NotRecorded
-            If nothing was.
+        Raises NotRecorded if nothing was.
         """
         if problem not in self.record.variants:
             raise self._nothing(f"nothing for {problem}")
@@ -242,10 +184,7 @@ class RecordedRival:
     def counters(self, size: int, problem: str, best: bool = False) -> Mapping[str, float]:
         """The recorded hardware counters of its default at one size, or of its `best`.
 
-        Raises
-        ------
-        NotRecorded
-            If there are none.
+        Raises NotRecorded if there are none.
         """
         stored = self.variant(problem)
         found = counted(stored.best_counters if best else stored.counters, size)

@@ -44,10 +44,7 @@ def history() -> str | None:
 def refuse_dirty() -> None:
     """Raise unless a commit names all of what is measured.
 
-    Raises
-    ------
-    ValueError
-        If cuda/ or lib/ differ from the commit, or no commit is known.
+    Raises ValueError if cuda/ or lib/ differ from the commit, or no commit is known.
     """
     found = revision()
     draft = "or measure a draft with --draft, which no page shows"

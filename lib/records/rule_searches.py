@@ -34,41 +34,22 @@ SEARCHES = {
 
 @dataclass(frozen=True)
 class Timed:
-    """A product of a search.
+    """A product of a search."""
 
-    Attributes
-    ----------
-    of : str
-        Where it comes from: ``"Llama 3 8B, 64 tokens"``, ``"random"``, ``"recorded"``.
-    problem : Problem
-    seconds : mapping of str to float
-        By the candidates' names; names that the rule no longer has among them.
-    rival : float or None
-        Seconds of the fastest that cublasLt has; None where it has none.
-    """
-
-    of: str
+    of: str  # where it comes from: ``"Llama 3 8B, 64 tokens"``, ``"random"``, ``"recorded"``
     problem: Problem
+    # By the candidates' names; names that the rule no longer has among them.
     seconds: Mapping[str, float]
-    rival: float | None
+    rival: float | None  # seconds of the fastest that cublasLt has; None where it has none
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the rule takes of a product.
-
-    Attributes
-    ----------
-    timed : Timed
-    first : str
-        The rule's first of all its candidates.
-    chosen : str
-        Its first of those that were timed.
-    """
+    """What the rule takes of a product."""
 
     timed: Timed
-    first: str
-    chosen: str
+    first: str  # the rule's first of all its candidates
+    chosen: str  # its first of those that were timed
 
     @property
     def share(self) -> float:
@@ -84,22 +65,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Summary:
-    """Choices of several products: geometric means, and the least of each.
+    """Choices of several products: geometric means, and the least of each."""
 
-    Attributes
-    ----------
-    products, first_timed : int
-        How many; and of how many the rule's first of all its candidates was timed.
-    share, least_share : float
-        Of the fastest one's speed.
-    of_rival, least_of_rival : float or None
-        Over the speed of cublasLt's fastest.
-    """
-
+    # products, first_timed: how many; and of how many the rule's first of all its candidates was
+    # timed.
     products: int
     first_timed: int
+    # share, least_share: of the fastest one's speed.
     share: float
     least_share: float
+    # of_rival, least_of_rival: over the speed of cublasLt's fastest.
     of_rival: float | None
     least_of_rival: float | None
 
@@ -107,12 +82,7 @@ class Summary:
 def read(file: Path) -> list[Timed]:
     """Read what a search has written: the products of which some candidate was timed.
 
-    Raises
-    ------
-    ValueError
-        If a line of it is none of a search.
-    OSError
-        If it can't be read.
+    Raises ValueError if a line of it is none of a search; OSError if it can't be read.
     """
     found = []
     for number, line in enumerate(text_of(file).splitlines(), 1):
@@ -132,12 +102,7 @@ def read(file: Path) -> list[Timed]:
 def recorded(which: str) -> tuple[str, list[Timed]]:
     """One of `SEARCHES`, and the GPU that it was made on.
 
-    Raises
-    ------
-    ValueError
-        If it is not what a search writes.
-    OSError
-        If it can't be read.
+    Raises ValueError if it is not what a search writes; OSError if it can't be read.
     """
     file = FOLDER / f"{which}.jsonl"
     gpu: str = json.loads(text_of(file).partition("\n")[0])["gpu"]
@@ -178,13 +143,7 @@ def _tokens(count: int) -> str:
 
 
 def summary(found: Sequence[Choice]) -> Summary:
-    """Sum up choices.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
+    """Sum up choices. Raises ValueError if there are none."""
     if not found:
         raise ValueError("no product was timed in a candidate that the rule has")
     shares = [one.share for one in found]

@@ -105,10 +105,7 @@ def _changes(step: Step) -> str:
 def readme_text(text: str, record: LadderRecord) -> str:
     """README with the table between its markers made anew.
 
-    Raises
-    ------
-    ValueError
-        If the markers are missing.
+    Raises ValueError if the markers are missing.
     """
     (where,) = {chunk.board[:records.BOARD] for chunk in record.chunks.values()}
     note = (
@@ -124,10 +121,7 @@ def readme_text(text: str, record: LadderRecord) -> str:
 def _between(text: str, begin: str, end: str, new: str) -> str:
     """A text with what stands between two markers replaced.
 
-    Raises
-    ------
-    ValueError
-        If the markers are missing.
+    Raises ValueError if the markers are missing.
     """
     head, first, rest = text.partition(begin)
     _, last, tail = rest.partition(end)

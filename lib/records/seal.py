@@ -66,10 +66,8 @@ def _layout(value: Any, indent: str, width: int = 80) -> str:
 def parsed(data: bytes, kind: type[P]) -> P:
     """The record that a file holds.
 
-    Raises
-    ------
-    Unfit
-        If it is none of this kind, was edited since it was written, or says more than is read.
+    Raises Unfit if it is none of this kind, was edited since it was written, or says more than is
+    read.
     """
     try:
         try:
@@ -121,10 +119,8 @@ def _misfit(value: Any, kind: Any) -> str | None:
 def read(file: Path, kind: type[P], again: str) -> P | None:
     """Read a record of which there is one, of no GPU's folder; None if there is none.
 
-    Raises
-    ------
-    RecordError
-        If it can't be read or can't be trusted; `again` is the command that makes it anew.
+    Raises RecordError if it can't be read or can't be trusted; `again` is the command that makes it
+    anew.
     """
     try:
         return parsed(bytes_of(file), kind)

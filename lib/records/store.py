@@ -110,24 +110,8 @@ def path(gpu_key: str, stem: str, root: Path | None = None) -> Path:
 def load(kind: type[R], gpu_key: str, stem: str = "", root: Path | None = None) -> R | None:
     """Read one record.
 
-    Parameters
-    ----------
-    kind : type
-        Of `lib.records.schema`: what is asked for.
-    gpu_key : str
-    stem : str
-        A version's; other kinds have a name of their own.
-    root : Path, optional
-
-    Returns
-    -------
-    kind or None
-        None if nothing was recorded.
-
-    Raises
-    ------
-    RecordError
-        As `read` does.
+    `kind`: of `lib.records.schema`: what is asked for. `stem`: a version's; other kinds have a name
+    of their own. Returns none if nothing was recorded. Raises RecordError as `read` does.
     """
     file = path(gpu_key, stem or kind.STEM, root)
     if not file.exists():
@@ -141,11 +125,8 @@ def load(kind: type[R], gpu_key: str, stem: str = "", root: Path | None = None) 
 def read(file: Path) -> AnyRecord:
     """Read and check one results file, or return what was read of it before.
 
-    Raises
-    ------
-    RecordError
-        If it can't be read, is not JSON, not of the schema that this code reads, edited since it
-        was written, or says what can't be.
+    Raises RecordError if it can't be read, is not JSON, not of the schema that this code reads,
+    edited since it was written, or says what can't be.
     """
     try:
         return _read(file, file_identity(file))
@@ -177,13 +158,7 @@ class _Head(Struct):
 
 
 def _parsed(data: bytes) -> AnyRecord:
-    """The record that a file holds.
-
-    Raises
-    ------
-    Unfit
-        If it is none that can be trusted.
-    """
+    """The record that a file holds. Raises Unfit if it is none that can be trusted."""
     try:
         head = json.decode(data, type=_Head)
     except ValidationError:
@@ -213,10 +188,7 @@ def _refuse_place(record: Record, file: Path) -> None:
 def write(record: Record, root: Path | None = None) -> Path:
     """Write a record, sealed, whole or not at all.
 
-    Raises
-    ------
-    RecordError
-        If it doesn't fit its schema, or says what can't be.
+    Raises RecordError if it doesn't fit its schema, or says what can't be.
     """
     data = seal.sealed(record)
     try:
@@ -255,16 +227,7 @@ def current(kernel: Kernel, variant: str, stored: V) -> V | None:
     the rule still takes what was measured, as it was measured. Counters and a timeline go with the
     row of their shape.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : str
-    stored : schema.Variant or schema.QuickVariant
-
-    Returns
-    -------
-    schema.Variant, schema.QuickVariant or None
-        `stored` itself where nothing has changed; None where nothing is left.
+    Returns `stored` itself where nothing has changed; None where nothing is left.
     """
     names = {v.name: v for v in kernel.measured}
     if variant not in names:
@@ -389,10 +352,7 @@ def rival(row: Benchmark | PeerRow) -> str:
 def span(dates: Iterable[str]) -> str:
     """Days as a page tells them, the first and the last: ``"2026-11-22 to 23"``.
 
-    Parameters
-    ----------
-    dates : iterable of str
-        ``"2026-11-22"``, one at least.
+    `dates`: ``"2026-11-22"``, one at least.
     """
     first, last = min(dates := list(dates)), max(dates)
     if first == last:
@@ -415,10 +375,7 @@ def label(record: Record, row: BenchRow | None = None) -> str:
 def labels(parts: Iterable[tuple[Record, BenchRow | None]]) -> str:
     """The evidence label of rows of some records: for each GPU the days, and its board or how many.
 
-    Parameters
-    ----------
-    parts : iterable of (Record, Row or None)
-        None for all that a record has.
+    `parts`: none for all that a record has.
     """
     days: dict[str, set[str]] = {}
     boards: dict[str, set[str]] = {}

@@ -61,10 +61,7 @@ def loading_late(text: str) -> str:
     Behind the computation, as the source goes, would not be late enough: the compiler lets half of
     the multiply-adds, which touch registers only, wait until the loads have been asked for.
 
-    Raises
-    ------
-    ValueError
-        If the source no longer has the lines that are moved.
+    Raises ValueError if the source no longer has the lines that are moved.
     """
     if any(text.count(line) != 1 for line in (_FIRST, _NEXT, _NEEDED)):
         raise ValueError(f"cuda/{STEM}.cu has changed: mend lib.records.sweeps.loading_late")

@@ -28,44 +28,20 @@ ATOM_WORDS = 128
 
 @dataclass(frozen=True)
 class BlockScaledRun:
-    """What happened.
-
-    Attributes
-    ----------
-    variant : Variant
-    problem : BlockScaledProblem
-    backend : str
-        ``"gpu"`` or ``"emulator"``.
-    arch : str
-        What it was compiled for.
-    plan : Plan
-        The instantiation, which is `variant`, and how it was launched.
-    C : (M, N) array
-        NumPy's.
-    verdict : Verdict
-        Against float64, of the rounded matrices.
-    launch : ptx.Launch or None
-        The emulator's hazards and counts; None on a GPU.
-    """
+    """What happened."""
 
     variant: Variant
     problem: BlockScaledProblem
-    backend: str
-    arch: str
-    plan: Plan
-    C: np.ndarray
-    verdict: Verdict
-    launch: ptx.Launch | None
+    backend: str  # ``"gpu"`` or ``"emulator"``
+    arch: str  # what it was compiled for
+    plan: Plan  # the instantiation, which is `variant`, and how it was launched
+    C: np.ndarray  # (M, N) array, NumPy's
+    verdict: Verdict  # against float64, of the rounded matrices
+    launch: ptx.Launch | None  # the emulator's hazards and counts; None on a GPU
 
     @property
     def trace(self) -> ptx.Trace:
-        """What the emulator counted.
-
-        Raises
-        ------
-        ValueError
-            If it ran on a GPU.
-        """
+        """What the emulator counted. Raises ValueError if it ran on a GPU."""
         if self.launch is None:
             raise ValueError("28_cta_pairs ran on a GPU; use backend 'emulator'")
         return self.launch.traced
@@ -76,14 +52,8 @@ def arguments(
 ) -> tuple[Any, ...]:
     """The arguments of the kernel, in its contract's order.
 
-    Parameters
-    ----------
-    problem : BlockScaledProblem
-    given : BlockOperands
-        Codes and C as arrays of `xp`; the scales as NumPy's, which are laid out here.
-    variant : Variant
-    xp : module
-        ``numpy`` or ``cupy``.
+    `given`: codes and C as arrays of `xp`; the scales as NumPy's, which are laid out here. `xp`:
+    ``numpy`` or ``cupy``.
     """
     assert variant.maps is not None
     boxes = variant.maps.boxes
@@ -110,33 +80,13 @@ def run(
 ) -> BlockScaledRun:
     """Run 28 with block scales and judge the result.
 
-    Parameters
-    ----------
-    problem : BlockScaledProblem
-    variant : Variant, optional
-        The first of the problem's format and types if not given.
-    backend : {"auto", "gpu", "emulator"}
-        ``"auto"`` takes the emulator where something of its own is asked for.
-    arch : str, optional
-        What to compile for: there is one that runs it.
-    seed : int
-        Of the inputs.
-    sms : int, optional
-        Launch for so many SMs.
-    source : str, optional
-        CUDA text to run in place of the kernel's file.
-    given : BlockOperands, optional
-        NumPy's arrays, in place of random ones.
-    kernel : Kernel
-    **options
-        The emulator's: `races`, `schedule`, `landing`, `trace`.
-
-    Raises
-    ------
-    ValueError
-        If the shape or the types can't be launched.
-    NoGpu
-        If `backend` is ``"gpu"`` and there is none that runs it.
+    `variant`: the first of the problem's format and types if not given. `backend` ({"auto", "gpu",
+    "emulator"}): ``"auto"`` takes the emulator where something of its own is asked for. `arch`:
+    what to compile for: there is one that runs it. `seed`: of the inputs. `sms`: launch for so many
+    SMs. `source`: CUDA text to run in place of the kernel's file. `given`: NumPy's arrays, in place
+    of random ones. `options`: the emulator's: `races`, `schedule`, `landing`, `trace`. Raises
+    ValueError if the shape or the types can't be launched; NoGpu if `backend` is ``"gpu"`` and
+    there is none that runs it.
     """
     variant = variant or suited(problem)
     check(variant, problem)

@@ -28,12 +28,7 @@ class Bound:
 
     Its arguments are changed by each call: one thread at a time may make one.
 
-    Parameters
-    ----------
-    steps : sequence of Step
-        Of matrices that are `Placed`.
-    launches : sequence of Launchable
-        The same launches, laid out.
+    `steps`: of matrices that are `Placed`. `launches`: the same launches, laid out.
     """
 
     def __init__(self, steps: Sequence[Step], launches: Sequence[Launchable]) -> None:
@@ -58,13 +53,9 @@ class Bound:
     ) -> None:
         """Enqueue the launches on a CUstream.
 
-        Parameters
-        ----------
-        stream : int
-        addresses : sequence of int
-            Where the plan's sources begin (`lib.run.placed.SOURCES`), aligned as it was made for.
-        alpha, beta : float
-            Rounded to FP32; what is larger than its largest number is infinite.
+        `addresses`: where the plan's sources begin (`lib.run.placed.SOURCES`), aligned as it was
+        made for. `alpha`, `beta`: rounded to FP32; what is larger than its largest number is
+        infinite.
         """
         for cell, source, offset in self._pointers:
             cell.value = addresses[source] + offset

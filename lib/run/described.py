@@ -12,21 +12,14 @@ from lib.run.placed import Placed
 
 @dataclass(frozen=True)
 class Shape:
-    """A product's sizes, and whether its matrices have an axis for the products of a batch.
+    """A product's sizes, and whether its matrices have an axis for the products of a batch."""
 
-    Attributes
-    ----------
-    M, N, K, batch : int
-        Any of them may be 0.
-    of_c : tuple of int
-        Shape of C: (M, N), or (batch, M, N).
-    """
-
+    # M, N, K, batch: any of them may be 0.
     M: int
     N: int
     K: int
     batch: int
-    of_c: tuple[int, ...]
+    of_c: tuple[int, ...]  # shape of C: (M, N), or (batch, M, N)
 
     @property
     def empty(self) -> bool:
@@ -37,10 +30,7 @@ class Shape:
 def shape_of(A: Placed, B: Placed) -> Shape:
     """The sizes of a product; of a batch A, B or both have three axes.
 
-    Raises
-    ------
-    ValueError
-        If they don't fit each other.
+    Raises ValueError if they don't fit each other.
     """
     batches = {one.shape[0] for one in (A, B) if one.ndim == 3}
     fits = A.ndim in (2, 3) and B.ndim in (2, 3) and len(batches) < 2
@@ -54,20 +44,8 @@ def shape_of(A: Placed, B: Placed) -> Shape:
 def problems(A: Placed, B: Placed, C: Placed | None, shape: Shape, out: str) -> list[Problem]:
     """The problem that matrices are; several where one of them lies both ways.
 
-    Parameters
-    ----------
-    A, B : Placed
-    C : Placed, optional
-        Tight if not given.
-    shape : Shape
-        Theirs; no size but K is 0.
-    out : str
-        C's type.
-
-    Raises
-    ------
-    ValueError
-        If the neighbours of a row or of a column don't lie beside each other, or lines overlap.
+    `C`: tight if not given. `shape`: theirs; no size but K is 0. `out`: C's type. Raises ValueError
+    if the neighbours of a row or of a column don't lie beside each other, or lines overlap.
     """
     ways = [list(_ways(name, one, shape.batch)) for name, one in (("A", A), ("B", B))]
     if C is None:

@@ -28,11 +28,8 @@ class NoGpu(Exception):
 def cupy() -> Any:
     """Return the cupy module, once it is sure that a GPU can be used through it.
 
-    Raises
-    ------
-    NoGpu
-        If there is no driver, no device, the driver is older than CuPy's CUDA, or the device is
-        older than all of the book's architectures.
+    Raises NoGpu if there is no driver, no device, the driver is older than CuPy's CUDA, or the
+    device is older than all of the book's architectures.
     """
     problem = why_unusable()
     if problem:
@@ -209,10 +206,8 @@ class Loaded:
 def machine_code(compiled: Compiled, capability: int) -> bytes:
     """The cubin that a device of a compute capability, such as 75, takes.
 
-    Raises
-    ------
-    CompileError
-        If ptxas doesn't know a device of that capability, or the code is not legal on it.
+    Raises CompileError if ptxas doesn't know a device of that capability, or the code is not legal
+    on it.
     """
     same_major = int(compiled.arch[3:].rstrip("a")) // 10 == capability // 10
     return compiled.cubin if same_major else _assembled(compiled.ptx, f"sm_{capability}")

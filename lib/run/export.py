@@ -83,21 +83,10 @@ def made(
 ) -> Made:
     """Make the file for one problem.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : Variant
-        The tile that suits the shape takes its place.
-    problem : Problem
-        Its shape, α and β are in the file; A and B are drawn by it.
-    command : str
-        What made the file, for its first comment.
-
-    Raises
-    ------
-    ValueError
-        If the shape can't be launched or has no product to compute, if α or β is not finite, or
-        if the problem has scales.
+    `variant`: the tile that suits the shape takes its place. `problem`: its shape, α and β are in
+    the file; A and B are drawn by it. `command`: what made the file, for its first comment. Raises
+    ValueError if the shape can't be launched or has no product to compute, if α or β is not finite,
+    or if the problem has scales.
     """
     if variant.scaling:
         raise ValueError(f"{kernel.stem} has scales, which an exported file draws none of: take "

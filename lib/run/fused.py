@@ -24,40 +24,21 @@ from lib.run.tensor_maps import encode
 
 @dataclass(frozen=True)
 class FusedRun:
-    """What happened.
-
-    Attributes
-    ----------
-    variant : Variant
-    problem : FusedProblem
-    backend : str
-        ``"gpu"`` or ``"emulator"``.
-    C : (M, N) array
-        NumPy's.
-    amax : float or None
-        Where the epilogue keeps one.
-    verdict : Verdict
-        Against float64.
-    launch : ptx.Launch or None
-        The emulator's hazards and counts; None on a GPU.
-    """
+    """What happened."""
 
     variant: Variant
     problem: FusedProblem
-    backend: str
-    C: np.ndarray
-    amax: float | None
-    verdict: Verdict
-    launch: ptx.Launch | None
+    backend: str  # ``"gpu"`` or ``"emulator"``
+    C: np.ndarray  # (M, N) array, NumPy's
+    amax: float | None  # where the epilogue keeps one
+    verdict: Verdict  # against float64
+    launch: ptx.Launch | None  # the emulator's hazards and counts; None on a GPU
 
 
 def check_given(problem: FusedProblem, given: Given) -> None:
     """Refuse arrays that are not the problem's.
 
-    Raises
-    ------
-    ValueError
-        If one is missing or too many, of another shape or type, or not tight.
+    Raises ValueError if one is missing or too many, of another shape or type, or not tight.
     """
     for one, array, dtype in zip(problem.operands, given, (problem.dtype, problem.dtype,
                                                            problem.out), strict=False):
@@ -73,10 +54,7 @@ def check_given(problem: FusedProblem, given: Given) -> None:
 def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[Any, ...]:
     """The arguments of 25, in its contract's order. What an epilogue lacks is C's address.
 
-    Raises
-    ------
-    ValueError
-        As `check_given`.
+    Raises ValueError as `check_given`.
     """
     check_given(problem, given)
     assert variant.maps is not None
@@ -120,30 +98,11 @@ def run(
 ) -> FusedRun:
     """Run an instantiation of 25 and judge the result.
 
-    Parameters
-    ----------
-    problem : FusedProblem
-    variant : Variant, optional
-        The first of `EPILOGUE` that takes the problem, if not given.
-    backend : {"auto", "gpu", "emulator"}
-    seed : int
-        Of the inputs.
-    sms : int, optional
-        Launch for so many SMs.
-    source : str, optional
-        CUDA text to run in place of the kernel's file.
-    given : Given, optional
-        NumPy's arrays, in place of random ones.
-    kernel : Kernel
-    **options
-        The emulator's: `races`, `schedule`, `landing`, `trace`.
-
-    Raises
-    ------
-    ValueError
-        If the shape, types or epilogue can't be launched.
-    NoGpu
-        If `backend` is ``"gpu"`` and there is none that runs it.
+    `variant`: the first of `EPILOGUE` that takes the problem, if not given. `backend`: {"auto",
+    "gpu", "emulator"}. `seed`: of the inputs. `sms`: launch for so many SMs. `source`: CUDA text to
+    run in place of the kernel's file. `given`: NumPy's arrays, in place of random ones. `options`:
+    the emulator's: `races`, `schedule`, `landing`, `trace`. Raises ValueError if the shape, types
+    or epilogue can't be launched; NoGpu if `backend` is ``"gpu"`` and there is none that runs it.
     """
     variant = variant or suited(problem)
     check(variant, problem)
@@ -197,10 +156,7 @@ def _copied(given: Given) -> Given:
 def suited(problem: FusedProblem) -> Variant:
     """The first instantiation for a problem's epilogue, types and layout.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    Raises ValueError if there is none.
     """
     for variant in EVERY:
         if (epilogue_of(variant), variant.dtype, variant.out, variant.b_layout) == (

@@ -39,26 +39,15 @@ Product = Callable[[Any, Any, Any, int], Any]
 
 
 class Plan(NamedTuple):
-    """A product with an epilogue, laid out.
+    """A product with an epilogue, laid out."""
 
-    Attributes
-    ----------
-    shape, out : tuple of int, str
-        C's.
-    product : tuple of int, or None
-        The shape of the product in FP32 that comes first; None where it is fused.
-    nbytes : tuple of int
-        What each of `_NAMES` spans, 0 for what isn't there.
-    bound : Bound or None
-        The last launch; None where C has no elements.
-    reason : str
-    """
-
+    # shape, out: C's.
     shape: tuple[int, int]
     out: str
+    # The shape of the product in FP32 that comes first; None where it is fused.
     product: tuple[int, int] | None
-    nbytes: tuple[int, ...]
-    bound: Bound | None
+    nbytes: tuple[int, ...]  # what each of `_NAMES` spans, 0 for what isn't there
+    bound: Bound | None  # the last launch; None where C has no elements
     reason: str
 
 
@@ -74,12 +63,8 @@ def compute(
 ) -> Any:
     """Enqueue C = act(alpha * A @ B + beta * C + bias) + residual, as `lib.gemm` says.
 
-    Raises
-    ------
-    ValueError
-        If types, layouts, shapes, libraries or devices don't fit, or C overlaps an operand.
-    NoGpu
-        If there is no GPU that runs the kernels.
+    Raises ValueError if types, layouts, shapes, libraries or devices don't fit, or C overlaps an
+    operand; NoGpu if there is no GPU that runs the kernels.
     """
     asked = Epilogue(epilogue or "none", bias is not None, residual is not None, amax is not None)
     library = libraries.of(A, B, C)

@@ -58,35 +58,20 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class Product:
-    """How products of matrices of one kind are computed: a plan, laid out.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    variant : Variant
-        The instantiation.
-    reason : str
-        Why this one.
-    shape, out : tuple of int, str
-        C's.
-    nbytes : tuple of int
-        Bytes of A, B and C, each from its first to its last.
-    rows : tuple of (int, int)
-        Of A, B and C bytes from a row to the next, and of a row; of a column where that is one.
-    memory : tuple of int
-        Bytes of scratch memory and of counters that the launches take; both 0 if none.
-    bound : callable
-        Enqueues the launches (`Bound`); does nothing where C has no elements.
-    """
+    """How products of matrices of one kind are computed: a plan, laid out."""
 
     kernel: Kernel
-    variant: Variant
-    reason: str
+    variant: Variant  # the instantiation
+    reason: str  # why this one
+    # shape, out: C's.
     shape: tuple[int, ...]
     out: str
-    nbytes: tuple[int, int, int]
+    nbytes: tuple[int, int, int]  # bytes of A, B and C, each from its first to its last
+    # Of A, B and C bytes from a row to the next, and of a row; of a column where that is one.
     rows: tuple[tuple[int, int], ...]
+    # Bytes of scratch memory and of counters that the launches take; both 0 if none.
     memory: tuple[int, int]
+    # Enqueues the launches (`Bound`); does nothing where C has no elements.
     bound: Callable[[int, Sequence[int], float, float], None]
 
 
@@ -419,10 +404,7 @@ def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     They are one product, in layouts that its matrices have. Of the version the first variant that
     takes their types and layouts.
 
-    Raises
-    ------
-    ValueError
-        If none takes them.
+    Raises ValueError if none takes them.
     """
     for kernel in map(find, LAUNCHED):
         for variant, problem in product((*kernel.variants, *kernel.laid), problems):

@@ -48,15 +48,8 @@ class Ready:
     copies the arguments while it is called, so they may be changed for the next call. Its code it
     keeps: a function of a module that has been unloaded is an invalid handle.
 
-    Parameters
-    ----------
-    function : int
-        CUfunction.
-    launch : Launch
-    args : sequence
-        Arrays of CuPy, matrices that are `Placed`, tensor maps, NumPy's scalars.
-    module : object, optional
-        What unloads the function's code when nothing holds it any more.
+    `function`: CUfunction. `args`: arrays of CuPy, matrices that are `Placed`, tensor maps, NumPy's
+    scalars. `module`: what unloads the function's code when nothing holds it any more.
     """
 
     def __init__(
@@ -87,10 +80,7 @@ class Ready:
     def __call__(self, stream: int) -> None:
         """Enqueue it on a CUstream.
 
-        Raises
-        ------
-        RuntimeError
-            If the driver refuses; the message has its CUresult.
+        Raises RuntimeError if the driver refuses; the message has its CUresult.
         """
         self._configuration.stream = stream
         code = self._enqueue(self._reference, self._function, self._pointers, None)
@@ -101,18 +91,8 @@ class Ready:
 def clusters_at_once(function: int, cluster: int, shared_bytes: int) -> int:
     """Clusters of so many blocks that run on the device at once (cuOccupancyMaxActiveClusters).
 
-    Parameters
-    ----------
-    function : int
-        CUfunction.
-    cluster : int
-    shared_bytes : int
-        Dynamic shared memory of a block, which decides how many an SM holds.
-
-    Raises
-    ------
-    RuntimeError
-        If the driver refuses; the message has its CUresult.
+    `function`: CUfunction. `shared_bytes`: dynamic shared memory of a block, which decides how many
+    an SM holds. Raises RuntimeError if the driver refuses; the message has its CUresult.
     """
     attribute = _Attribute(_CLUSTER_DIMENSION)
     attribute.value[0], attribute.value[1], attribute.value[2] = cluster, 1, 1

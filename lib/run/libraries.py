@@ -173,11 +173,7 @@ class Torch:
     def look(self, name: str, matrix: Any) -> Look:
         """Look at a tensor.
 
-        Raises
-        ------
-        ValueError
-            If it is none that its address, shape and strides describe.
-        WantsGradient
+        Raises ValueError if it is none that its address, shape and strides describe; WantsGradient.
         """
         if type(matrix) not in self._plain:
             self._refuse(name, matrix)
@@ -263,13 +259,7 @@ class Torch:
 
 @lru_cache(maxsize=1)
 def cupy() -> Cupy:
-    """CuPy's side.
-
-    Raises
-    ------
-    NoGpu
-        If there is no GPU.
-    """
+    """CuPy's side. Raises NoGpu if there is no GPU."""
     return Cupy(device.cupy())
 
 
@@ -293,10 +283,7 @@ def of(A: Any, B: Any, C: Any = None) -> Library:
 def _handle(stream: Any) -> int:
     """The CUstream of a stream of CuPy or PyTorch, or the number itself.
 
-    Raises
-    ------
-    ValueError
-        If it is none of these.
+    Raises ValueError if it is none of these.
     """
     for attribute in ("ptr", "cuda_stream"):  # CuPy's, PyTorch's
         if hasattr(stream, attribute):

@@ -24,25 +24,13 @@ ALLOCATED = 256
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A matrix somewhere in what a source holds; it has of an array what `lay_out` asks for.
+    """A matrix somewhere in what a source holds; it has of an array what `lay_out` asks for."""
 
-    Attributes
-    ----------
-    source : int
-        One of `SOURCES`.
-    shape : tuple of int
-    dtype : numpy.dtype
-    strides : tuple of int
-        Bytes from an element to the next along each axis.
-    offset : int
-        Where it begins in its source, B.
-    """
-
-    source: int
+    source: int  # one of `SOURCES`
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    strides: tuple[int, ...]
-    offset: int = 0
+    strides: tuple[int, ...]  # bytes from an element to the next along each axis
+    offset: int = 0  # where it begins in its source, B
 
     @classmethod
     def tight(cls, source: int, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Placed:
@@ -124,10 +112,7 @@ class Sketch:
     What is asked for uninitialised or poisoned lies in `SCRATCH`, and what must be zero and is left
     so by the kernels in `COUNTERS`.
 
-    Attributes
-    ----------
-    nbytes : dict of int to int
-        How much each of the two has to hold, B.
+    `nbytes`: how much each of the two has to hold, B.
     """
 
     nan = np.nan

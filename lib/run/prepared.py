@@ -61,20 +61,9 @@ def lay_out(
 ) -> Prepared:
     """Make all that the launches of a plan take.
 
-    Parameters
-    ----------
-    plan : Plan
-        The problem's, for matrices aligned as these are.
-    problem : Problem
-    sets : sequence of (A, B, C), of `lib.kernels.scaled.Operands` or of
-        `lib.kernels.epilogues.Given`
-    xp : module
-        ``numpy`` or ``cupy``: where the matrices live.
-
-    Raises
-    ------
-    ValueError
-        If an array's shape, type or layout is not the problem's.
+    `plan`: the problem's, for matrices aligned as these are. `sets`: `lib.kernels.epilogues.Given`.
+    `xp`: ``numpy`` or ``cupy``: where the matrices live. Raises ValueError if an array's shape,
+    type or layout is not the problem's.
     """
     chosen, space = plan.variant, plan.workspace
     # Floats are poison and ints zeros, as a kernel leaves them.
@@ -172,10 +161,7 @@ def arguments(
     A `variant` with boxes takes tensor maps in place of A and B: of what is `packed` by name, the
     copy's. If it may store C so, a map of C comes last.
 
-    Raises
-    ------
-    ValueError
-        If an array's shape, type or layout is not the problem's.
+    Raises ValueError if an array's shape, type or layout is not the problem's.
     """
     for one, array in zip(problem.operands, (A, B, C), strict=True):
         name, wanted = one.name, numpy_dtype(problem.out if one.name == "C" else problem.dtype)
@@ -210,16 +196,8 @@ def arguments(
 def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments that say how far apart scales of A and of B lie, and where; if there are any.
 
-    Parameters
-    ----------
-    problem : Problem
-    given : sequence of array
-        A, B, C and, of a `ScaledProblem`, the scales of A and of B, with any strides.
-
-    Raises
-    ------
-    ValueError
-        If the scales are of another shape, or there are none, or more than the problem has.
+    `given`: A, B, C and, of a `ScaledProblem`, the scales of A and of B, with any strides. Raises
+    ValueError if the scales are of another shape, or there are none, or more than the problem has.
     """
     of_each = () if isinstance(problem, FusedProblem) else given[3:]
     shapes = problem.shapes_of_scales if isinstance(problem, ScaledProblem) else ()
@@ -239,10 +217,7 @@ def extra_arguments(problem: Problem, variant: Variant, given: Sequence[Any]) ->
     """Bias, residual and amax of a kernel with an epilogue; for what it lacks an address that is
     never read.
 
-    Raises
-    ------
-    ValueError
-        If one is missing or too many, of another shape or type, or not tight.
+    Raises ValueError if one is missing or too many, of another shape or type, or not tight.
     """
     if variant.epilogue is None:
         return ()
@@ -252,12 +227,7 @@ def extra_arguments(problem: Problem, variant: Variant, given: Sequence[Any]) ->
 
 
 def check_extras(problem: Problem, epilogue: Epilogue, given: Given) -> None:
-    """Refuse a bias, residual or amax that is not the problem's.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a bias, residual or amax that is not the problem's. Raises ValueError."""
     of_c = problem.operand("C").shape
     for name, shape, dtype in (("bias", (problem.N,), problem.out),
                                ("residual", of_c, problem.out), ("amax", (1,), "float32")):

@@ -29,47 +29,23 @@ BACKENDS = ("auto", "gpu", "emulator")
 
 @dataclass(frozen=True)
 class Run:
-    """What happened.
+    """What happened."""
 
-    Attributes
-    ----------
-    kernel, variant, problem
-        What was run.
-    backend : str
-        ``"gpu"`` or ``"emulator"``: where it ran.
-    arch : str
-        What it was compiled for.
-    C : (M, N) array
-        The result, NumPy's or CuPy's.
-    verdict : Verdict
-        Against the float64 reference.
-    plan : Plan
-        The instantiation that was launched, how, and why if it is not `variant` itself.
-    compiled : Compiled
-    launch : ptx.Launch or None
-        The emulator's trace, hazards and allocations; None on a GPU.
-    """
-
+    # kernel, variant, problem: what was run.
     kernel: Kernel
     variant: Variant
     problem: Problem
-    backend: str
-    arch: str
-    C: Any
-    verdict: Verdict
-    plan: Plan
+    backend: str  # ``"gpu"`` or ``"emulator"``: where it ran
+    arch: str  # what it was compiled for
+    C: Any  # (M, N) array, the result, NumPy's or CuPy's
+    verdict: Verdict  # against the float64 reference
+    plan: Plan  # the instantiation that was launched, how, and why if it is not `variant` itself
     compiled: Compiled
-    launch: ptx.Launch | None
+    launch: ptx.Launch | None  # the emulator's trace, hazards and allocations; None on a GPU
 
     @property
     def emulated(self) -> ptx.Launch:
-        """`launch`, of a run in the emulator.
-
-        Raises
-        ------
-        ValueError
-            If it ran on a GPU.
-        """
+        """`launch`, of a run in the emulator. Raises ValueError if it ran on a GPU."""
         if self.launch is None:
             raise ValueError(f"{self.kernel.stem} ran on a GPU; use backend 'emulator'")
         return self.launch
@@ -100,45 +76,20 @@ def run(
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    problem : Problem
-    variant : Variant, optional
-        The kernel's first if not given.
-    backend : {"auto", "gpu", "emulator"}
-        ``"auto"`` takes the GPU if one here can run the variant and nothing of the emulator's own
-        is asked for.
-    arch : str, optional
-        What to compile for: this GPU's own, or in the emulator the oldest that runs the variant.
-    watch : (int, int), optional
-        Block and warp whose addresses the emulator keeps.
-    races : bool
-        Let the emulator look for races.
-    schedule : str
-        The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
-    landing : str
-        When the emulator lets asynchronous copies land: ``"early"`` or ``"late"``.
-    seed : int
-        Seed of the inputs and of the random schedule.
-    source : str, optional
-        CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
-    trace : bool
-        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
-    exact : bool
-        Keep to the variant's own tile, also where a smaller one suits the shape better.
-    sms : int, optional
-        Launch a persistent kernel for so many SMs; for those of the GPU, or in the emulator for an
-        H100's, if not given.
-    given : sequence of array, optional
-        What `Problem.inputs` gives, NumPy's, in place of random ones; it stays as it is.
-
-    Raises
-    ------
-    ValueError
-        If the shape or the type can't be launched, or a name is unknown.
-    NoGpu
-        If `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
+    `variant`: the kernel's first if not given. `backend` ({"auto", "gpu", "emulator"}): ``"auto"``
+    takes the GPU if one here can run the variant and nothing of the emulator's own is asked for.
+    `arch`: what to compile for: this GPU's own, or in the emulator the oldest that runs the
+    variant. `watch`: block and warp whose addresses the emulator keeps. `races`: let the emulator
+    look for races. `schedule`: the emulator's order of warps: ``"lowest"``, ``"highest"`` or
+    ``"random"``. `landing`: when the emulator lets asynchronous copies land: ``"early"`` or
+    ``"late"``. `seed`: seed of the inputs and of the random schedule. `source`: CUDA text to run in
+    place of the kernel's file: the file, changed, for an experiment. `trace`: let the emulator
+    count. Without it a run is quicker, and its launch's trace is None. `exact`: keep to the
+    variant's own tile, also where a smaller one suits the shape better. `sms`: launch a persistent
+    kernel for so many SMs; for those of the GPU, or in the emulator for an H100's, if not given.
+    `given`: what `Problem.inputs` gives, NumPy's, in place of random ones; it stays as it is.
+    Raises ValueError if the shape or the type can't be launched, or a name is unknown; NoGpu if
+    `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
     """
     variant = variant or kernel.variants[0]
     asked = [
@@ -203,18 +154,10 @@ def emulate(
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its accesses and FFMA counted as ptxas made them.
 
-    Parameters
-    ----------
-    compiled : Compiled
-    launch : Launch
-    args : tuple
-        NumPy arrays (changed in place) and scalars.
-    trace : bool
-        Whether to count. What ptxas made takes a disassembly, and only counting asks for it.
-    sources : mapping of str to str, optional
-        Texts that were compiled in place of files, by the files' names: reports show their lines.
-    **options
-        The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
+    `args`: NumPy arrays (changed in place) and scalars. `trace`: whether to count. What ptxas made
+    takes a disassembly, and only counting asks for it. `sources`: texts that were compiled in place
+    of files, by the files' names: reports show their lines. `options`: the emulator's own: `watch`,
+    `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
         options |= {"merge": compiled.merge, "ffma": compiled.ffma}
@@ -240,19 +183,8 @@ def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
 class Loaded:
     """A prepared product on the GPU: a call enqueues its launches for one set of matrices.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    prepared : Prepared
-    arch : str
-        What to compile for.
-    ptx_arch, source : str, optional
-        As `compile_kernel` takes them.
-
-    Attributes
-    ----------
-    modules : dict of str to device.Loaded
-        The code on the device, by the C++ name of its instantiation.
+    `arch`: what to compile for. `ptx_arch`, `source`: as `compile_kernel` takes them. `modules`:
+    the code on the device, by the C++ name of its instantiation.
     """
 
     def __init__(
@@ -301,12 +233,8 @@ def planned(
 
     `on_gpu`: for the GPU here, with its SMs if none are given.
 
-    Raises
-    ------
-    NoGpu
-        If the GPU here can't run the instantiation.
-    ValueError
-        As `lib.dispatch.plan.plan` does.
+    Raises NoGpu if the GPU here can't run the instantiation; ValueError as `lib.dispatch.plan.plan`
+    does.
     """
     if sms is None and on_gpu:
         sms = device.filled
@@ -328,27 +256,11 @@ def prepare(
 ) -> Prepared:
     """Decide what is launched for a problem and its matrices, and lay out all that it takes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    variant : Variant
-    problem : Problem
-    sets : sequence of (A, B, C), of `lib.kernels.scaled.Operands` or of
-        `lib.kernels.epilogues.Given`
-        NumPy's or CuPy's arrays.
-    exact : bool
-        Keep to the variant's own tile (see `lib.dispatch.plan`).
-    sms : int, optional
-        As `run` takes it.
-    choice : Choice, optional
-        The candidate of a tuned variant to launch, in place of the one that it would choose.
-
-    Raises
-    ------
-    NoGpu
-        If the matrices are CuPy's and the GPU can't run the instantiation.
-    ValueError
-        If the shape can't be launched, or a matrix begins where the instantiation can't reach it.
+    `sets`: `lib.kernels.epilogues.Given` NumPy's or CuPy's arrays. `exact`: keep to the variant's
+    own tile (see `lib.dispatch.plan`). `sms`: as `run` takes it. `choice`: the candidate of a tuned
+    variant to launch, in place of the one that it would choose. Raises NoGpu if the matrices are
+    CuPy's and the GPU can't run the instantiation; ValueError if the shape can't be launched, or a
+    matrix begins where the instantiation can't reach it.
     """
     on_gpu = not isinstance(sets[0][0], np.ndarray)
     places = [place for one in sets for place in addresses(*one[:3])]

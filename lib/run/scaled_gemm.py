@@ -52,12 +52,8 @@ def compute(
 ) -> Any:
     """Enqueue C = alpha * (A∘scale_a) @ (B∘scale_b) + beta * C, as `lib.gemm` says.
 
-    Raises
-    ------
-    ValueError
-        If types, layouts, shapes, libraries or devices don't fit, or C overlaps A or B.
-    NoGpu
-        If there is no GPU that runs the kernel.
+    Raises ValueError if types, layouts, shapes, libraries or devices don't fit, or C overlaps A or
+    B; NoGpu if there is no GPU that runs the kernel.
     """
     if scale_a is None or scale_b is None:
         raise ValueError("scale_a and scale_b go together: pass both")

@@ -41,35 +41,17 @@ def encode(
 ) -> ptx.TensorMap | np.void:
     """Describe an array to the tensor copies of a kernel.
 
-    Parameters
-    ----------
-    array : ndarray
-        Of NumPy, for the emulator, or of CuPy, for the GPU; 1 to 5 axes, elements of the last one
-        neighbours in memory. It must outlive the launches that use the map.
-    box : sequence of int
-        Elements along each axis that a copy moves, in the order of the array's axes; 1 to 256, of
-        the last axis a multiple of 16 bytes and no more than the swizzle's.
-    element_strides : sequence of int, optional
-        Take every n-th element along an axis, 1 to 8; not possible along the last one.
-    swizzle : int
-        0, 32, 64 or 128: bytes over which 16-byte chunks are permuted in shared memory.
-    fill : str
-        ``"zero"`` or ``"nan"``: what loads put in place of elements outside of the array.
-    interleave : None
-        Interleaved layouts are not supported.
-    l2_promotion : int
-        0, 64, 128 or 256: bytes that the L2 fetches at once; a hint, nothing to the emulator.
-
-    Returns
-    -------
-    ptx.TensorMap or numpy.void
-        An argument for a kernel in the emulator, or 128 bytes that CuPy passes by value.
-
-    Raises
-    ------
-    ValueError
-        With the rule that the array or the box breaks, before the driver is asked; or if the
-        driver refuses all the same.
+    `array`: of NumPy, for the emulator, or of CuPy, for the GPU; 1 to 5 axes, elements of the last
+    one neighbours in memory. It must outlive the launches that use the map. `box`: elements along
+    each axis that a copy moves, in the order of the array's axes; 1 to 256, of the last axis a
+    multiple of 16 bytes and no more than the swizzle's. `element_strides`: take every n-th element
+    along an axis, 1 to 8; not possible along the last one. `swizzle`: 0, 32, 64 or 128: bytes over
+    which 16-byte chunks are permuted in shared memory. `fill`: ``"zero"`` or ``"nan"``: what loads
+    put in place of elements outside of the array. `interleave`: interleaved layouts are not
+    supported. `l2_promotion`: 0, 64, 128 or 256: bytes that the L2 fetches at once; a hint, nothing
+    to the emulator. Returns an argument for a kernel in the emulator, or 128 bytes that CuPy passes
+    by value. Raises ValueError with the rule that the array or the box breaks, before the driver is
+    asked; or if the driver refuses all the same.
     """
     if l2_promotion not in _PROMOTIONS:
         raise ValueError(
@@ -98,12 +80,8 @@ def drive(
 ) -> tuple[int, np.void]:
     """Ask the driver for a map (cuTensorMapEncodeTiled), without looking at the limits first.
 
-    Returns
-    -------
-    code : int
-        CUresult: 0 is success.
-    encoded : numpy.void
-        128 bytes; meaningless unless `code` is 0.
+    Returns `code`, CUresult: 0 is success. Returns `encoded`, 128 bytes; meaningless unless `code`
+    is 0.
     """
     rank = len(box)
     room = ctypes.create_string_buffer(tensormap.TENSOR_MAP_BYTES + _ALIGNMENT)

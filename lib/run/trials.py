@@ -41,13 +41,7 @@ def fastest(
 ) -> str:
     """The name of the fastest candidate: as it was found before, or timed now.
 
-    Parameters
-    ----------
-    parts : tuple of str
-        See `depends_on`.
-    candidates : sequence of Choice
-    seconds : callable
-        What a candidate takes, s.
+    `parts`: see `depends_on`. `seconds`: what a candidate takes, s.
     """
     def timed() -> bytes:
         return json.dumps({one.name: seconds(one) for one in candidates}).encode()
@@ -61,10 +55,7 @@ def seconds(launch: Callable[[int], None]) -> float:
 
     A turn is a graph of launches: small products are done sooner than Python enqueues them.
 
-    Parameters
-    ----------
-    launch : callable
-        Enqueues them on a CUstream.
+    `launch`: enqueues them on a CUstream.
     """
     cp = device.cupy()
     stream = cp.cuda.Stream(non_blocking=True)

@@ -28,12 +28,8 @@ class Repeated:
     The lanes of a row of a tile read one word, those of a column, other columns' words: so rows
     of A have runs of equal indices, and rows of B come again after a period.
 
-    Attributes
-    ----------
-    distinct : ndarray of intp, shape (rows, columns)
-        The indices that are left.
-    along : tuple of ((int, int), (int, int))
-        For blocks and threads, how often each index stands in a run, and how often all come again.
+    `distinct` (ndarray of intp, shape (rows, columns)): the indices that are left. `along`: for
+    blocks and threads, how often each index stands in a run, and how often all come again.
     """
 
     __slots__ = ("distinct", "along")
@@ -82,18 +78,11 @@ def _repetition(index: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
 class Shape:
     """Addresses relative to the lowest one, in given lanes, and what was found out about them.
 
-    Attributes
-    ----------
-    relative : ndarray of int64, shape (blocks or 1, threads or 1)
-        Address minus the lowest.
-    bits : int
-        All of them, joined by or.
-    index, repeated : dict
-        Indices by width and rows, and those of them that repeat: see `AccessPattern.index`.
-    counts : dict
-        What accesses cost: see `count.pattern_costs`.
-    valid : set
-        Where all of these bytes are known to have been written: see `Memory.check_valid`.
+    `relative` (ndarray of int64, shape (blocks or 1, threads or 1)): address minus the lowest.
+    `bits`: all of them, joined by or. `index`, `repeated`: indices by width and rows, and those of
+    them that repeat: see `AccessPattern.index`. `counts`: what accesses cost: see
+    `count.pattern_costs`. `valid`: where all of these bytes are known to have been written: see
+    `Memory.check_valid`.
     """
 
     __slots__ = ("relative", "bits", "active", "index", "repeated", "counts", "valid")

@@ -121,10 +121,7 @@ def address_operand(d: Decoding, operand: int, space: str) -> tuple[int, int]:
 def segment_of(f: Batch, pattern: AccessPattern, access: MemoryAccess) -> Segment | None:
     """Return the segment that holds an access, or None if it lies in several.
 
-    Raises
-    ------
-    OutOfBounds, Misaligned
-        If a lane may not access its address.
+    Raises OutOfBounds, Misaligned if a lane may not access its address.
     """
     first, end = pattern.low + access.offset, pattern.high + access.offset + access.nbytes
     segment = f.memory.locate(access.space, first, end)
@@ -164,15 +161,7 @@ def report_access(
 ) -> None:
     """Report an access of global or shared memory to the trace and the race detector.
 
-    Parameters
-    ----------
-    f : Batch
-    access : MemoryAccess
-    pattern : AccessPattern
-    segment : Segment
-        The memory that it came to.
-    values : list of ndarray, optional
-        What a store writes, one array per element.
+    `segment`: the memory that it came to. `values`: what a store writes, one array per element.
     """
     if segment.space not in ("shared", "global"):
         return
@@ -233,10 +222,7 @@ def locate(
 ) -> tuple[int, int]:
     """Return the row whose shared memory an address of a row's lane lies in, and the offset.
 
-    Raises
-    ------
-    Error
-        If it is misaligned or lies outside.
+    Raises Error if it is misaligned or lies outside.
     """
     peers, rank = f.geometry.peers, rank_at(address)
     own = address < PEER_BYTES
@@ -276,10 +262,7 @@ def lane_bytes(
 ) -> tuple[Segment, int]:
     """Return the segment that holds a lane's run of bytes, and where in its storage they begin.
 
-    Raises
-    ------
-    Misaligned, OutOfBounds
-        If the lane may not access them.
+    Raises Misaligned, OutOfBounds if the lane may not access them.
     """
     segment = f.memory.locate(space, first, first + nbytes)
     who = f.geometry.thread_name(row, thread)

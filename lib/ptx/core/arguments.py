@@ -118,10 +118,7 @@ class Layout:
 def initial_bytes(program: Program, variable: Variable) -> np.ndarray:
     """Return what a module variable holds before the first launch.
 
-    Raises
-    ------
-    LaunchError
-        If it holds the address of something that the module does not define.
+    Raises LaunchError if it holds the address of something that the module does not define.
     """
     size, values = variable.size, bytearray(variable.nbytes)
     for i, value in enumerate(variable.initial):

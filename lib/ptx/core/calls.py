@@ -52,12 +52,7 @@ class Record:
 
 
 class CallStack:
-    """The calls of one batch that have not returned.
-
-    Parameters
-    ----------
-    f : Execution
-    """
+    """The calls of one batch that have not returned."""
 
     def __init__(self, f: Batch) -> None:
         self.f = f

@@ -25,26 +25,12 @@ WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
 class Code:
     """An entry, decoded.
 
-    Attributes
-    ----------
-    registers : RegisterFile
-        Slots of what the steps read and write.
-    steps : list of Step
-        One per instruction.
-    blocks : dict of int to BasicBlock
-        Basic blocks by the index of their first instruction.
-    aligned : set of int
-        Blocks in which a step needs all lanes of a warp.
-    polling : set of int
-        Blocks inside of loops that only wait for a flag.
-    start : int
-        The kernel's first instruction; before it stand the functions that it calls.
-    calls : bool
-        Whether it calls any.
-    cooperative : bool
-        Whether blocks of the grid may wait for each other.
-    cancels : bool
-        Whether a block may take over the work of another that has not begun.
+    `registers`: slots of what the steps read and write. `steps`: one per instruction. `blocks`:
+    basic blocks by the index of their first instruction. `aligned`: blocks in which a step needs
+    all lanes of a warp. `polling`: blocks inside of loops that only wait for a flag. `start`: the
+    kernel's first instruction; before it stand the functions that it calls. `calls`: whether it
+    calls any. `cooperative`: whether blocks of the grid may wait for each other. `cancels`: whether
+    a block may take over the work of another that has not begun.
     """
 
     def __init__(self, program: Program, entry: Entry) -> None:

@@ -19,27 +19,13 @@ _INTEGERS = {"s16": "i2", "u16": "u2", "s32": "i4", "u32": "u4", "s64": "i8", "u
 
 @dataclass(frozen=True)
 class CountedLoop:
-    """A loop that goes on while a counter has not reached a bound.
+    """A loop that goes on while a counter has not reached a bound."""
 
-    Attributes
-    ----------
-    steps : range
-        From the branch's target to the branch.
-    cuda : (str, int) or None
-        File and line of the comparison, where the PTX has them.
-    counter : int
-        The counter's slot.
-    bound : Register or Immediate
-        What it is compared with, which the loop doesn't change.
-    dtype : numpy.dtype
-        How the comparison reads both.
-    """
-
-    steps: range
-    cuda: tuple[str, int] | None
-    counter: int
-    bound: Register | Immediate
-    dtype: np.dtype
+    steps: range  # from the branch's target to the branch
+    cuda: tuple[str, int] | None  # file and line of the comparison, where the PTX has them
+    counter: int  # the counter's slot
+    bound: Register | Immediate  # what it is compared with, which the loop doesn't change
+    dtype: np.dtype  # how the comparison reads both
 
     def left(self, running: Execution) -> int | None:
         """How far the counter of one lane that is in the loop is from the bound.

@@ -55,10 +55,7 @@ def _entering(table: dict[str, Decoder], names: tuple[str, ...]) -> Callable[[De
 def decoder(d: Decoding) -> Decoder:
     """Return the decoding function of an instruction.
 
-    Raises
-    ------
-    UnsupportedInstruction
-        If there is none.
+    Raises UnsupportedInstruction if there is none.
     """
     opcode = d.instruction.opcode
     if opcode in _CHOSEN:

@@ -88,11 +88,8 @@ class DeviceMemory:
     def add(self, argument: int | str, array: np.ndarray, at: int | None = None) -> int:
         """Place an array, `at` an address if one is given; the same memory twice has one address.
 
-        Returns
-        -------
-        int
-            The address of its first byte: a multiple of 256, as CuPy's allocations have it, and for
-            a view as many bytes behind one as it lies in its array.
+        Returns the address of its first byte: a multiple of 256, as CuPy's allocations have it, and
+        for a view as many bytes behind one as it lies in its array.
         """
         start = pointer(array)
         key = (start, array.nbytes)

@@ -90,26 +90,12 @@ def place(
 ) -> str:
     """Say where an instruction stands.
 
-    Parameters
-    ----------
-    kernel : str
-        Name of the entry.
-    line : int
-        Line of the PTX text, from 1.
-    cuda : tuple of (str, int) or None
-        File and line that ``.loc`` gave, if it did.
-    text : str
-        The opcode, for the reader's eye.
-    function : str
-        The device function that it stands in, if it is in one.
-    callers : tuple of (str, int)
-        The calls that it was inlined from, from the inside out. What is inlined from another file,
-        such as a header's wrapper of an instruction, is told at the line that called it first.
-
-    Returns
-    -------
-    str
-        For example ``kernel 'naive', PTX line 81 (ld.global.f32), CUDA naive.cu:23``.
+    `kernel`: name of the entry. `line`: line of the PTX text, from 1. `cuda`: file and line that
+    ``.loc`` gave, if it did. `text`: the opcode, for the reader's eye. `function`: the device
+    function that it stands in, if it is in one. `callers`: the calls that it was inlined from, from
+    the inside out. What is inlined from another file, such as a header's wrapper of an instruction,
+    is told at the line that called it first. Returns for example ``kernel 'naive', PTX line 81
+    (ld.global.f32), CUDA naive.cu:23``.
     """
     where = f"kernel '{kernel}', "
     if function:
@@ -128,16 +114,8 @@ def source_line(
 
     Calls between headers of CUDA's are passed over: the line is in the folder of the outermost.
 
-    Parameters
-    ----------
-    cuda, callers
-        See `place`.
-
-    Returns
-    -------
-    str
-        Such as ``naive.cu:23``, or ``naive.cu:23, inlined from copies.cuh:7``; empty if there is
-        none.
+    `cuda`, `callers`: see `place`. Returns such as ``naive.cu:23``, or ``naive.cu:23, inlined from
+    copies.cuh:7``; empty if there is none.
     """
     if cuda is None:
         return ""

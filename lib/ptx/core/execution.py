@@ -54,32 +54,14 @@ W = TypeVar("W")
 class Execution:
     """The state of a batch of blocks of one launch.
 
-    Parameters
-    ----------
-    code : Code
-        The decoded entry.
-    geometry : Geometry
-        Grid, block and which blocks these are.
-    memory : Memory
-        Allocations, and this batch's shared memory.
-    trace, races : Trace or None, RaceDetector or None
-        Who is told what happens.
-    hazards : Hazards
-        Where suspicions are collected.
-    schedule : str
-        "lowest", "highest" or "random".
-    random : numpy.random.Generator
-        For the random schedule.
-    landing : str
-        "early" or "late": when asynchronous operations have their effect.
-    turns : int or None
-        How many turns the lanes may take before they are stopped; None: any number.
-    strict : bool
-        Whether reading memory that nobody wrote stops the kernel, used or not.
-    recorder : Recorder or None
-        Who is shown each instruction of one warp.
-    failing : frozenset of int
-        Indices of waits that fail at first, where nothing orders what they wait for before them.
+    `code`: the decoded entry. `geometry`: grid, block and which blocks these are. `memory`:
+    allocations, and this batch's shared memory. `trace`, `races`: who is told what happens.
+    `hazards`: where suspicions are collected. `schedule`: "lowest", "highest" or "random".
+    `random`: for the random schedule. `landing`: "early" or "late": when asynchronous operations
+    have their effect. `turns`: how many turns the lanes may take before they are stopped; None: any
+    number. `strict`: whether reading memory that nobody wrote stops the kernel, used or not.
+    `recorder`: who is shown each instruction of one warp. `failing`: indices of waits that fail at
+    first, where nothing orders what they wait for before them.
     """
 
     def __init__(
@@ -154,12 +136,8 @@ class Execution:
     def run(self) -> None:
         """Run until every lane has exited.
 
-        Raises
-        ------
-        Deadlock
-            When lanes wait at barriers or for flags and nobody can release them.
-        Endless
-            When the lanes took more turns than they may.
+        Raises Deadlock when lanes wait at barriers or for flags and nobody can release them;
+        Endless when the lanes took more turns than they may.
         """
         blocks, groups, trace = self.code.blocks, self.groups, self.trace
         choose = self.scheduler.choose

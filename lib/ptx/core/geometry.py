@@ -42,10 +42,8 @@ def shared_base(target: str) -> int:
 class Pending:
     """The blocks of a grid that have not begun, which a running one may cancel.
 
-    Attributes
-    ----------
-    next, total : int
-        The first of them, as blocks count cluster by cluster, and how many the grid has.
+    `next`, `total`: the first of them, as blocks count cluster by cluster, and how many the grid
+    has.
     """
 
     def __init__(self, total: int) -> None:

@@ -27,15 +27,10 @@ CORNER_BITS = {1: 16, 2: 8, 3: 5}
 
 @dataclass(frozen=True, eq=False)
 class Im2colMap(TensorMap):
-    """What `im2col_map` makes; `box` has the pixels and the channels that a copy moves.
+    """What `im2col_map` makes; `box` has the pixels and the channels that a copy moves."""
 
-    Attributes
-    ----------
-    lower, upper : tuple of int
-        Corners of the bounding box, in the order of the array's axes between the first and the
-        last: the lower from the first element, the upper from the last one.
-    """
-
+    # lower, upper: corners of the bounding box, in the order of the array's axes between the first
+    # and the last: the lower from the first element, the upper from the last one.
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
 
@@ -47,10 +42,8 @@ class Im2colMap(TensorMap):
     def misplaced(self, coordinates: Sequence[int]) -> str:
         """Say what is wrong with where a copy begins; an empty string if nothing is.
 
-        Parameters
-        ----------
-        coordinates : sequence of int
-            C, W, H, D and N, as far as there are; then as many offsets as axes of the box.
+        `coordinates`: C, W, H, D and N, as far as there are; then as many offsets as axes of the
+        box.
         """
         axes = len(self.lower)
         limit = (1 << CORNER_BITS[axes]) - 1

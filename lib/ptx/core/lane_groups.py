@@ -12,15 +12,7 @@ if TYPE_CHECKING:
 
 
 def lane_groups(f: Lanes, *values: np.ndarray) -> Iterator[tuple[int, list[int], np.ndarray]]:
-    """Part the active lanes by row and by whole numbers.
-
-    Yields
-    ------
-    row : int
-    values : list of int
-    threads : ndarray of int
-        The lanes, ascending.
-    """
+    """Part the active lanes by row and by whole numbers. Yields `threads`, the lanes, ascending."""
     shape = (f.blocks, f.threads)
     rows, threads = np.nonzero(f.active_lanes)
     columns = [np.broadcast_to(v, shape)[rows, threads].astype(np.int64) for v in values]

@@ -61,10 +61,7 @@ class Token(NamedTuple):
 def tokenise(text: str, line: int = 1) -> list[Token]:
     """Cut PTX text, which begins in a line, into tokens.
 
-    Raises
-    ------
-    ParseError
-        At the first character that begins no token.
+    Raises ParseError at the first character that begins no token.
     """
     tokens, at = [], 0
     for match in _TOKEN.finditer(text):

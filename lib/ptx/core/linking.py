@@ -33,28 +33,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Callee:
-    """A device function in linked code.
-
-    Attributes
-    ----------
-    start : int
-        Its first instruction.
-    formals, results : list of Variable or Register
-        What a call fills, and what it takes back.
-    registers : list of Register
-        All of its own.
-    frame : list of Variable
-        The variables that each call has anew, if it may call itself; else they stand still.
-    reaches : set of str
-        Functions that may run before a call of it returns.
-    """
+    """A device function in linked code."""
 
     name: str
-    start: int = 0
+    start: int = 0  # its first instruction
+    # formals, results: what a call fills, and what it takes back.
     formals: list = field(default_factory=list)
     results: list = field(default_factory=list)
-    registers: list[Register] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)  # all of its own
+    # The variables that each call has anew, if it may call itself; else they stand still.
     frame: list[Variable] = field(default_factory=list)
+    # Functions that may run before a call of it returns.
     reaches: set[str] = field(default_factory=set)
 
 
@@ -69,10 +58,7 @@ class Linked(Entry):
 def link(program: Program, entry: Entry) -> Linked:
     """Join a kernel and all functions that it may reach.
 
-    Raises
-    ------
-    ParseError
-        If one of them could not be read.
+    Raises ParseError if one of them could not be read.
     """
     mentions: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
@@ -132,10 +118,7 @@ def _note(
 ) -> set[str]:
     """Note which functions one mentions and calls; return those that it mentions.
 
-    Raises
-    ------
-    ParseError
-        If it could not be read.
+    Raises ParseError if it could not be read.
     """
     if function.name in program.broken:
         raise program.broken[function.name]

@@ -152,21 +152,11 @@ def _reads(step: Step) -> list[int]:
 
 @dataclass(frozen=True)
 class Region:
-    """What lies between a branch and where all lanes come together again.
+    """What lies between a branch and where all lanes come together again."""
 
-    Attributes
-    ----------
-    end : int
-        The block where they do; -1 if they need not.
-    writes : frozenset of int
-        The slots that are written on the way.
-    pure : bool
-        Whether nothing there has an effect but on a lane's own registers and local memory.
-    """
-
-    end: int
-    writes: frozenset[int]
-    pure: bool
+    end: int  # the block where they do; -1 if they need not
+    writes: frozenset[int]  # the slots that are written on the way
+    pure: bool  # whether nothing there has an effect but on a lane's own registers and local memory
 
 
 class Regions:

@@ -30,17 +30,9 @@ WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 
 class Memory:
     """Everything addressable in one batch of blocks.
 
-    Parameters
-    ----------
-    device : DeviceMemory
-        Arguments and module variables, which outlive the batch.
-    layout : Layout
-        Where variables lie in shared and local memory, and how many bytes these take.
-    parameter_bytes : ndarray of uint8
-    blocks, threads : int
-        Size of the batch.
-    peers : int
-        Blocks of a cluster.
+    `device`: arguments and module variables, which outlive the batch. `layout`: where variables lie
+    in shared and local memory, and how many bytes these take. `blocks`, `threads`: size of the
+    batch. `peers`: blocks of a cluster.
     """
 
     def __init__(

@@ -59,20 +59,10 @@ class NamedBarriers:
     ) -> None:
         """Let the active lanes arrive at a barrier, and wait there if `parks`.
 
-        Parameters
-        ----------
-        instruction : Instruction
-            For messages.
-        number : int
-            Which barrier, 0 to 15.
-        count : int or None
-            Threads that the barrier needs; None means all of the block.
-        next_step : int
-            Where the lanes go on.
-        parks : bool
-            False for ``bar.arrive``.
-        ballot : (ndarray of bool, callable), optional
-            For ``bar.red``: what each lane says, and who is told of all when they have met.
+        `instruction`: for messages. `number`: which barrier, 0 to 15. `count`: threads that the
+        barrier needs; None means all of the block. `next_step`: where the lanes go on. `parks`:
+        false for ``bar.arrive``. `ballot`: for ``bar.red``: what each lane says, and who is told of
+        all when they have met.
         """
         f = self.f
         if not 0 <= number < self.NUMBER:

@@ -23,12 +23,7 @@ KIND = "one address"
 class OneAddress:
     """Through which name each byte of a batch's shared memory was written last.
 
-    Parameters
-    ----------
-    names : frozenset of str
-        The arrays that begin at one address.
-    nbytes : int
-        Of the shared memory of all blocks.
+    `names`: the arrays that begin at one address. `nbytes`: of the shared memory of all blocks.
     """
 
     def __init__(self, names: frozenset[str], nbytes: int) -> None:

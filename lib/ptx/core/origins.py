@@ -100,16 +100,8 @@ def check_within(
 ) -> None:
     """Report lanes whose access leaves the shared variable that its address was made from.
 
-    Parameters
-    ----------
-    f : Batch
-    access : MemoryAccess
-    pattern : AccessPattern
-        Where the active lanes access memory.
-    name : str
-        The variable.
-    window : int
-        What to subtract from the addresses: 0, or where the generic window begins.
+    `pattern`: where the active lanes access memory. `name`: the variable. `window`: what to
+    subtract from the addresses: 0, or where the generic window begins.
     """
     layout, width = f.memory.layout, access.nbytes
     first, end = layout.extent(name)

@@ -17,20 +17,8 @@ from .syntax import SIZES, Entry, Immediate, Program, Reference, Variable
 def parse(text: str) -> Program:
     """Parse PTX text.
 
-    Parameters
-    ----------
-    text : str
-        A whole module as NVRTC returns it.
-
-    Returns
-    -------
-    Program
-        Entries and module-level variables, every name resolved.
-
-    Raises
-    ------
-    ParseError
-        With the line, if the text is no PTX.
+    `text`: a whole module as NVRTC returns it. Returns entries and module-level variables, every
+    name resolved. Raises ParseError with the line, if the text is no PTX.
     """
     return Parser(text.rstrip("\0")).program()
 

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 def predicated(step: Step, index: int, guard_of: tuple[int, bool]) -> Run:
     """Wrap a step that has a predicate: it runs for the lanes where the predicate holds.
 
-    Parameters
-    ----------
-    step : Step
-    index : int
-        Of the step.
-    guard_of : (int, bool)
-        The predicate's slot, and whether it must not hold.
+    `index`: of the step. `guard_of`: the predicate's slot, and whether it must not hold.
     """
     run, writes = step.run, step.writes
     guard, negated = guard_of

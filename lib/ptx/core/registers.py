@@ -64,18 +64,10 @@ def scalar(value: object, dtype: DTypeLike) -> np.ndarray:
 class RegisterFile:
     """The slots of one kernel.
 
-    Attributes
-    ----------
-    slots : int
-        How many there are; the entry's own registers come first.
-    constants : list of (int, ndarray)
-        Slots that hold the same value in every launch.
-    specials : dict of str to int
-        Slots of the special registers that the entry reads.
-    addresses : list of (int, str, int, dtype)
-        Slots that hold the address of a variable plus an offset.
-    parameters : dict of str to int
-        Offset of each parameter in the parameter space.
+    `slots`: how many there are; the entry's own registers come first. `constants`: slots that hold
+    the same value in every launch. `specials`: slots of the special registers that the entry reads.
+    `addresses`: slots that hold the address of a variable plus an offset. `parameters`: offset of
+    each parameter in the parameter space.
     """
 
     def __init__(self, program: Program, entry: Linked) -> None:

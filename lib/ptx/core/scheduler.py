@@ -28,16 +28,9 @@ POLLS_STIR, POLLS_END = 1 << 8, 1 << 15
 class Scheduler:
     """Chooses the lanes of a batch that run next.
 
-    Parameters
-    ----------
-    f : Execution
-        The batch, whose groups are taken.
-    schedule : str
-        "lowest", "highest" or "random".
-    random : numpy.random.Generator
-        For the random schedule.
-    turns : int or None
-        How many turns the lanes may take before they are stopped; None: any number.
+    `f`: the batch, whose groups are taken. `schedule`: "lowest", "highest" or "random". `random`:
+    for the random schedule. `turns`: how many turns the lanes may take before they are stopped;
+    None: any number.
     """
 
     def __init__(

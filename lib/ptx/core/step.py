@@ -47,21 +47,11 @@ class BasicBlock:
 
 
 class Fusible:
-    """A step that neighbours of its kind can be joined with, unless they need its result.
+    """A step that neighbours of its kind can be joined with, unless they need its result."""
 
-    Attributes
-    ----------
-    kind : hashable
-        Steps of one kind may be joined.
-    writes : tuple of int
-        The slots that it writes.
-    reads : tuple of int
-        The slots that it reads.
-    """
-
-    kind: Hashable
-    writes: tuple[int, ...]
-    reads: tuple[int, ...]
+    kind: Hashable  # steps of one kind may be joined
+    writes: tuple[int, ...]  # the slots that it writes
+    reads: tuple[int, ...]  # the slots that it reads
 
     def __call__(self, f: Batch) -> None:
         """Do it for the active lanes."""
@@ -85,18 +75,9 @@ def fuse(
 ) -> tuple[list[tuple[Run, tuple[int, ...]]], dict[int, list[Fusible]]]:
     """Join fusible steps, also those with others between them that don't mind.
 
-    Parameters
-    ----------
-    pairs : list of (Run, tuple of int)
-        Steps, and the slots that each writes.
-    touched : list of set of int or None
-        Of each the slots that it reads or writes; None if none may be put off behind it.
-
-    Returns
-    -------
-    pairs : list of (Run, tuple of int)
-    put_off : dict of int to list of Fusible
-        For steps that come before fusible ones that stood before them: which those are.
+    `pairs`: steps, and the slots that each writes. `touched`: of each the slots that it reads or
+    writes; None if none may be put off behind it. Returns `put_off`, for steps that come before
+    fusible ones that stood before them: which those are.
     """
     found: list[tuple[Run, tuple[int, ...]]] = []
     group: list[Fusible] = []

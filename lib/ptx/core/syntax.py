@@ -146,31 +146,15 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """What an instruction does to memory, as far as decoding tells; made once.
+    """What an instruction does to memory, as far as decoding tells; made once."""
 
-    Attributes
-    ----------
-    index : int
-        Of the instruction in its kernel.
-    instruction : Instruction
-    kind : str
-        "load", "store", "atomic", "copy" (cp.async), "ldmatrix" or "stmatrix".
-    space : str
-        The state space that the opcode names, or "generic".
-    offset : int
-        What is added to the address register.
-    nbytes : int
-        Bytes per lane.
-    part : int
-        Which access of an instruction that the hardware does in several (wmma.load), from 0.
-    """
-
-    index: int
+    index: int  # of the instruction in its kernel
     instruction: Instruction
-    kind: str
-    space: str
-    offset: int
-    nbytes: int
+    kind: str  # "load", "store", "atomic", "copy" (cp.async), "ldmatrix" or "stmatrix"
+    space: str  # the state space that the opcode names, or "generic"
+    offset: int  # what is added to the address register
+    nbytes: int  # bytes per lane
+    # Which access of an instruction that the hardware does in several (wmma.load), from 0.
     part: int = 0
 
 

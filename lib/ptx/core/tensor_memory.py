@@ -22,17 +22,10 @@ UNWRITTEN = 0xFFFFFFFF  # a word that nobody wrote: all ones, NaN as a float
 
 @dataclass(frozen=True)
 class Area:
-    """Some lanes of a run of columns.
+    """Some lanes of a run of columns."""
 
-    Attributes
-    ----------
-    lanes : int
-        A bit for each lane.
-    first, last : int
-        Columns, the last one not included.
-    """
-
-    lanes: int
+    lanes: int  # a bit for each lane
+    # first, last: columns, the last one not included.
     first: int
     last: int
 
@@ -67,24 +60,13 @@ def lanes_from(first: int, many: int) -> int:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Columns that a warp of a block was given.
-
-    Attributes
-    ----------
-    first, columns : int
-    instruction : Instruction
-        The alloc.
-    thread : int
-        First lane of the warp that ran it.
-    time : int
-        Of that warp's clock, if races are looked for.
-    """
+    """Columns that a warp of a block was given."""
 
     first: int
     columns: int
-    instruction: Instruction
-    thread: int
-    time: int = 0
+    instruction: Instruction  # the alloc
+    thread: int  # first lane of the warp that ran it
+    time: int = 0  # of that warp's clock, if races are looked for
 
 
 class TensorMemory:

@@ -210,26 +210,12 @@ def check(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Refuse what the driver would refuse to encode, with the rule that is broken.
 
-    Parameters
-    ----------
-    array : object
-        Has NumPy's `ndim`, `shape`, `strides` and `dtype`: an array of NumPy or of CuPy.
-    address : int
-        Where it begins; only its remainder matters.
-    box, element_strides, swizzle, fill, interleave
-        As in `tensor_map`.
-
-    Returns
-    -------
-    box, element_strides : tuple of int
-        One number for each axis.
-
-    Raises
-    ------
-    ValueError
-        With the rule, all of the CUDA driver API's cuTensorMapEncodeTiled, and two of our own:
-        interleaved layouts are not supported, and no stride is taken along the last axis, where
-        the driver would ignore it.
+    `array`: has NumPy's `ndim`, `shape`, `strides` and `dtype`: an array of NumPy or of CuPy.
+    `address`: where it begins; only its remainder matters. `box`, `element_strides`, `swizzle`,
+    `fill`, `interleave`: as in `tensor_map`. Returns `box, element_strides`, one number for each
+    axis. Raises ValueError with the rule, all of the CUDA driver API's cuTensorMapEncodeTiled, and
+    two of our own: interleaved layouts are not supported, and no stride is taken along the last
+    axis, where the driver would ignore it.
     """
     rank, size = array.ndim, array.dtype.itemsize
     if not 1 <= rank <= 5:
@@ -361,19 +347,8 @@ def _permutation(start: int, chunks: int, mask: int) -> np.ndarray:
 def swizzled(address: int, chunks: int, swizzle: int) -> np.ndarray:
     """Return where the 16-byte chunks of a box that begins at an address lie in shared memory.
 
-    Parameters
-    ----------
-    address : int
-        A multiple of 16.
-    chunks : int
-        How many.
-    swizzle : int
-        Bytes: 0, 32, 64 or 128.
-
-    Returns
-    -------
-    ndarray of int64, shape (chunks,)
-        Addresses in units of 16 bytes.
+    `address`: a multiple of 16. `chunks`: how many. `swizzle`: bytes: 0, 32, 64 or 128. Returns
+    addresses in units of 16 bytes.
     """
     at = address >> 4
     return (at - at % 64) + at % 64 + _permutation(at % 64, chunks, SWIZZLES[swizzle])

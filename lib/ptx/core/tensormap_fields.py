@@ -41,10 +41,8 @@ def replaced(
 ) -> bytes:
     """Return a map's bytes with one field changed.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are no map that can be changed, or the value is too large for the field.
+    Raises ValueError if the bytes are no map that can be changed, or the value is too large for the
+    field.
     """
     fields = _fields(data, device)
     room = fields[field] if field in CONSTANTS or not FIELDS[field] else fields[field][0]
@@ -94,15 +92,9 @@ def _element(dtype: np.dtype) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ChangedMap(TensorMap):
-    """A map that the device made or changed, whose array is what its fields say.
+    """A map that the device made or changed, whose array is what its fields say."""
 
-    Attributes
-    ----------
-    bf16 : bool
-        Whether the elements, 16 bits each, are bfloat16.
-    """
-
-    bf16: bool = False
+    bf16: bool = False  # whether the elements, 16 bits each, are bfloat16
 
     def beyond(self, coordinates: Sequence[int], room: int) -> int | None:
         """Where a box leaves the `room` bytes that the array has, in bytes; None if it doesn't."""
@@ -118,10 +110,7 @@ def bound(data: bytes, device: DeviceMemory) -> tuple[TensorMap, Segment, int] |
 
     None if the bytes are no fields.
 
-    Raises
-    ------
-    ValueError
-        Where the driver would refuse such a map, or its address is nobody's.
+    Raises ValueError where the driver would refuse such a map, or its address is nobody's.
     """
     if not data.startswith(_MARK):
         return None

@@ -55,34 +55,18 @@ ONES = {"f16": 0x3C003C00, "bf16": 0x3F803F80, "tf32": 0x3F800000, "f32": 0x3F80
 
 @dataclass(frozen=True)
 class Origin:
-    """A read that gave a value which is not defined.
+    """A read that gave a value which is not defined."""
 
-    Attributes
-    ----------
-    text : str
-        What is told of it.
-    shuffle : Access or None
-        The shuffle, if it was one: else memory was read.
-    """
-
-    text: str
-    shuffle: Access | None = None
+    text: str  # what is told of it
+    shuffle: Access | None = None  # the shuffle, if it was one: else memory was read
 
 
 class Unwritten:
     """The values of a batch of blocks that are not defined.
 
-    Parameters
-    ----------
-    f : Execution
-
-    Attributes
-    ----------
-    origins : list of Origin
-        The reads that gave such values. The first stands for none.
-    doubts : dict of int to ndarray
-        By slot: of which read, by its number in `origins`, each lane's value depends; 0 if it is
-        defined. Of several, one is kept.
+    `origins`: the reads that gave such values. The first stands for none. `doubts`: by slot: of
+    which read, by its number in `origins`, each lane's value depends; 0 if it is defined. Of
+    several, one is kept.
     """
 
     def __init__(self, f: Batch) -> None:
@@ -120,26 +104,14 @@ class Unwritten:
     def undefined(self, lanes: np.ndarray, text: str, reader: Access) -> None:
         """Hear of a shuffle, while it runs, which of its lanes read lanes that its mask leaves out.
 
-        Parameters
-        ----------
-        lanes : ndarray of bool
-            (blocks, threads).
-        text : str
-            What is told of it.
-        reader : Access
-            The first of these lanes.
+        `lanes`: (blocks, threads). `text`: what is told of it. `reader`: the first of these lanes.
         """
         self._shuffled = lanes, self._number(Origin(text, reader))
 
     def undefined_words(self, lanes: dict[int, np.ndarray], text: str) -> None:
         """Hear of a load from tensor memory, while it runs, which lanes' registers nobody wrote.
 
-        Parameters
-        ----------
-        lanes : dict of int to ndarray of bool
-            By slot: (blocks, threads).
-        text : str
-            What is told of it.
+        `lanes`: by slot: (blocks, threads). `text`: what is told of it.
         """
         number = self._number(Origin(text))
         self._words = {slot: where * np.int32(number) for slot, where in lanes.items()}

@@ -14,21 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class WaitingLanes:
-    """Lanes that wait by one instruction.
+    """Lanes that wait by one instruction."""
 
-    Attributes
-    ----------
-    instruction : Instruction
-        Where they wait.
-    next : int
-        Where they go on.
-    lanes : ndarray of bool, shape (blocks, threads)
-        Who they are.
-    """
-
-    instruction: Instruction
-    next: int
-    lanes: np.ndarray
+    instruction: Instruction  # where they wait
+    next: int  # where they go on
+    lanes: np.ndarray  # ndarray of bool, shape (blocks, threads), who they are
 
 
 class Waiter:

@@ -36,21 +36,9 @@ def wavefronts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count the shared-memory wavefronts of each warp, and the ideal, as the source's counter does.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (warps, 32)
-        Byte addresses.
-    active : ndarray of bool, shape (warps, 32), or None
-        Which lanes take part; None means all.
-    nbytes : int
-        Bytes a lane: 1, 2, 4, 8 or 16.
-    store : bool
-        Whether it is a store.
-
-    Returns
-    -------
-    tuple of ndarray of int64, each of shape (warps,)
-        Wavefronts and ideal wavefronts.
+    `rows` (ndarray of int, shape (warps, 32)): byte addresses. `active` (ndarray of bool, shape
+    (warps, 32), or None): which lanes take part; None means all. `nbytes`: bytes a lane: 1, 2, 4, 8
+    or 16. `store`: whether it is a store. Returns wavefronts and ideal wavefronts.
     """
     if active is None:
         active = np.ones(rows.shape, bool)
@@ -90,17 +78,9 @@ def matrix_wavefronts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count the wavefronts of each warp's ldmatrix or stmatrix, and the ideal.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (warps, 32)
-        Byte addresses of the rows, eight for each matrix.
-    active : ndarray of bool, shape (warps, 32), or None
-        Which lanes name a row; None means all (.x4).
-
-    Returns
-    -------
-    tuple of ndarray of int64, each of shape (warps,)
-        Wavefronts and ideal wavefronts.
+    `rows` (ndarray of int, shape (warps, 32)): byte addresses of the rows, eight for each matrix.
+    `active` (ndarray of bool, shape (warps, 32), or None): which lanes name a row; None means all
+    (.x4). Returns wavefronts and ideal wavefronts.
     """
     if active is None:
         active = np.ones(rows.shape, bool)

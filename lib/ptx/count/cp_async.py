@@ -33,20 +33,11 @@ HALF_LINE = 64
 
 
 class Cost(NamedTuple):
-    """What each warp's copies cost, arrays of int64 of shape (warps,).
+    """What each warp's copies cost, arrays of int64 of shape (warps,)."""
 
-    Attributes
-    ----------
-    sectors : ndarray
-        Sectors as the L1 counts them.
-    transfers : ndarray
-        Sectors as the counter of LDGSTS counts them.
-    wavefronts, ideal : ndarray
-        Of shared memory.
-    """
-
-    sectors: np.ndarray
-    transfers: np.ndarray
+    sectors: np.ndarray  # sectors as the L1 counts them
+    transfers: np.ndarray  # sectors as the counter of LDGSTS counts them
+    # wavefronts, ideal: of shared memory.
     wavefronts: np.ndarray
     ideal: np.ndarray
 
@@ -70,18 +61,10 @@ def cost(
 ) -> Cost:
     """Count what copies cost.
 
-    Parameters
-    ----------
-    to, source : ndarray of int, shape (warps, 32)
-        Byte addresses in shared and in global memory.
-    active : ndarray of bool, shape (warps, 32)
-        Which lanes take part.
-    reading : ndarray of bool, shape (warps, 32)
-        Which of them read at all; the others write zeros.
-    nbytes : int
-        Bytes of one copy: 4, 8 or 16.
-    past_l1 : bool
-        Whether it is ``.cg``.
+    `to`, `source` (ndarray of int, shape (warps, 32)): byte addresses in shared and in global
+    memory. `active` (ndarray of bool, shape (warps, 32)): which lanes take part. `reading` (ndarray
+    of bool, shape (warps, 32)): which of them read at all; the others write zeros. `nbytes`: bytes
+    of one copy: 4, 8 or 16. `past_l1`: whether it is ``.cg``.
     """
     if past_l1:
         return _past_l1(to, source, active, reading)

@@ -14,19 +14,9 @@ from ..core.machine import WARP
 def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
     """Count the sectors that each warp touches.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (warps, 32)
-        Byte addresses.
-    active : ndarray of bool, shape (warps, 32), or None
-        Which lanes take part; None means all.
-    nbytes : int
-        Bytes a lane; an aligned access of up to 32 bytes lies in one sector.
-
-    Returns
-    -------
-    ndarray of int64, shape (warps,)
-        Sectors; 0 where no lane is active.
+    `rows` (ndarray of int, shape (warps, 32)): byte addresses. `active` (ndarray of bool, shape
+    (warps, 32), or None): which lanes take part; None means all. `nbytes`: bytes a lane; an aligned
+    access of up to 32 bytes lies in one sector. Returns sectors; 0 where no lane is active.
     """
     first = rows >> 5
     if nbytes > 1 and (((rows + (nbytes - 1)) >> 5) != first).any():
@@ -38,15 +28,8 @@ def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4)
 def total_sectors(addresses: np.ndarray) -> int | None:
     """Count the sectors of whole warps at once, where addresses rise along each warp.
 
-    Parameters
-    ----------
-    addresses : ndarray of int, shape (32 * warps,)
-        Byte addresses of aligned accesses, all lanes active.
-
-    Returns
-    -------
-    int or None
-        The sum of `sectors`; None if the addresses of a warp do not rise.
+    `addresses` (ndarray of int, shape (32 * warps,)): byte addresses of aligned accesses, all lanes
+    active. Returns the sum of `sectors`; None if the addresses of a warp do not rise.
     """
     sector = addresses >> 5
     fall = sector[1:] < sector[:-1]

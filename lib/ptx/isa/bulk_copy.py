@@ -162,20 +162,9 @@ def count_global(
 ) -> None:
     """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
 
-    Parameters
-    ----------
-    trace : Tracer
-    index : int
-        Of the step.
-    instruction : Instruction
-    way : str
-        "load" or "store".
-    starts : ndarray of int
-        Where each run begins, in an array that begins with a sector.
-    length : int
-        Bytes of each run.
-    nbytes : int
-        Bytes that the copy moves in shared memory.
+    `index`: of the step. `way`: "load" or "store". `starts`: where each run begins, in an array
+    that begins with a sector. `length`: bytes of each run. `nbytes`: bytes that the copy moves in
+    shared memory.
     """
     site = trace.site(index, instruction, f"bulk {way}", "global", nbytes)
     site.requests += 1
@@ -253,20 +242,12 @@ def destinations(
 ) -> Iterator[Destination]:
     """Yield what a copy into shared memory goes to, in every block.
 
-    Parameters
-    ----------
-    f : Batch
-    by : Issuer
-    at, bar : int
-        Addresses of destination and mbarrier in the shared::cluster window.
-    nbytes, align : int
-        What the destination must hold, and be a multiple of.
-    mask : int or None
-        For a multicast: which ranks of the cluster receive the bytes.
-    pair : bool
-        ``.cta_group::2``: the mbarrier may lie in the other block of the destination's pair; of a
-        multicast, each destination signals the block of its pair whose rank is even, or odd, as
-        that is in which `bar` lies (PTX ISA, cp.async.bulk.tensor, ``.cta_group``).
+    `at`, `bar`: addresses of destination and mbarrier in the shared::cluster window. `nbytes`,
+    `align`: what the destination must hold, and be a multiple of. `mask`: for a multicast: which
+    ranks of the cluster receive the bytes. `pair`: ``.cta_group::2``: the mbarrier may lie in the
+    other block of the destination's pair; of a multicast, each destination signals the block of its
+    pair whose rank is even, or odd, as that is in which `bar` lies (PTX ISA, cp.async.bulk.tensor,
+    ``.cta_group``).
     """
     barriers, (row, instruction) = f.waiter(Mbarriers), (by.row, by.instruction)
     user = row, by.thread

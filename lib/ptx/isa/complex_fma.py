@@ -23,14 +23,8 @@ def multiply_add(
 ) -> None:
     """Put x * y + z into the imaginary part of `out`.
 
-    Parameters
-    ----------
-    terms : ndarray of complex64
-        Their imaginary part is z; the real one is room for x.
-    x : ndarray of float32
-        Broadcast to `terms`.
-    factors, out : ndarray of complex64
-        What `factors_of` makes of y, and room for the result.
+    `terms`: their imaginary part is z; the real one is room for x. `x`: broadcast to `terms`.
+    `factors`, `out`: what `factors_of` makes of y, and room for the result.
     """
     terms.real[...] = x
     np.multiply(terms, factors, out=out)

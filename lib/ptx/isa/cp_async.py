@@ -39,43 +39,24 @@ _HINTS = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 @dataclass(frozen=True)
 class Source:
-    """What some lanes copy from.
+    """What some lanes copy from."""
 
-    Attributes
-    ----------
-    fetch : callable
-        Reads the words, for a mask of lanes.
-    report : callable or None
-        Tells the race detector of that.
-    """
-
-    fetch: Callable[[Mask | None], list[np.ndarray]]
-    report: Callable[[Mask | None], None] | None = None
+    fetch: Callable[[Mask | None], list[np.ndarray]]  # reads the words, for a mask of lanes
+    report: Callable[[Mask | None], None] | None = None  # tells the race detector of that
 
 
 @dataclass
 class PendingCopy:
-    """One instruction's copies of some lanes, on their way.
+    """One instruction's copies of some lanes, on their way."""
 
-    Attributes
-    ----------
-    lanes : ndarray of bool, shape (blocks, threads)
-        Whose copies have not been waited for.
-    group : ndarray of int
-        The group that each lane's copy belongs to, from 0.
-    access : MemoryAccess
-        The write.
-    segment, pattern
-        Where to.
-    fetch : callable or None
-        Reads the words from the source for a pattern of lanes; None: the bytes are there already.
-    """
-
+    # ndarray of bool, shape (blocks, threads), whose copies have not been waited for.
     lanes: np.ndarray
-    group: np.ndarray
-    access: MemoryAccess
+    group: np.ndarray  # the group that each lane's copy belongs to, from 0
+    access: MemoryAccess  # the write
+    # segment, pattern: where to.
     segment: Segment
     pattern: AccessPattern
+    # Reads the words from the source for a pattern of lanes; None: the bytes are there already.
     fetch: Callable[[Mask | None], list[np.ndarray]] | None
 
     def land(self, f: Batch, lanes: np.ndarray) -> None:

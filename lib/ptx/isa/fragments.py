@@ -30,23 +30,14 @@ MAX_FRAGMENTS = 32  # assembled fragments that are remembered
 
 @dataclass(frozen=True)
 class Fragment:
-    """A matrix that a warp holds: its tiles, and the order in which registers go through them.
+    """A matrix that a warp holds: its tiles, and the order in which registers go through them."""
 
-    Attributes
-    ----------
-    order : str
-        The axes that the number of a register is made of, the slowest first: "R" tiles of 8 or 16
-        rows, "H" the upper or lower 8 rows of such a tile, "C" tiles of columns, "J" neighbouring
-        columns that lie in registers of their own.
-    sizes : tuple of int
-        How far each of them counts.
-    packed : int
-        Elements in one register.
-    """
-
+    # The axes that the number of a register is made of, the slowest first: "R" tiles of 8 or 16
+    # rows, "H" the upper or lower 8 rows of such a tile, "C" tiles of columns, "J" neighbouring
+    # columns that lie in registers of their own.
     order: str
-    sizes: tuple[int, ...]
-    packed: int
+    sizes: tuple[int, ...]  # how far each of them counts
+    packed: int  # elements in one register
 
     def size(self, axis: str) -> int:
         """How far an axis counts; 1 if it is not among them."""
@@ -73,16 +64,9 @@ class Fragment:
     def assemble(self, registers: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Make the matrices of all warps.
 
-        Parameters
-        ----------
-        registers : ndarray, shape (registers, lanes)
-            What `gather` returns; the lanes are those of whole warps.
-        dtype : dtype
-            Of one element.
-
-        Returns
-        -------
-        ndarray of dtype, shape (warps, rows, columns)
+        `registers` (ndarray, shape (registers, lanes)): what `gather` returns; the lanes are those
+        of whole warps. `dtype`: of one element. Returns ndarray of dtype, shape (warps, rows,
+        columns).
         """
         return self.words(registers).view(dtype)
 
@@ -141,10 +125,7 @@ def accumulator(rows: int, columns: int, packed: int) -> Fragment:
 def whole_warps(f: Batch, place: str) -> None:
     """Refuse an aligned operation that only some lanes of a warp execute.
 
-    Raises
-    ------
-    Divergence
-        Naming lanes that are missing.
+    Raises Divergence naming lanes that are missing.
     """
     active = f.active
     if active is None and f.threads % WARP == 0:

@@ -43,25 +43,11 @@ def chunk_addresses(
 ) -> np.ndarray:
     """Return where the 16-byte chunks of an operand lie in shared memory.
 
-    Parameters
-    ----------
-    descriptor : Descriptor
-        Of the operand.
-    rows : int
-        Rows of A, or columns of B.
-    major : str
-        "k": chunks run along K, shape (rows, chunks). "mn": along the rows, shape (8 chunks, rows /
-        8), for elements of 2 bytes.
-    chunks : int
-        Of K, in one row: 2, or 4 where B is multiplied by a sparse A.
+    `descriptor`: of the operand. `rows`: rows of A, or columns of B. `major`: "k": chunks run along
+    K, shape (rows, chunks). "mn": along the rows, shape (8 chunks, rows / 8), for elements of 2
+    bytes. `chunks`: of K, in one row: 2, or 4 where B is multiplied by a sparse A. Returns byte
+    addresses.
 
-    Returns
-    -------
-    ndarray of int64
-        Byte addresses.
-
-    Notes
-    -----
     The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
     swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
     MN-major ((T, n), (8, k)) : ((1, LBO), (T, SBO)), without ((1, n), (8, k)) : ((., SBO), (1,

@@ -37,31 +37,18 @@ _RETRIES = 1 << 13  # times that failed test_waits go on although nothing else c
 
 @dataclass(eq=False)
 class Mbarrier:
-    """One object.
+    """One object."""
 
-    Attributes
-    ----------
-    row, offset : int
-        Whose shared memory, and where.
-    count : int
-        Arrivals that each phase needs.
-    pending : int
-        Arrivals that this phase still needs.
-    tx : int
-        Bytes that this phase still needs; below zero when they came before they were expected.
-    phase : int
-        Phases completed so far.
-    before : int
-        Phases, and one more, of the objects that lay there before: their agent's clock goes on.
-    """
-
+    # row, offset: whose shared memory, and where.
     row: int
     offset: int
-    count: int
+    count: int  # arrivals that each phase needs
     instruction: Instruction
-    pending: int = 0
+    pending: int = 0  # arrivals that this phase still needs
+    # Bytes that this phase still needs; below zero when they came before they were expected.
     tx: int = 0
-    phase: int = 0
+    phase: int = 0  # phases completed so far
+    # Phases, and one more, of the objects that lay there before: their agent's clock goes on.
     before: int = 0
     # Copies on their way: bytes, what lands them, their instruction; commits of tcgen05: no bytes.
     flights: list[tuple[int, Callable[[], None], Instruction]] = field(default_factory=list)
@@ -165,15 +152,9 @@ class Mbarriers(Waiter):
     ) -> Mbarrier:
         """Return the object at an address.
 
-        Parameters
-        ----------
-        row, address : int
-            The block in whose shared memory it lies, and where.
-        instruction : Instruction
-        user : (int, int)
-            Row and thread that use it.
-        own : bool
-            Whether the instruction reaches the shared memory of its own block alone.
+        `row`, `address`: the block in whose shared memory it lies, and where. `user`: row and
+        thread that use it. `own`: whether the instruction reaches the shared memory of its own
+        block alone.
         """
         f = self.f
         row, offset = locate(f, row, address, 8, 8, instruction)

@@ -37,17 +37,10 @@ class Wait:
 
 @dataclass
 class PhaseWaits:
-    """Of an mbarrier's present phase: who has seen the one before, and what arrivals know of it.
+    """Of an mbarrier's present phase: who has seen the one before, and what arrivals know of it."""
 
-    Attributes
-    ----------
-    found : dict of int to Wait
-        By the warp's number in its cluster.
-    behind : ndarray of int or None
-        Of each warp of the cluster, the time of its last wait that an arrival comes behind.
-    """
-
-    found: dict[int, Wait] = field(default_factory=dict)
+    found: dict[int, Wait] = field(default_factory=dict)  # by the warp's number in its cluster
+    # Of each warp of the cluster, the time of its last wait that an arrival comes behind.
     behind: np.ndarray | None = None
 
     def wait(self, f: Batch, row: int, thread: int, instruction: Instruction) -> None:

@@ -55,11 +55,8 @@ def check_membermask(f: Batch, mask: np.ndarray, place: str, alone: bool = False
 def parties(f: Batch, mask: np.ndarray) -> np.ndarray:
     """Which active lanes take part with each lane, by the masks.
 
-    Returns
-    -------
-    ndarray of bool
-        (blocks, warps, lane, other lane). One row stands for all lanes where those of each warp
-        have the same mask, as nearly always: (blocks, warps, 1, other lane).
+    Returns (blocks, warps, lane, other lane). One row stands for all lanes where those of each warp
+    have the same mask, as nearly always: (blocks, warps, 1, other lane).
     """
     active = by_warp(f.active_lanes, False)[..., None, :]
     if mask.size == 1:

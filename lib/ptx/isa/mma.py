@@ -150,18 +150,10 @@ class MatrixMultiply(Fusible):
 
     Several behind each other, on accumulators of 32 bits, are one step: see `mma_tile`.
 
-    Parameters
-    ----------
-    d : Decoding
-        The instruction; operands 0 to 3 are D, A, B and C.
-    fragments : tuple of Fragment
-        Of A, of B (transposed), of C and of D.
-    kinds : tuple of str
-        Types of A, B, C and D.
-    copies : tuple of int
-        How many registers of A and B there are for each one that counts: wmma repeats f16.
-    turned : bool
-        Whether the transposes are multiplied: then B is the left factor.
+    `d`: the instruction; operands 0 to 3 are D, A, B and C. `fragments`: of A, of B (transposed),
+    of C and of D. `kinds`: types of A, B, C and D. `copies`: how many registers of A and B there
+    are for each one that counts: wmma repeats f16. `turned`: whether the transposes are multiplied:
+    then B is the left factor.
     """
 
     def __init__(

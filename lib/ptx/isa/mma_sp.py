@@ -57,13 +57,7 @@ def sparse(d: Decoding) -> Run:
 class SparseMultiply(MatrixMultiply):
     """D = A B + C with A in its packed form.
 
-    Parameters
-    ----------
-    d : Decoding
-    k : int
-        Columns of A, of which half are stored.
-    kinds : tuple of str
-        Types of A, B, C and D.
+    `k`: columns of A, of which half are stored. `kinds`: types of A, B, C and D.
     """
 
     def __init__(self, d: Decoding, k: int, kinds: tuple[str, str, str, str]) -> None:

@@ -27,28 +27,19 @@ FOUR = np.dtype("c16")  # the words of four lanes, moved as one
 
 @dataclass(frozen=True)
 class Block:
-    """Fragments of A that are multiplied by the same fragments of B.
+    """Fragments of A that are multiplied by the same fragments of B."""
 
-    Attributes
-    ----------
-    left, right : tuple of int
-        Places of the instructions whose left factors, and whose right ones, are multiplied.
-    steps : tuple of int
-        Which instruction is of which left and right factor, row by row.
-    """
-
+    # left, right: places of the instructions whose left factors, and whose right ones, are
+    # multiplied.
     left: tuple[int, ...]
     right: tuple[int, ...]
-    steps: tuple[int, ...]
+    steps: tuple[int, ...]  # which instruction is of which left and right factor, row by row
 
 
 def blocks_of(pairs: list[tuple]) -> list[Block]:
     """Part products into blocks, each of all its left factors by all its right ones.
 
-    Parameters
-    ----------
-    pairs : list of (left, right)
-        What each instruction multiplies, hashable; equal means the same registers.
+    `pairs`: what each instruction multiplies, hashable; equal means the same registers.
     """
     rows: dict = {}  # left factor -> right factor -> instruction
     again = []
@@ -91,10 +82,7 @@ def _operand(fragment: Fragment, words: np.ndarray, many: int, dealt: bool) -> n
 class ProductTile:
     """The step of several instructions of one kind on fragments of 32-bit accumulators.
 
-    Parameters
-    ----------
-    steps : list of MatrixMultiply
-        Of one kind, none of which reads what another one writes.
+    `steps`: of one kind, none of which reads what another one writes.
     """
 
     def __init__(self, steps: list) -> None:

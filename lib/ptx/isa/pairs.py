@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def check_pairs(f: Batch, instruction: Instruction) -> None:
     """Refuse ``.cta_group::2`` where blocks have no peers.
 
-    Raises
-    ------
-    Error
-        If the cluster has an odd number of blocks.
+    Raises Error if the cluster has an odd number of blocks.
     """
     if f.geometry.peers % 2:
         raise Error(

@@ -80,19 +80,8 @@ def _missing(
     half a warp with ``__shfl_down_sync``: that is reported when the value is used, see
     `core.unwritten`, or at once if the launch is strict.
 
-    Parameters
-    ----------
-    f : Batch
-    source : ndarray of int
-        The lane that each lane reads; broadcasts to (blocks, warps, 32).
-    mask : ndarray of uint32
-        Broadcasts to (blocks, threads).
-    instruction : Instruction
-
-    Returns
-    -------
-    ndarray of bool or None
-        (blocks, warps, 32); None if there is none.
+    `source`: the lane that each lane reads; broadcasts to (blocks, warps, 32). `mask`: broadcasts
+    to (blocks, threads). Returns (blocks, warps, 32); None if there is none.
     """
     active = by_warp(f.active_lanes, False)
     source = np.broadcast_to(source, active.shape)

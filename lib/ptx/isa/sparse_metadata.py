@@ -47,25 +47,12 @@ FIRST, SECOND = 0b0100, 0b1110  # metadata of tf32
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How the stored half of A lies in the whole.
+    """How the stored half of A lies in the whole."""
 
-    Attributes
-    ----------
-    columns : int
-        Of A, of which half are stored.
-    bits : int
-        Of an element.
-    first : int
-        Of each four lanes, the first that holds metadata.
-    ordered : bool
-        Whether the places in a chunk must ascend.
-    instruction : Instruction
-    """
-
-    columns: int
-    bits: int
-    first: int
-    ordered: bool
+    columns: int  # of A, of which half are stored
+    bits: int  # of an element
+    first: int  # of each four lanes, the first that holds metadata
+    ordered: bool  # whether the places in a chunk must ascend
     instruction: Instruction
 
     @classmethod
@@ -86,24 +73,10 @@ class Sparsity:
     ) -> np.ndarray:
         """Return A with its zeros.
 
-        Parameters
-        ----------
-        f : Batch
-        stored : ndarray, shape (warps, 16, columns / 2)
-        metadata : ndarray of uint32
-            A register of all lanes of these warps.
-        warps : ndarray of int, optional
-            Their numbers, counted through the blocks; all warps if not given.
-
-        Returns
-        -------
-        ndarray, shape (warps, 16, columns)
-            Of the type of `stored`.
-
-        Raises
-        ------
-        Error
-            Where metadata is undefined for elements that are not zero, in an active warp.
+        `stored`: ndarray, shape (warps, 16, columns / 2). `metadata`: a register of all lanes of
+        these warps. `warps`: their numbers, counted through the blocks; all warps if not given.
+        Returns ndarray, shape (warps, 16, columns), of the type of `stored`. Raises Error where
+        metadata is undefined for elements that are not zero, in an active warp.
         """
         places = self._places(f, self._codes(metadata), stored, warps)
         whole = np.zeros((*stored.shape[:2], self.columns), stored.dtype)

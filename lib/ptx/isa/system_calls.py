@@ -78,14 +78,8 @@ class _Arguments:
 def formatted(text: str, arguments: _Arguments, string: Callable[[int], str]) -> str:
     """Do what C's printf does with a format, on the buffer that CUDA passes.
 
-    Parameters
-    ----------
-    text : str
-        The format.
-    arguments : _Arguments
-        Whole numbers of 4 bytes, with l, ll, z, t or j of 8; floats as doubles; pointers.
-    string : callable
-        Reads the string at an address.
+    `text`: the format. `arguments`: whole numbers of 4 bytes, with l, ll, z, t or j of 8; floats as
+    doubles; pointers. `string`: reads the string at an address.
     """
 
     def one(match: re.Match) -> str:

@@ -70,10 +70,7 @@ def check_group(d: Decoding) -> int:
 def whole_warps(f: Batch, instruction: Instruction) -> list[tuple[int, int]]:
     """List row and warp of the active warps.
 
-    Raises
-    ------
-    Divergence
-        If only part of one runs an .aligned instruction.
+    Raises Divergence if only part of one runs an .aligned instruction.
     """
     if f.threads % WARP:
         raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
@@ -89,13 +86,7 @@ def whole_warps(f: Batch, instruction: Instruction) -> list[tuple[int, int]]:
 def same_in_warp(
     f: Batch, values: np.ndarray, row: int, warp: int, what: str, instruction: Instruction
 ) -> int:
-    """Return a value that all lanes of a warp must have.
-
-    Raises
-    ------
-    Error
-        If they have not.
-    """
+    """Return a value that all lanes of a warp must have. Raises Error if they have not."""
     found = one_for_warp(f, values, row, warp)
     if (found != found[0]).any():
         raise Error(
@@ -274,14 +265,8 @@ def _tell_unwritten(
 class Reach:
     """Which words of tensor memory a warp's load or store moves.
 
-    Parameters
-    ----------
-    lanes : int
-        16 or 32.
-    lane, column : ndarray of int, shape (registers, 32)
-        From the address on.
-    wide : int
-        2 if a register holds the lower halves of two columns, else 1.
+    `lanes`: 16 or 32. `lane`, `column` (ndarray of int, shape (registers, 32)): from the address
+    on. `wide`: 2 if a register holds the lower halves of two columns, else 1.
     """
 
     def __init__(self, lanes: int, lane: np.ndarray, column: np.ndarray, wide: int) -> None:

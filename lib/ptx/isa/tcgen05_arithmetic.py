@@ -33,19 +33,9 @@ NOTHING = -(1 << 20)  # the raw exponent of a zero: below all others
 def decoded(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Return value and raw exponent of encoded numbers.
 
-    Parameters
-    ----------
-    codes : ndarray of unsigned int
-        Right-aligned, but tf32, which is the upper bits of a word of 32.
-    kind : str
-        One of `FORMATS`.
-
-    Returns
-    -------
-    values : ndarray of float64
-        Exact; infinity or NaN where the encoding says so.
-    raw : ndarray of int64
-        `NOTHING` where the value is zero.
+    `codes`: right-aligned, but tf32, which is the upper bits of a word of 32. `kind`: one of
+    `FORMATS`. Returns `values`, exact; infinity or NaN where the encoding says so. Returns `raw`,
+    `NOTHING` where the value is zero.
     """
     if kind in ("tf32", "f32"):
         return _taken_apart(codes, kind)
@@ -86,21 +76,10 @@ def product(
 ) -> np.ndarray:
     """Multiply and add as one tcgen05.mma does.
 
-    Parameters
-    ----------
-    a, b : ndarray of unsigned int, shape (M, K) and (N, K)
-        Encoded elements.
-    old : ndarray of uint32, shape (M, N), or None
-        The words of D that are added; None: nothing is.
-    kinds : (str, str, str)
-        Types of A, B and D.
-    shift : int
-        `scale-input-d`: D is multiplied by 2^−shift before it is added.
-
-    Returns
-    -------
-    ndarray of uint32, shape (M, N)
-        The words of D.
+    `a`, `b` (ndarray of unsigned int, shape (M, K) and (N, K)): encoded elements. `old` (ndarray of
+    uint32, shape (M, N), or None): the words of D that are added; None: nothing is. `kinds`: types
+    of A, B and D. `shift`: `scale-input-d`: D is multiplied by 2^−shift before it is added. Returns
+    ndarray of uint32, shape (M, N), the words of D.
     """
     return summed(decoded(a, kinds[0]), decoded(b, kinds[1]), old, kinds[2], shift)
 

@@ -28,32 +28,18 @@ _MAX_SHIFT = (0, 8, 16, 32)  # columns, by bits 30 and 31 of an instruction desc
 
 @dataclass(frozen=True)
 class MmaDescriptor:
-    """What an instruction descriptor says (PTX ISA 9.7.16.4.2, table 42).
+    """What an instruction descriptor says (PTX ISA 9.7.16.4.2, table 42)."""
 
-    Attributes
-    ----------
-    a, b, d : str
-        Types.
-    m, n : int
-    majors : tuple of str
-        Of A and B, "k" or "mn".
-    negated : tuple of bool
-        Of A and B.
-    saturate : bool
-        Of whole numbers.
-    max_shift : int
-        By how many columns a zero-column mask may shift B; for ``.ws`` alone.
-    """
-
+    # a, b, d: types.
     a: str
     b: str
     d: str
     m: int
     n: int
-    majors: tuple[str, str]
-    negated: tuple[bool, bool]
-    saturate: bool
-    max_shift: int = 0
+    majors: tuple[str, str]  # of A and B, "k" or "mn"
+    negated: tuple[bool, bool]  # of A and B
+    saturate: bool  # of whole numbers
+    max_shift: int = 0  # by how many columns a zero-column mask may shift B; for ``.ws`` alone
 
     @property
     def k(self) -> int:
@@ -65,12 +51,8 @@ class MmaDescriptor:
 def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> MmaDescriptor:
     """Take an instruction descriptor's 32 bits apart, of one block's mma or of a pair's.
 
-    Raises
-    ------
-    Error
-        If it names a type or a shape that the kind has not (PTX ISA 9.7.16.2.1, table 39).
-    UnsupportedInstruction
-        If A is sparse.
+    Raises Error if it names a type or a shape that the kind has not (PTX ISA 9.7.16.2.1, table 39);
+    UnsupportedInstruction if A is sparse.
     """
 
     def field(low: int, width: int) -> int:
@@ -123,20 +105,10 @@ def zero_columns(bits: int, says: MmaDescriptor) -> tuple[np.ndarray, int]:
     The spans are as in the examples there, which have it the other way round than the table: "use
     span" counts the columns of B that are used, "skip span" those that are zero.
 
-    Returns
-    -------
-    zero : ndarray of bool, shape (N,)
-        Which columns of B are zero.
-    shift : int
-        B's first column is this one.
-
-    Raises
-    ------
-    Error
-        If a reserved bit is set, or B would be shifted by more than M and the instruction
-        descriptor allow.
-    UnsupportedInstruction
-        If a part begins beyond its first span, of which the ISA says nothing.
+    Returns `zero`, ndarray of bool, shape (N,), which columns of B are zero. Returns `shift`, B's
+    first column is this one. Raises Error if a reserved bit is set, or B would be shifted by more
+    than M and the instruction descriptor allow; UnsupportedInstruction if a part begins beyond its
+    first span, of which the ISA says nothing.
     """
 
     def field(low: int, width: int) -> int:
@@ -171,12 +143,8 @@ def zero_columns(bits: int, says: MmaDescriptor) -> tuple[np.ndarray, int]:
 def operand_descriptor(bits: int) -> Descriptor:
     """Take a shared memory descriptor's 64 bits apart (PTX ISA 9.7.16.4.1, table 40).
 
-    Raises
-    ------
-    Error
-        If its constant bits are not what they must be.
-    UnsupportedInstruction
-        For an absolute leading address.
+    Raises Error if its constant bits are not what they must be; UnsupportedInstruction for an
+    absolute leading address.
     """
     mode = bits >> 61 & 7
     if bits >> 46 & 7 != 1:
@@ -209,29 +177,10 @@ def operand_chunks(
     elements that run along M or N, which have no other; CUTLASS 4.2's ``mma_sm100_desc.hpp`` gives
     it, and has none of it along K.
 
-    Parameters
-    ----------
-    descriptor : Descriptor
-    rows : int
-        Of A, or columns of B.
-    major : str
-        "k": (rows, chunks). "mn": (K, rows / elements of a chunk), where K = 32 / nbytes.
-    nbytes : int
-        Of an element.
-    chunks : int, default 2
-        Of a row, along K.
-
-    Returns
-    -------
-    ndarray of int64
-        Byte addresses.
-
-    Raises
-    ------
-    Error
-        If elements of this size have no such layout.
-    UnsupportedInstruction
-        For atoms of 32 bytes along K.
+    `rows`: of A, or columns of B. `major`: "k": (rows, chunks). "mn": (K, rows / elements of a
+    chunk), where K = 32 / nbytes. `nbytes`: of an element. `chunks`: of a row, along K. Returns
+    byte addresses. Raises Error if elements of this size have no such layout;
+    UnsupportedInstruction for atoms of 32 bytes along K.
     """
     if descriptor.mode == ATOMS_OF_32:
         return _in_atoms_of_32(descriptor, rows, major, nbytes)

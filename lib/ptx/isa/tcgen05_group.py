@@ -43,29 +43,17 @@ Sum = Callable[[np.ndarray, np.ndarray, np.ndarray | None, int], np.ndarray]
 
 @dataclass(frozen=True)
 class Shape:
-    """What is multiplied.
+    """What is multiplied."""
 
-    Attributes
-    ----------
-    m, n : int
-        Of all blocks together.
-    blocks : int
-        1 or 2.
-    kind : str
-    types : tuple of str
-        Of A and B in shared memory: "bytes" for elements of 4 bits, two a byte.
-    majors : tuple of str
-    negates : bool
-        Whether A or B, not both, are negated.
-    """
-
+    # m, n: of all blocks together.
     m: int
     n: int
-    blocks: int
+    blocks: int  # 1 or 2
     kind: str
+    # Of A and B in shared memory: "bytes" for elements of 4 bits, two a byte.
     types: tuple[str, str]
     majors: tuple[str, str]
-    negates: bool
+    negates: bool  # whether A or B, not both, are negated
 
     @property
     def rows(self) -> int:

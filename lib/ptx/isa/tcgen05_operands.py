@@ -82,10 +82,7 @@ def chunks_in_shared(
 ) -> np.ndarray:
     """Return where 16-byte chunks lie in a block's shared memory.
 
-    Raises
-    ------
-    OutOfBounds
-        If the descriptor leaves it.
+    Raises OutOfBounds if the descriptor leaves it.
     """
     shared = f.memory.shared
     place = place - shared.base
@@ -104,10 +101,7 @@ def read_chunks(
 ) -> np.ndarray:
     """Return the bytes of 16-byte chunks of a block's shared memory, (..., 16).
 
-    Raises
-    ------
-    UninitialisedRead
-        If nobody wrote some of them.
+    Raises UninitialisedRead if nobody wrote some of them.
     """
     shared = f.memory.shared
     index = ((place + shared.start_of(row)) >> 4).astype(np.intp, copy=False)

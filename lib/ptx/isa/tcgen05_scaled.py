@@ -55,12 +55,8 @@ class ScaledDescriptor:
     def of(cls, bits: int, kind: str, many: int, blocks: int) -> ScaledDescriptor:
         """Take its 32 bits apart.
 
-        Raises
-        ------
-        Error
-            If it names a type, a shape or scales that the kind has not.
-        UnsupportedInstruction
-            For sparse A and for K = 96.
+        Raises Error if it names a type, a shape or scales that the kind has not;
+        UnsupportedInstruction for sparse A and for K = 96.
         """
 
         def field(low: int, width: int) -> int:

@@ -48,25 +48,11 @@ def scaled_product(
 ) -> np.ndarray:
     """Multiply, scale and add as one block-scaled tcgen05.mma does.
 
-    Parameters
-    ----------
-    a, b : ndarray of unsigned int, shape (M, K) and (N, K)
-        Encoded elements.
-    old : ndarray of uint32, shape (M, N), or None
-        The words of D, float32, that are added; None: nothing is.
-    types : (str, str)
-        Of A and B.
-    scales : (ndarray of uint8, ndarray of uint8), shapes (M, blocks) and (N, blocks)
-        Encoded, one for K / blocks elements of a row.
-    scale_type : str
-        "ue8m0" or "ue4m3".
-    window : bool
-        Whether the kind is ``mxf8f6f4``.
-
-    Returns
-    -------
-    ndarray of uint32, shape (M, N)
-        The words of D.
+    `a`, `b` (ndarray of unsigned int, shape (M, K) and (N, K)): encoded elements. `old` (ndarray of
+    uint32, shape (M, N), or None): the words of D, float32, that are added; None: nothing is.
+    `types`: of A and B. `scales`: encoded, one for K / blocks elements of a row. `scale_type`:
+    "ue8m0" or "ue4m3". `window`: whether the kind is ``mxf8f6f4``. Returns ndarray of uint32, shape
+    (M, N), the words of D.
     """
     each = a.shape[1] // scales[0].shape[1]
     sa, sb = (scales_decoded(codes, scale_type) for codes in scales)

@@ -162,10 +162,7 @@ class TensorMemories(Waiter):
     ) -> None:
         """Report an access of columns that are not allocated, by a row in its own block or another.
 
-        Raises
-        ------
-        OutOfBounds
-            If there are no such lanes or columns.
+        Raises OutOfBounds if there are no such lanes or columns.
         """
         block = row if block is None else block
         if area.lanes & ~EVERY_LANE or not 0 <= area.first < area.last <= COLUMNS:

@@ -292,9 +292,7 @@ def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     column 8 block + 2 t + e. Columns are multiplied with t counting fastest, so that the floats of
     four lanes move as one.
 
-    Returns
-    -------
-    ndarray of float32, shape (N / 2, groups * 128)
+    Returns ndarray of float32, shape (N / 2, groups * 128).
     """
     many, n, k = b.shape
     b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)

@@ -49,20 +49,10 @@ def sums(
 ) -> np.ndarray:
     """Multiply and add as one wgmma, or several behind each other, do.
 
-    Parameters
-    ----------
-    a, b : ndarray of float32, shape (..., M, K) and (..., N, K)
-        Values of 8-bit floats; K is a multiple of 32.
-    old : ndarray of float32, shape (..., M, N)
-        What is added to.
-    kinds : (str, str)
-        Types of A and B, of `KINDS`.
-    narrow : bool
-        Whether D is of 16 bits: the sum is left as float32, not cut off, to be rounded once.
-
-    Returns
-    -------
-    ndarray of float32, shape (..., M, N)
+    `a`, `b` (ndarray of float32, shape (..., M, K) and (..., N, K)): values of 8-bit floats; K is a
+    multiple of 32. `old` (ndarray of float32, shape (..., M, N)): what is added to. `kinds`: types
+    of A and B, of `KINDS`. `narrow`: whether D is of 16 bits: the sum is left as float32, not cut
+    off, to be rounded once. Returns ndarray of float32, shape (..., M, N).
     """
     for k in range(0, a.shape[-1], PRODUCTS):
         part = slice(k, k + PRODUCTS)

@@ -33,26 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class WgmmaInFlight:
-    """The results of an MMA, not waited for yet, in some lanes.
-
-    Attributes
-    ----------
-    values : ndarray, shape (registers, blocks, threads)
-        What the registers will hold.
-    lanes : ndarray of bool, shape (blocks, threads)
-        Where.
-    group : ndarray of int, shape (blocks, warps)
-        Commit group of each warp.
-    reads : frozenset of int
-        Slots of the registers that hold A.
-    """
+    """The results of an MMA, not waited for yet, in some lanes."""
 
     instruction: Instruction
     slots: tuple[int, ...]
-    values: np.ndarray
-    lanes: np.ndarray
-    group: np.ndarray
-    reads: set[int] = field(default_factory=set)
+    values: np.ndarray  # ndarray, shape (registers, blocks, threads), what the registers will hold
+    lanes: np.ndarray  # ndarray of bool, shape (blocks, threads), where
+    group: np.ndarray  # commit group of each warp
+    reads: set[int] = field(default_factory=set)  # slots of the registers that hold A
 
 
 @dataclass(eq=False)
@@ -271,13 +259,7 @@ class WgmmaGroups(Waiter):
     ) -> None:
         """Report an MMA whose registers were touched behind the last wgmma.fence.
 
-        Parameters
-        ----------
-        instruction : Instruction
-        slots : tuple of int
-            Its accumulators.
-        reads : set of int
-            Registers that hold A.
+        `slots`: its accumulators. `reads`: registers that hold A.
         """
         f = self.f
         active = f.active_lanes

@@ -22,25 +22,12 @@ CHUNK = 16  # bytes that a descriptor's layout keeps together
 
 @dataclass(frozen=True)
 class Operand:
-    """A or B in shared memory.
+    """A or B in shared memory."""
 
-    Attributes
-    ----------
-    rows : int
-        M of A, N of B.
-    major : str
-        Which of its dimensions is contiguous, ``"k"`` or ``"mn"``.
-    kind : str
-        Type of its elements, such as ``"bf16"``.
-    chunks : int
-        Of 16 bytes, along K: 2, or 4 of a B beside a sparse A.
-    instruction : Instruction
-    """
-
-    rows: int
-    major: str
-    kind: str
-    chunks: int
+    rows: int  # M of A, N of B
+    major: str  # which of its dimensions is contiguous, ``"k"`` or ``"mn"``
+    kind: str  # type of its elements, such as ``"bf16"``
+    chunks: int  # of 16 bytes, along K: 2, or 4 of a B beside a sparse A
     instruction: Instruction
 
     def addresses(self, f: Batch, bits: int) -> np.ndarray:
@@ -57,13 +44,7 @@ class Operand:
     def read(self, f: Batch, groups: list[tuple[int, int]], known: list[int]) -> np.ndarray:
         """Return the operand of each warpgroup, (groups, rows, K), as float32.
 
-        Parameters
-        ----------
-        f : Batch
-        groups : list of (int, int)
-            Row and warpgroup.
-        known : list of int
-            The descriptor of each.
+        `groups`: row and warpgroup. `known`: the descriptor of each.
         """
         shared = f.memory.shared
         found = np.empty(0, np.float32)
@@ -120,18 +101,8 @@ class Operand:
     ) -> None:
         """Tell the race detector that a warpgroup reads it.
 
-        Parameters
-        ----------
-        f : Batch
-        races : Races
-        group : (int, int)
-            Row and warpgroup.
-        reader : (int, int)
-            Its first active warp, and its time among the MMAs of that warp.
-        bits : int
-            The descriptor.
-        index : int
-            Of the instruction.
+        `group`: row and warpgroup. `reader`: its first active warp, and its time among the MMAs of
+        that warp. `bits`: the descriptor. `index`: of the instruction.
         """
         row, (warp, time) = group[0], reader
         base = f.memory.shared.start_of(row) - f.memory.shared.base

@@ -94,46 +94,25 @@ def _no_shape(d: Decoding) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """One access that a load or store consists of.
+    """One access that a load or store consists of."""
 
-    Attributes
-    ----------
-    registers : tuple of int
-        What it fills or stores.
-    form : str
-        "lines": ldmatrix; "block": 4 bytes a lane of 8 lines of 16 bytes; "direct": as `rows` and
-        `columns` say.
-    rows, columns : ndarray of int, shape (32,)
-        The element that each lane's access begins with.
-    nbytes : int
-        Bytes a lane.
-    extra : ndarray of int, shape (32,)
-        Bytes behind that element.
-    element : int
-        Which of a register's elements a narrow access belongs to.
-    """
-
-    registers: tuple[int, ...]
+    registers: tuple[int, ...]  # what it fills or stores
+    # "lines": ldmatrix; "block": 4 bytes a lane of 8 lines of 16 bytes; "direct": as `rows` and
+    # `columns` say.
     form: str
+    # rows, columns: ndarray of int, shape (32,), the element that each lane's access begins with.
     rows: np.ndarray
     columns: np.ndarray
-    nbytes: int
-    extra: np.ndarray
-    element: int = 0
+    nbytes: int  # bytes a lane
+    extra: np.ndarray  # ndarray of int, shape (32,), bytes behind that element
+    element: int = 0  # which of a register's elements a narrow access belongs to
 
 
 def parts_of(fragment: Fragment, nbytes: int, natural: bool, matrix: int) -> list[Part]:
     """Cut a fragment into the accesses that ptxas makes.
 
-    Parameters
-    ----------
-    fragment : Fragment
-    nbytes : int
-        Of one element.
-    natural : bool
-        Whether neighbours in a register are neighbours in memory.
-    matrix : int
-        How many registers one ldmatrix fills; 0 if there is none.
+    `nbytes`: of one element. `natural`: whether neighbours in a register are neighbours in memory.
+    `matrix`: how many registers one ldmatrix fills; 0 if there is none.
     """
     rows, columns = fragment.positions
     lane, none = np.arange(WARP), np.zeros(WARP, np.intp)

@@ -83,12 +83,7 @@ class Inits:
 class AsyncProxy:
     """The agents of one batch, and what they did.
 
-    Parameters
-    ----------
-    races : RaceDetector
-        The detector, whose clocks and stamps are used.
-    f : Execution
-        The batch.
+    `races`: the detector, whose clocks and stamps are used. `f`: the batch.
     """
 
     def __init__(self, races: Detector, f: Batch) -> None:
@@ -335,10 +330,7 @@ class AsyncProxy:
     ) -> Callable[[], None]:
         """Let a copy access cells of global memory, at the time when it was issued.
 
-        Returns
-        -------
-        callable
-            To be called when the thread has waited for what a copy wrote.
+        Returns to be called when the thread has waited for what a copy wrote.
         """
         races, shadow = self.races, self.races.global_shadow(segment)
 

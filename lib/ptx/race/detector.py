@@ -56,32 +56,17 @@ _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
 
 @dataclass(frozen=True)
 class Facts:
-    """What the instructions of a kernel say about its accesses, the same in each launch.
+    """What the instructions of a kernel say about its accesses, the same in each launch."""
 
-    Attributes
-    ----------
-    granule : int
-        Bytes of a word, so small that neighbours are not confused.
-    is_atomic, strength, is_volatile : ndarray
-        One element a step, and one more, for what is no step.
-    scopes : set of int
-        Whose order is followed: see `core.memory_order`.
-    asynchronous : bool
-        Whether the asynchronous proxy takes part.
-    tensors : bool
-        Whether tcgen05 does.
-    relaxed : bool
-        Whether fences may order relaxed arrivals and waits.
-    """
-
-    granule: int
+    granule: int  # bytes of a word, so small that neighbours are not confused
+    # is_atomic, strength, is_volatile: one element a step, and one more, for what is no step.
     is_atomic: np.ndarray
     strength: np.ndarray
     is_volatile: np.ndarray
-    scopes: set[int]
-    asynchronous: bool
-    tensors: bool
-    relaxed: bool
+    scopes: set[int]  # whose order is followed: see `core.memory_order`
+    asynchronous: bool  # whether the asynchronous proxy takes part
+    tensors: bool  # whether tcgen05 does
+    relaxed: bool  # whether fences may order relaxed arrivals and waits
 
 
 # As long as the kernel is kept.
@@ -122,12 +107,7 @@ def _look_at(code: Code) -> Facts:
 class RaceDetector:
     """The detector of one launch.
 
-    Parameters
-    ----------
-    hazards : Hazards
-        Where findings go.
-    code : Code
-        Whose instructions the stamps refer to.
+    `hazards`: where findings go. `code`: whose instructions the stamps refer to.
     """
 
     def __init__(self, hazards: Hazards, code: Code) -> None:
@@ -291,16 +271,8 @@ class RaceDetector:
     ) -> None:
         """Compare an access of the active lanes with what came before, and remember it.
 
-        Parameters
-        ----------
-        f : Batch
-        access : MemoryAccess
-        pattern : AccessPattern
-            Where the active lanes access memory.
-        segment : Segment
-            Which memory.
-        values : list of ndarray or None
-            What a store or copy writes, one array an element.
+        `pattern`: where the active lanes access memory. `segment`: which memory. `values`: what a
+        store or copy writes, one array an element.
         """
         if segment.space not in ("shared", "global"):
             return
@@ -456,14 +428,9 @@ class RaceDetector:
     def report(self, kind: str, what: str, earlier: Side, later: Side) -> None:
         """Report pairs of accesses, one for each pair of instructions.
 
-        Parameters
-        ----------
-        kind : str
-            Of the hazard, as `Hazard` has it.
-        what : str
-            What conflicts, and in which memory, for the message.
-        earlier, later : tuple of ndarray
-            Index of the instruction, linear block, thread; one element a pair.
+        `kind`: of the hazard, as `Hazard` has it. `what`: what conflicts, and in which memory, for
+        the message. `earlier`, `later`: index of the instruction, linear block, thread; one element
+        a pair.
         """
         keys = earlier[0] * len(self.is_atomic) + later[0]
         for at in np.unique(keys, return_index=True)[1].tolist():
@@ -503,10 +470,7 @@ class RaceDetector:
 def _volatile_data(steps: Sequence[Step]) -> np.ndarray:
     """Tell which steps access data by ``volatile``: flags that a loop polls are left out.
 
-    Returns
-    -------
-    ndarray of bool
-        One element a step, and one more, for what is no step.
+    Returns one element a step, and one more, for what is no step.
     """
     found = [step.instruction.parts[0] in ("ld", "st") and "volatile" in step.instruction.parts
              for step in steps]

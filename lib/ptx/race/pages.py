@@ -28,17 +28,9 @@ MAX_BYTES = 4 << 30 if sys.maxsize > 1 << 32 else 1 << 30  # of all that a launc
 class Pages:
     """The pages of one array.
 
-    Parameters
-    ----------
-    races : RaceDetector
-        Counts the bytes of all arrays.
-    segment : Segment
-        The array.
-    nbytes : int
-        What is kept for a word.
-    grow : callable
-        Given two numbers of words: lets what is kept have room for the second, and the words from
-        the first on be nobody's.
+    `races`: counts the bytes of all arrays. `segment`: the array. `nbytes`: what is kept for a
+    word. `grow`: given two numbers of words: lets what is kept have room for the second, and the
+    words from the first on be nobody's.
     """
 
     def __init__(
@@ -55,17 +47,8 @@ class Pages:
     def places(self, cells: np.ndarray, instruction: Instruction) -> np.ndarray:
         """Return where words are kept, making their pages.
 
-        Parameters
-        ----------
-        cells : ndarray of int
-            Words of the array.
-        instruction : Instruction
-            Which accesses them.
-
-        Raises
-        ------
-        Error
-            If all that is remembered takes more than `MAX_BYTES`.
+        `cells`: words of the array. `instruction`: which accesses them. Raises Error if all that is
+        remembered takes more than `MAX_BYTES`.
         """
         if self._first is None:
             if not self.used:

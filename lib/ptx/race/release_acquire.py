@@ -46,10 +46,7 @@ class _Carried:
 class ReleaseAcquire:
     """What the warps of one launch know of other clusters.
 
-    Parameters
-    ----------
-    races : RaceDetector
-        The detector, whose clocks and columns are used.
+    `races`: the detector, whose clocks and columns are used.
     """
 
     def __init__(self, races: Detector) -> None:
@@ -215,16 +212,9 @@ class ReleaseAcquire:
     ) -> np.ndarray:
         """Tell which lanes know of accesses by other clusters.
 
-        Parameters
-        ----------
-        rows, warps : ndarray
-            Of the lanes that ask.
-        others : ndarray
-            The first block of the other cluster, by its number in the grid.
-        columns, times : ndarray
-            Warp in that cluster, and when it accessed.
-        asked : ndarray of bool
-            Whose answer matters.
+        `rows`, `warps`: of the lanes that ask. `others`: the first block of the other cluster, by
+        its number in the grid. `columns`, `times`: warp in that cluster, and when it accessed.
+        `asked`: whose answer matters.
         """
         out = np.zeros(asked.shape, bool)
         if not self.rows or not asked.any():

@@ -30,14 +30,7 @@ Warp = tuple[int, int]  # row and warp
 class ScopedOrder:
     """What the flags of one batch carry, in one scope.
 
-    Parameters
-    ----------
-    races : RaceDetector
-        The detector, whose clocks are used.
-    f : Execution
-        The batch.
-    scope : int
-        BLOCK or CLUSTER.
+    `races`: the detector, whose clocks are used. `f`: the batch. `scope`: BLOCK or CLUSTER.
     """
 
     def __init__(self, races: Detector, f: Batch, scope: int) -> None:

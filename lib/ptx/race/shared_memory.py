@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 class SharedShadow:
     """Who wrote each word of shared memory last, and who read it since.
 
-    Parameters
-    ----------
-    races : RaceDetector
-    cells : int
-        Words of shared memory, of all blocks.
-    warps, agents : int
-        Who reads: the warps of a cluster and, behind them, asynchronous agents.
+    `cells`: words of shared memory, of all blocks. `warps`, `agents`: who reads: the warps of a
+    cluster and, behind them, asynchronous agents.
     """
 
     def __init__(self, races: Detector, cells: int, warps: int, agents: int) -> None:

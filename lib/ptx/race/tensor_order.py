@@ -52,40 +52,22 @@ IN_FLIGHT, UNFENCED = "tensor memory in flight", "missing tcgen05.fence"
 
 @dataclass(eq=False)
 class TensorAccess:
-    """What one instruction does to an area of a block's tensor memory.
+    """What one instruction does to an area of a block's tensor memory."""
 
-    Attributes
-    ----------
-    what : str
-        "mma", "cp", "shift", "ld" or "st".
-    shape : tuple
-        Of an mma: what must be the same for the next one to follow in order.
-    issued : int
-        Time of the warp's clock when it was issued.
-    number : int
-        Of an mma, cp or shift: its time as the agent of its warp.
-    done : int
-        Of a ld or st: the warp's clock when it had been waited for; 0: it has not.
-    peer : int or None
-        Of what two blocks do together: whose tensor memory this is, if not the issuer's.
-    serial : int
-        Its number among all.
-    behind : set of int
-        Numbers of those that it meets and is ordered behind.
-    """
-
-    what: str
+    what: str  # "mma", "cp", "shift", "ld" or "st"
     area: Area
     writes: bool
     instruction: Instruction
     row: int
     thread: int
-    shape: tuple = ()
-    issued: int = 0
-    number: int = 0
-    done: int = 0
-    serial: int = field(default_factory=count().__next__)
+    shape: tuple = ()  # of an mma: what must be the same for the next one to follow in order
+    issued: int = 0  # time of the warp's clock when it was issued
+    number: int = 0  # of an mma, cp or shift: its time as the agent of its warp
+    done: int = 0  # of a ld or st: the warp's clock when it had been waited for; 0: it has not
+    serial: int = field(default_factory=count().__next__)  # its number among all
+    # Numbers of those that it meets and is ordered behind.
     behind: set[int] = field(default_factory=set)
+    # Of what two blocks do together: whose tensor memory this is, if not the issuer's.
     peer: int | None = None
 
     @property
