@@ -1,9 +1,9 @@
 """The form in which a chapter is committed.
 
 A chapter is committed as executed on a machine without a GPU, with its text outputs, and without
-what differs from run to run or belongs to the built page: images, figures, widget views and
-their state, timings of the execution, the version of the kernel. The pages draw their figures when
-the book is built.
+what differs from run to run or belongs to the built page: images, figures, HTML, widget views and
+their state, timings of the execution, the version of the kernel. The pages draw their figures and
+lay out their listings when the book is built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from lib.ptx.files import text_of
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
-TEXT_TYPES = ("text/plain", "text/markdown", "text/html", "text/latex")
+# HTML is as long as the page that it makes: what a cell says beside it as plain text stays.
+TEXT_TYPES = ("text/plain", "text/markdown", "text/latex")
 CELL_METADATA = ("tags", "mystnb")
 NOTEBOOK_METADATA = ("kernelspec", "language_info", "mystnb", "myst")
 DRAWING = re.compile(
@@ -145,7 +146,7 @@ def _text_outputs(outputs: Iterable[NotebookNode], cell: str) -> list[NotebookNo
         if any(not kind.startswith("text/") for kind in output.data):
             continue
         data = {kind: output.data[kind] for kind in TEXT_TYPES if kind in output.data}
-        if not data or any(DRAWING.search(text) for text in data.values()):
+        if not data or any(DRAWING.search(text) for text in output.data.values()):
             continue
         output.data = nbformat.from_dict(
             {kind: ADDRESS.sub(" at 0x…", text) for kind, text in data.items()})

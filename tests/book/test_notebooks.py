@@ -37,6 +37,7 @@ def test_text_outputs_stay():
     assert [output.output_type for output in left] == [
         "stream", "display_data", "display_data", "execute_result"]
     assert left[1].data["text/markdown"].startswith("| a |")
+    assert left[2].data == {"text/plain": "table"}  # a page's own form is made when it is built
     assert left[3].execution_count == 1
 
 

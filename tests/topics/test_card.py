@@ -5,13 +5,24 @@ import pytest
 from lib.compiler.compiled import compile_source
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.topics.code.card import model as card
+from lib.topics.code.card import page
 from lib.topics.code.card.model import instantiated
 from lib.topics.results.numbers.model import evaluate
+from lib.topics.version import Version
 
 
 def text_of(stem, variant=None):
     kernel = find(stem)
     return instantiated(kernel, kernel.variant(variant) if variant else kernel.fastest)
+
+
+def test_a_notebook_has_the_lines_and_the_page_the_kernel_too(monkeypatch):
+    made = []
+    monkeypatch.setattr(page, "display", lambda what, raw: made.append(what))
+    page.change(Version("02_shared_tile"), ("__shared__ float As", "__shared__"))
+    assert made[0]["text/plain"] == "+ __shared__ float As[32][32], Bs[32][32];"
+    assert made[0]["text/html"].count('class="code-line changed"') == 1
+    assert "template __global__ void shared_tile" in made[0]["text/html"]
 
 
 def test_a_kernel_reads_as_its_instantiation():

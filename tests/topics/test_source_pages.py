@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def html(monkeypatch):
-    """What is displayed as HTML."""
+    """What is displayed as HTML, and the same as plain text."""
     found = []
-    monkeypatch.setattr(page, "display", lambda what: found.append(what.data))
+    monkeypatch.setattr(page, "display", lambda what, raw: found.extend(what.values()))
     return found
 
 
@@ -32,6 +32,7 @@ def test_a_difference_says_of_each_line_what_became_of_it(html, shown):
     assert {("added", "+"), ("removed", "-"), ("kept", " ")} <= set(rows)
     assert 'aria-label="Difference from 01_naive to 02_shared_tile"' in html[0]
     assert "&lt;int TILE&gt;" in html[0] and "white-space:pre-wrap" in html[0]
+    assert "\n+ template <int TILE>\n" in html[1] and len(html[1].splitlines()) == len(rows)
     assert "<details>" in shown[0] and "The whole of" in shown[0]
 
 

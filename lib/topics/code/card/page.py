@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
-from IPython.display import HTML, display
+from IPython.display import display
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
@@ -56,9 +56,11 @@ def change(
     said = f"<i>cuda/{file}, constants filled in"
     if marked:
         said += "; marked: what the version before hasn't got"
-    display(HTML(
-        f'{_STYLE}<div class="card-code">{_highlighted(rows, marked)}</div>'
-        f"<small>{said}.</i></small>{_whole(kernel, chosen) if whole else ''}"))
+    display({
+        "text/html": f'{_STYLE}<div class="card-code">{_highlighted(rows, marked)}</div>'
+                     f"<small>{said}.</i></small>{_whole(kernel, chosen) if whole else ''}",
+        "text/plain": "\n".join(f"{'+' if number in marked else ' '} {row}".rstrip()
+                                for number, row in enumerate(rows, 1))}, raw=True)
 
 
 def _before(version: Version, named: str | None) -> tuple[Kernel, Variant] | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from IPython.display import HTML, display
+from IPython.display import display
 
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
@@ -49,8 +49,10 @@ def show_changes(lines: Sequence[source.Line], what: str) -> None:
         f'<span class="{_MARKS[line.mark]}">{line.mark} {html.escape(line.text)}</span>'
         for line in lines)
     key = "+ added, - removed, ~ moved or indented anew"
-    display(HTML(f'{_STYLE}<pre class="changes" tabindex="0" role="region" '
-                 f'aria-label="Difference {what}">{rows}</pre><small>{key}</small>'))
+    display({
+        "text/html": f'{_STYLE}<pre class="changes" tabindex="0" role="region" '
+                     f'aria-label="Difference {what}">{rows}</pre><small>{key}</small>',
+        "text/plain": "\n".join(f"{line.mark} {line.text}".rstrip() for line in lines)}, raw=True)
 
 
 def excerpt(version: Version, first: str, last: str, variant: str | None = None,
