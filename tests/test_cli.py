@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -369,8 +370,9 @@ def test_what_the_parser_refuses_is_one_line_and_status_2(capsys, words, said):
 
 def shell(line: str) -> subprocess.CompletedProcess:
     """What becomes of a line of shell in which `lib` is the command line."""
-    return subprocess.run(f'lib() {{ {sys.executable} -m lib "$@"; }}; {line}', shell=True,
-                          capture_output=True, text=True, cwd=ROOT, check=False)
+    return subprocess.run(
+        f'lib() {{ {shlex.quote(sys.executable)} -m lib "$@"; }}; {line}', shell=True,
+        capture_output=True, text=True, cwd=ROOT, check=False)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -484,8 +486,8 @@ def test_help_in_a_process_of_its_own():
 
 def test_who_reads_only_the_first_line_gets_it_and_no_more():
     done = subprocess.run(
-        f"{sys.executable} -m lib results --json | head -c 20", shell=True, capture_output=True,
-        text=True, cwd=ROOT, check=False,
+        f"{shlex.quote(sys.executable)} -m lib results --json | head -c 20", shell=True,
+        capture_output=True, text=True, cwd=ROOT, check=False,
     )
     assert len(done.stdout) == 20 and done.stderr == ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lib.panel import tasks
 from lib.panel.bundle import HERE, Bundle, Instance
 from lib.panel.session import Session
 from lib.paths import ROOT
+from lib.ptx.core.parser import with_files
 
 MAX_VARIANTS = 4  # a click loads all of them
 
@@ -60,10 +60,10 @@ def bundle(kernel: Kernel) -> Bundle:
 
 def portable(ptx: str) -> str:
     """PTX whose files are named from the repository's folder, or as the toolkit's."""
-    def name(match: re.Match[str]) -> str:
-        path = Path(match[2])
+    def name(file: str) -> str:
+        path = Path(file)
         if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / ".venv"):
-            return f'{match[1]}"{HERE}{path.relative_to(ROOT).as_posix()}"'
-        return f'{match[1]}"toolkit/{path.name}"'
+            return f"{HERE}{path.relative_to(ROOT).as_posix()}"
+        return f"toolkit/{path.name}"
 
-    return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"]+)"', name, ptx, flags=re.M)
+    return with_files(ptx, name)

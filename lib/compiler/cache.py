@@ -37,7 +37,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
     """Digest of parts: no two lists of parts have the same, wherever one part ends."""
     made = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         made.update(f"{len(data)}:".encode() + data)
     return made.hexdigest()
 

@@ -310,7 +310,7 @@ class CudaFile:
             if not dropped:
                 near = self._nearest(name, 0.6, path.parent, *self._given)
                 words.append(f"{path.name}:{number}: {name} is nowhere"
-                             + (f": did you mean {near}?" if near else "")
+                             + (f": did you mean {near}?" if near else ".")
                              + " A header in another folder takes -I FOLDER")
         return "".join(f"\n{line}" for line in words)
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from lib.ptx.core.parser import with_files
+
 PAGE = "https://gemm-worklog.github.io/gemm-worklog/chapters/try.html"
 MAX_LINK = 1 << 20  # characters, which current browsers and `git` hosts' issues still take
 MAX_UNPACKED = 8 << 20  # bytes
@@ -58,8 +60,7 @@ def of_kernel(
 
 def without_folders(ptx: str) -> str:
     """PTX whose files are named by the last part of their path alone."""
-    return re.sub(r'^([ \t]*\.file[ \t]+\d+[ \t]+)"([^"\n]+)"',
-                  lambda file: f'{file[1]}"{PurePath(file[2]).name}"', ptx, flags=re.M)
+    return with_files(ptx, lambda name: PurePath(name).name)
 
 
 def unpacked(address: str) -> dict[str, Any]:

@@ -54,23 +54,30 @@ def compile_nvrtc(
     # NVRTC writes names into its PTX between double quotes, and escapes none that they have.
     with _unquoted(options) as options:
         return _compile(
-            nvrtc, text, expressions, options, filename.replace('"', "'"), dict(headers or {}),
+            nvrtc, text, expressions, options, _utf8(filename).replace('"', "'"),
+            dict(headers or {}),
             line_at or (lambda file, line: _line_of(text, filename, file, line)),
         )
 
 
 @contextmanager
 def _unquoted(options: Sequence[str]) -> Iterator[list[str]]:
-    """The options, with a link in place of each folder whose path has a double quote."""
+    """The options in UTF-8, with a link in place of each folder whose path can't be written so."""
     with ExitStack() as stack:
         plain = []
         for option in options:
-            if option.startswith("-I") and '"' in option:
+            text = _utf8(option)
+            if option.startswith("-I") and ('"' in text or "\ufffd" in text):
                 link = Path(stack.enter_context(tempfile.TemporaryDirectory()), "include")
                 link.symlink_to(Path(option.removeprefix("-I")).resolve())
-                option = f"-I{link}"
-            plain.append(option)
+                text = f"-I{link}"
+            plain.append(text)
         yield plain
+
+
+def _utf8(name: str) -> str:
+    """A name as NVRTC takes it, whatever the locale has made of its bytes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _compile(
@@ -152,7 +159,7 @@ def _with_source_line(log: str, line_at: Callable[[str, int], str | None]) -> st
 
 def _line_of(text: str, filename: str, file: str, number: int) -> str | None:
     """A line of the one text that is compiled."""
-    if file != filename.replace('"', "'"):
+    if file != _utf8(filename).replace('"', "'"):
         return None
     lines = text.splitlines()
     return lines[number - 1].strip() if number <= len(lines) else ""

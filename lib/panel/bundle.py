@@ -14,6 +14,7 @@ from lib.paths import ROOT
 Merge = dict[int, tuple[int, int] | None]
 # Stands in a bundle for the folder of the repository, wherever that lies.
 HERE = "@/"
+_ROOT = json.dumps(f"{ROOT}/")[1:-1]  # as JSON writes the folder
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,12 @@ class Bundle:
 
     def dumps(self) -> str:
         """Write it as JSON that says nothing of this machine's folders."""
-        return json.dumps(asdict(self), separators=(",", ":")).replace(f"{ROOT}/", HERE)
+        return json.dumps(asdict(self), separators=(",", ":")).replace(_ROOT, HERE)
 
 
 def loads(text: str) -> Bundle:
     """Read what `Bundle.dumps` wrote, with the folders of this machine."""
-    found = json.loads(text.replace(HERE, f"{ROOT}/"))
+    found = json.loads(text.replace(HERE, _ROOT))
 
     def instance(one: dict[str, Any]) -> Instance:
         merge = {int(line): wide and tuple(wide) for line, wide in one["merge"].items()}

@@ -11,7 +11,8 @@ from lib.compiler.emulate import VERSION
 from lib.paths import ROOT
 
 ZOO = ROOT / "cuda" / "zoo"
-WORDS = f"{ZOO}/missing_barrier.cu --block 64 --arg x=int32[64]:arange --arg y=int32[64] --races"
+WORDS = (f"{shlex.quote(str(ZOO))}/missing_barrier.cu --block 64 --arg x=int32[64]:arange "
+         "--arg y=int32[64] --races")
 
 
 def test_each_finding_is_an_annotation_at_its_line(tmp_path, capsys):

@@ -7,6 +7,7 @@ kernels; `body` reads what stands inside of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .body import Body, ModuleParser
 from .errors import ParseError, UnsupportedInstruction
@@ -23,8 +24,9 @@ def parse(text: str) -> Program:
     return Parser(text.rstrip("\0")).program()
 
 
-# How compilers write the bytes of a name in UTF-8 that are no ASCII.
 MAX_ALIGN = 1 << 16  # bytes: of a variable
+_FILE = re.compile(r'^([ \t]*\.file[ \t]+(\d{1,9})[ \t]+)"([^"\n]*)"', re.M)
+# How compilers write the bytes of a name in UTF-8 that are no ASCII.
 _ESCAPED = re.compile(r"(?:\\[0-7]{3})+")
 
 
@@ -33,15 +35,22 @@ def _unescaped(found: re.Match[str]) -> str:
     return bytes(codes).decode("utf-8", "replace")
 
 
+def files(text: str) -> dict[int, str]:
+    """The names that ``.file`` gives numbers to."""
+    return {int(number): _ESCAPED.sub(_unescaped, name) for _, number, name in _FILE.findall(text)}
+
+
+def with_files(text: str, rename: Callable[[str], str]) -> str:
+    """PTX whose files have other names."""
+    return _FILE.sub(
+        lambda file: f'{file[1]}"{rename(_ESCAPED.sub(_unescaped, file[3]))}"', text)
+
+
 class Parser(ModuleParser):
     """Recursive descent over the tokens; one method for each rule of the grammar."""
 
     def __init__(self, text: str) -> None:
-        self.files = {
-            int(number): _ESCAPED.sub(_unescaped, name)
-            for number, name in re.findall(
-                r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', text, re.M)
-        }
+        self.files = files(text)
         super().__init__(text)
         self.result = Program()
 
