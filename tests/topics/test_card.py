@@ -3,7 +3,9 @@
 import pytest
 
 from lib.compiler.compiled import compile_source
+from lib.compiler.fingerprint import include_folder
 from lib.kernels.catalogue import CATALOGUE, find
+from lib.ptx.files import text_of as text_of_file
 from lib.topics.code.card import model as card
 from lib.topics.code.card import page
 from lib.topics.code.card.model import instantiated
@@ -55,6 +57,16 @@ def test_constants_follow_from_arguments_and_dead_branches_go():
     ahead = text_of("07_double_buffer", "both")
     assert "buffer ^= 1" in ahead and ahead.count("__syncthreads();") == 1
     assert "STAGED" not in ahead and "    fetch(K);\n" in ahead
+
+
+@pytest.mark.parametrize("stem", [stem for stem in CATALOGUE if stem < "22"])
+def test_as_it_reads_it_compiles(stem):
+    kernel = find(stem)
+    variant = kernel.fastest
+    source = text_of_file(kernel.file(variant))
+    compile_source(source[:source.index("template <")] + text_of(stem),
+                   variant.function or kernel.function, kernel.needs(variant), ("-std=c++17",),
+                   include=include_folder(kernel.file(variant)), ptx_only=True)
 
 
 @pytest.mark.parametrize("stem", [stem for stem in CATALOGUE if stem < "10"])

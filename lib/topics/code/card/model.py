@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lib.compiler.fingerprint import without_marks
+from lib.kernels.folding import folded
 from lib.kernels.source import body_of, edited, excerpt
 from lib.kernels.spec import Kernel, Variant
 from lib.ptx.files import text_of
@@ -51,8 +52,9 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
         text = _filled(text, constants)
     text = re.sub(r"is_half<(\w+)>", lambda found: str(found[1] == "half").lower(), text)
     text = text.replace("if constexpr (", "if (")
-    while (folded := _without_dead_lines(_chosen(text))) != text:
-        text = folded
+    before = ""
+    while before != text:
+        before, text = text, folded(_without_dead_lines(_chosen(text)), variant.block[0])
     return helpers + text
 
 
