@@ -394,8 +394,7 @@ def test_without_a_standard_error_nothing_is_said_in_its_place():
 
 
 @pytest.mark.parametrize("command", [
-    "list", "results", "results --csv", "export 01_naive --shape 64",
-    "check 01_naive --shape 32 --backend emulator", "emulate --help",
+    "results --csv", "export 01_naive --shape 64", "check 01_naive --shape 32 --backend emulator",
 ])
 def test_a_c_locale_takes_nothing_away(command):
     plain = "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 lib"
@@ -476,20 +475,6 @@ def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
     assert end.value.code == 0 and "usage: python -m lib" in capsys.readouterr().out
-
-
-def test_help_in_a_process_of_its_own():
-    done = subprocess.run([sys.executable, "-m", "lib", "check", "--help"], capture_output=True,
-                          text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0 and "usage: python -m lib" in done.stdout
-
-
-def test_who_reads_only_the_first_line_gets_it_and_no_more():
-    done = subprocess.run(
-        f"{shlex.quote(sys.executable)} -m lib results --json | head -c 20", shell=True,
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )
-    assert len(done.stdout) == 20 and done.stderr == ""
 
 
 @pytest.fixture

@@ -72,24 +72,13 @@ class Missing(LookupError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the evidence says about a claim.
+    """What the evidence says about a claim."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `VERDICTS`.
-    sentence : str
-        Why, with the numbers.
-    evidence : tuple of str
-        Kinds of evidence, out of `KINDS`; empty only for a claim not yet judged.
-    where : str
-        Where in the repository, or in which publication, the evidence is.
-    """
-
-    kind: str
-    sentence: str
+    kind: str  # one of `VERDICTS`
+    sentence: str  # why, with the numbers
+    # Kinds of evidence, out of `KINDS`; empty only for a claim not yet judged.
     evidence: tuple[str, ...]
-    where: str
+    where: str  # where in the repository, or in which publication, the evidence is
 
     def __post_init__(self) -> None:
         if self.kind not in VERDICTS:
@@ -146,11 +135,8 @@ class Evidence:
     def work_of_warps(self, stem: str, variant: str, n: int = 64) -> list[frozenset[str]]:
         """What each warp of the first block does in an n×n×n run in the emulator.
 
-        Returns
-        -------
-        list of frozenset of str
-            ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
-            fragments from shared memory.
+        Returns ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
+        fragments from shared memory.
         """
         warps = kernels.find(stem).variant(variant).threads // WARP
         found = []
@@ -212,10 +198,7 @@ class Evidence:
     def arrival(self, gpu: str, stem: str, variant: str) -> float:
         """Median cycles from a warp's first load of a tile to the arrival of the last, recorded.
 
-        Raises
-        ------
-        Missing
-            If there is no such record.
+        Raises Missing if there is no such record.
         """
         marks = self._found(f"the timeline of {stem} ({variant}) on the {gpu}",
                             lambda: Recorded(stem, gpu).timeline(variant))
@@ -308,10 +291,7 @@ class Evidence:
     def busiest(self, gpu: str, stem: str, n: int) -> str:
         """The unit that needs longest for an n×n×n run's recorded counters, first variant.
 
-        Raises
-        ------
-        Missing
-            If there is no such record, size or counter.
+        Raises Missing if there is no such record, size or counter.
         """
         name = kernels.find(stem).variants[0].name
         found = {
@@ -340,10 +320,7 @@ class Evidence:
     def counter(self, gpu: str, stem: str, variant: str, n: int, metric: str) -> float:
         """One ncu counter of an n×n×n run, as recorded.
 
-        Raises
-        ------
-        Missing
-            If there is no such record, size or counter.
+        Raises Missing if there is no such record, size or counter.
         """
         what = f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}"
         found = self._found(what, lambda: (
@@ -360,10 +337,7 @@ class Evidence:
 
         With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
 
-        Raises
-        ------
-        Missing
-            If there is no such record, code or size.
+        Raises Missing if there is no such record, code or size.
         """
         code = f", {ptx_arch} code," if ptx_arch else ""
         return self._found(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}",
@@ -376,10 +350,7 @@ class Evidence:
     def sweep(self, gpu: str, name: str) -> Sweep:
         """A recorded series of `lib.measure.sweeps`.
 
-        Raises
-        ------
-        Missing
-            If there is no such record, or it is of other source than today's.
+        Raises Missing if there is no such record, or it is of other source than today's.
         """
         record = records.load(SweepsRecord, gpu)
         if record is None or name not in record.sweeps:

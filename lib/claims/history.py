@@ -13,28 +13,15 @@ from lib.plotting.markdown import markdown as table
 
 @dataclass(frozen=True)
 class Processor:
-    """One processor as it was first sold.
-
-    Attributes
-    ----------
-    name : str
-    year : int
-        Year of its introduction.
-    transistors : int
-    clock_hz : float or None
-        Highest clock it was introduced with, Hz; None where the maker publishes none.
-    source : str
-        Key in ``chapters/references.bib``.
-    note : str
-        What a reader could otherwise misread.
-    """
+    """One processor as it was first sold."""
 
     name: str
-    year: int
+    year: int  # year of its introduction
     transistors: int
+    # Highest clock it was introduced with, Hz; None where the maker publishes none.
     clock_hz: float | None
-    source: str
-    note: str = ""
+    source: str  # key in ``chapters/references.bib``
+    note: str = ""  # what a reader could otherwise misread
 
 
 PROCESSORS: tuple[Processor, ...] = (
@@ -63,10 +50,7 @@ def find(name: str) -> Processor:
 def clock(processor: Processor) -> float:
     """The highest clock that a processor was introduced with, Hz.
 
-    Raises
-    ------
-    ValueError
-        If its maker publishes none.
+    Raises ValueError if its maker publishes none.
     """
     if processor.clock_hz is None:
         raise ValueError(f"no published clock for {processor.name}")
@@ -78,10 +62,7 @@ def yearly_growth(first: Processor, last: Processor) -> float:
 
     (f₂ / f₁)^(1 / years) − 1.
 
-    Raises
-    ------
-    ValueError
-        If one of the two has no published clock, or the second is not the younger.
+    Raises ValueError if one of the two has no published clock, or the second is not the younger.
     """
     if last.year <= first.year:
         raise ValueError(f"{last.name} is not younger than {first.name}")

@@ -32,24 +32,12 @@ CLAIMED_OF, FOLDER = "T4", "results/t4/"
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that a source asserts.
+    """One thing that a source asserts."""
 
-    Attributes
-    ----------
-    id : str
-        ``D`` or ``W`` and a number.
-    chapter : str
-        Stem of the chapter that judges it.
-    text : str
-        The claim, in our words.
-    judge : callable or None
-        From the evidence to a verdict; None until its chapter exists.
-    """
-
-    id: str
-    chapter: str
-    text: str
-    judge: Judge | None = None
+    id: str  # ``D`` or ``W`` and a number
+    chapter: str  # stem of the chapter that judges it
+    text: str  # the claim, in our words
+    judge: Judge | None = None  # from the evidence to a verdict; None until its chapter exists
 
     @property
     def source(self) -> str:

@@ -99,10 +99,7 @@ def of(option: str) -> Iterator[None]:
 def chosen(options: argparse.Namespace, *, block_scaled: bool = False) -> tuple[Kernel, Variant]:
     """What ``NAME/VARIANT`` names; 28's with block scales only where a command takes their problem.
 
-    Raises
-    ------
-    ValueError
-        If there is none of that name, or the command doesn't take it.
+    Raises ValueError if there is none of that name, or the command doesn't take it.
     """
     with of("NAME/VARIANT"):
         stem, name = parted(options.kernel)
@@ -157,10 +154,7 @@ def block_scaled_problem(options: argparse.Namespace, variant: Variant) -> Block
 def cubes(text: str) -> list[int]:
     """Sides of cubes, with commas between them: ``"2048,4096"``.
 
-    Raises
-    ------
-    ValueError
-        If one is no shape, or no cube.
+    Raises ValueError if one is no shape, or no cube.
     """
     shapes = [parse_shape(size) for size in text.split(",")]
     if other := [shape for shape in shapes if len(set(shape)) > 1]:

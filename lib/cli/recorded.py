@@ -93,10 +93,7 @@ def _given(name: str | None) -> list[str]:
 def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[records.Row]:
     """The rows that the options ask for.
 
-    Raises
-    ------
-    ValueError
-        If an option names what no record has; the message lists what there is.
+    Raises ValueError if an option names what no record has; the message lists what there is.
     """
     wanted = [parted(name) for name in options.kernels]
     for option, asked, there in (

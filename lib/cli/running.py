@@ -255,12 +255,7 @@ def _run_patiently(
 
 
 def _refuse(kernel: Kernel, variant: Variant, problem: Problem | BlockScaledProblem) -> None:
-    """Refuse a problem that can't be launched, before anything is compiled.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a problem that can't be launched, before anything is compiled. Raises ValueError."""
     if isinstance(problem, BlockScaledProblem):
         block_scaled_launch.check(variant, problem)
     else:

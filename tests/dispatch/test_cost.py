@@ -72,7 +72,9 @@ def test_the_model_explains_orders_and_chooses_what_was_recorded():
     assert error(H100) < ERROR and ordered(H100) > ORDERED and longer(H100) < LONGER
 
 
-@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name in ("dram", "flight", "l2", "energy") else pytest.mark.slow)
+    for name in WITHOUT])
 def test_without_one_of_its_costs_it_explains_or_orders_less(name):
     without = replace(H100, **{name: WITHOUT[name]})
     assert error(without) > error(H100) * 1.002 or ordered(without) < ordered(H100) - 1e-4

@@ -1,7 +1,8 @@
 """What the tests of kernels share: the shapes and scalars that every version must get right."""
 
+import inspect
 import math
-from functools import cache
+from functools import cache, wraps
 from itertools import combinations, groupby, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE, OWN
 from lib.problem import ITEM_BYTES
+from lib.ptx.core.errors import Error
+from tools.mutation import BUILD, Table, until_a_hazard
 
 # Square, ragged on each side, one wide, and the ends of K.
 SHAPES = (
@@ -178,6 +181,53 @@ def legal(variant, M, N, K):
     if variant.epilogue:
         of_n = max(of_n, variant.row_bytes // ITEM_BYTES[variant.out])
     return M, -(-N // of_n) * of_n, -(-K // unit) * unit
+
+
+@pytest.fixture(scope="module")
+def table(request):
+    """The table of a module's mutants, written down when all are through."""
+    name = request.module.__name__.rpartition("test_")[2]
+    table = Table(f"Mutants: {name}", getattr(request.module, "EQUIVALENTS", ()))
+    yield table
+    table.write(BUILD / ("mutants.md" if name == "mutants" else f"mutants_{name}.md"))
+
+
+def on_changed(module, monkeypatch, runs):
+    """How changed PTX of a kernel is run, as `Table.check` asks: by functions that run the kernel,
+    through `emulate` of a module, on problems with all of its code."""
+    emulate = inspect.unwrap(module.emulate)  # though another text's runs have taken its place
+
+    def changed(text):
+        def once(**options):
+            @wraps(emulate)
+            def mutated(compiled, *args, **more):
+                # What ptxas merged only matters for counters, which are off.
+                other = SimpleNamespace(ptx=text, name=compiled.name, arch=compiled.arch, merge={})
+                return emulate(other, *args, **(more | options), turns=1 << 14)
+
+            monkeypatch.setattr(module, "emulate", mutated)
+            for run in runs:
+                done = run()
+                if done.launch.hazards or not done.verdict.ok:
+                    break
+            return done.launch, done.verdict.ok
+
+        return once
+
+    return changed
+
+
+def found_out(run, *settings):
+    """What shows that a changed source is wrong: an error, a hazard or the result."""
+    for options in settings:
+        try:
+            with until_a_hazard():
+                done = run(**options)
+        except Error as error:
+            return str(error)
+        if not done.verdict.ok:
+            return str(done.verdict)
+    return ""
 
 
 def variant_of(item):

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.dispatch.block_scaled import launch_of
 from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.block_scaled import (
@@ -24,7 +22,8 @@ from lib.kernels.grid import Line
 from lib.kernels.source import edited
 from lib.ptx.mutants import SETTINGS
 from lib.run import block_scaled
-from tools.mutation import BUILD, Equivalent, Table, until_a_hazard
+from tests.kernels.conftest import found_out, on_changed
+from tools.mutation import Equivalent
 
 run = partial(block_scaled.run, backend="emulator", races=True)
 
@@ -184,13 +183,7 @@ def test_tensor_memory_has_room_for_the_scales_of_each_stage():
 def test_a_planted_mistake_is_found(name, old, new):
     problem = BlockScaledProblem(300, 136, 20 * FORMATS[name].unit, format=name)
     source = edited(BLOCK_SCALED.file(small(name)).read_text(), old, new)
-    try:
-        with until_a_hazard():
-            done = run(problem, variant=small(name), source=source, landing="late")
-    except ptx.Error:
-        pass
-    else:
-        assert not done.verdict.ok
+    assert found_out(partial(run, problem, variant=small(name), source=source), {"landing": "late"})
 
 
 EQUIVALENTS = (
@@ -206,45 +199,16 @@ EQUIVALENTS = (
 )
 
 
-@pytest.fixture(scope="module")
-def table():
-    table = Table("Mutants of 28 with block scales", EQUIVALENTS)
-    yield table
-    table.write(BUILD / "mutants_block_scaled.md")
-
-
-def prepared(name, monkeypatch):
-    """A variant's PTX, and how a changed text of it is run on problems with all of its code."""
-    emulate, variant = block_scaled.emulate, small(name)
+@pytest.mark.parametrize("name, every", [
+    ("mxfp8", False), *(pytest.param(name, True, marks=pytest.mark.slow) for name in FORMATS)])
+def test_mutants_are_found_out_or_equivalent(name, every, table, monkeypatch):
+    variant = small(name)
     compiled = compile_kernel(BLOCK_SCALED, variant, "sm_100a", ptx_only=True)
-    unit = FORMATS[name].unit
-
-    def runs(text: str):
-        def once(**options):
-            def mutated(compiled, *args, **more):
-                changed = SimpleNamespace(ptx=text, name=compiled.name, arch=compiled.arch,
-                                          merge={})
-                return emulate(changed, *args, **(more | options), turns=1 << 14)
-
-            monkeypatch.setattr(block_scaled, "emulate", mutated)
-            problem = BlockScaledProblem(253, 9 * 128 - 8, 12 * unit, 0.5, -2.0, format=name)
-            done = block_scaled.run(problem, variant=variant, backend="emulator")
-            return done.launch, done.verdict.ok
-
-        return once
-
-    return compiled.ptx, compiled.name, runs
-
-
-@pytest.mark.parametrize("name", ["mxfp8"])
-def test_one_mutant_of_each_kind_is_found_out(name, table, monkeypatch):
-    table.check(f"28_cta_pairs {name}", [prepared(name, monkeypatch)], one_of_a_kind=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mxfp8", "nvfp4"])
-def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
-    table.check(f"28_cta_pairs {name}", [prepared(name, monkeypatch)])
+    problem = BlockScaledProblem(253, 9 * 128 - 8, 12 * FORMATS[name].unit, 0.5, -2.0, format=name)
+    runs = on_changed(block_scaled, monkeypatch, [
+        partial(block_scaled.run, problem, variant=variant, backend="emulator")])
+    table.check(f"28_cta_pairs {name}", [(compiled.ptx, compiled.name, runs)],
+                one_of_a_kind=not every)
 
 
 @pytest.mark.gpu

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.compiler.compiled import Compiled
 from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
@@ -383,46 +382,10 @@ def test_a_missing_barrier_is_a_race(which):
     assert "02_shared_tile.cu" in text and "warp" in text
 
 
-def test_a_missing_barrier_gives_another_result_in_another_order():
-    line = next(r for r in TILE.source.read_text().splitlines() if "before they are over" in r)
-    verdicts = [
-        broken(TILE, line, "", Problem(64, 64, 64), schedule=schedule)[0].ok
-        for schedule in ("lowest", "highest", "random")
-    ]
-    assert not all(verdicts)
-
-
-def test_an_index_off_by_one_is_out_of_bounds():
-    with pytest.raises(ptx.OutOfBounds) as error:
-        broken(NAIVE, "B[(size_t)k * N + col]", "B[(size_t)(k + 1) * N + col]",
-               Problem(32, 32, 32))
-    assert "naive" in str(error.value) and "01_naive.cu" in str(error.value)
-
-
 def test_an_unwritten_element_is_seen():
     verdict, _ = broken(TILE, "if (row < M && col < N) up", "if (row < M - 1 && col < N) up",
                         Problem(40, 40, 40))
     assert not verdict.ok and verdict.unwritten == 40
-
-
-def test_a_misaligned_access_is_refused():
-    with pytest.raises(ptx.Misaligned):
-        broken(NAIVE, "float a = A[(size_t)row * K + k];",
-               "float a = *(const float*)((const char*)A + 1 + 4 * ((size_t)row * K + k));",
-               Problem(32, 32, 32))
-
-
-def test_an_unwritten_tile_element_is_an_uninitialised_read():
-    with pytest.raises(ptx.UninitialisedRead):
-        broken(TILE, "As[ty][tx] = a;", "if (tx) As[ty][tx] = a;", Problem(32, 32, 32))
-
-
-def test_a_barrier_that_not_all_reach_is_a_deadlock():
-    """The last warp leaves the loop a tile early and waits at another barrier for ever."""
-    with pytest.raises(ptx.Error):
-        broken(TILE, "__syncthreads();  // the tiles are whole",
-               'asm volatile("bar.sync %0, 1024;" :: "r"(ty < 31 ? 1 : 2));  //',
-               Problem(32, 32, 64))
 
 
 def test_operands_of_the_wrong_kind_are_refused():

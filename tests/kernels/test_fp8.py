@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from lib.kernels.scaled import BLOCK, DTYPE, Operands, ScaledProblem, decoded, e
 from lib.kernels.source import edited
 from lib.ptx.isa import wgmma_fp8
 from lib.run import runner
-from tools.mutation import BUILD, Equivalent, Table, until_a_hazard
+from tests.kernels.conftest import found_out, on_changed
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
@@ -267,9 +267,7 @@ MISTAKES = {
     "the wait for tiles left out": (
         "if (i == 0) mbarrier_wait(filled + 8 * ring.stage, ring.parity);", ""),
     "the wait for room left out": ("mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);", ""),
-}
-# What was seen while the tests were written, and a third that was not.
-HELD_OUT = {
+    # What was held out while the tests were written.
     "both rows of a lane take the upper one's scale": (None, "lower : upper) * part",
                                                        "upper : upper) * part"),
     "b's scale left out": (None, "const float upper = scale.upper * scale.common,",
@@ -327,30 +325,14 @@ FEW_MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_found_out(mistake):
-    old, new = MISTAKES[mistake]
-    assert found_out(FP8.variants[0], edited(FP8.source.read_text(), old, new)), mistake
-
-
-@pytest.mark.parametrize("mistake", HELD_OUT)
-def test_a_mistake_that_was_held_out_is_found_out(mistake):
-    assert found_out(FP8.variants[0], changed(FP8.source.read_text(), *HELD_OUT[mistake])), mistake
-
-
-@pytest.mark.parametrize("mistake", TALL_MISTAKES)
-def test_a_mistake_in_tall_tiles_is_found_out(mistake):
-    text = changed(FP8.source.read_text(), *TALL_MISTAKES[mistake])
-    assert found_out(FP8.variant("staggered"), text, (258, 136, 400)), mistake
-
-
-@pytest.mark.parametrize("mistake", FEW_MISTAKES)
-def test_a_mistake_with_few_tiles_is_found_out(mistake):
-    name, old, new = FEW_MISTAKES[mistake]
+@pytest.mark.parametrize("name, edit", [pytest.param(name, edit, id=f"{name}: {mistake}")
+                                        for mistake, (name, *edit) in (
+    *((mistake, (FP8.variants[0].name, *edit)) for mistake, edit in MISTAKES.items()),
+    *((mistake, ("staggered", *edit)) for mistake, edit in TALL_MISTAKES.items()),
+    *FEW_MISTAKES.items())])
+def test_a_mistake_is_found_out(name, edit):
     variant = FP8.variant(name)
-    rows, columns = variant.tile
-    text = edited(FP8.file(variant).read_text(), old, new)
-    assert found_out(variant, text, (rows + 2, columns + 8, 912)), mistake
+    assert planted(variant, changed(FP8.file(variant).read_text(), *edit))
 
 
 def changed(text: str, *edit: str | None) -> str:
@@ -368,75 +350,34 @@ def fewer_stages(variant):
     return variant.scheduled(stages=2 if variant.schedule.split == 1 else 4)
 
 
-def found_out(variant, source: str, shape: tuple[int, int, int] = (66, 136, 400)) -> str:
-    """What shows that a changed source is wrong: an error, a hazard or the result."""
-    small, sms = fewer_stages(variant), variant.grid.size
-    for options in ({"races": False}, SCHEDULES[0]):  # the others find nothing that these don't
-        try:
-            with until_a_hazard():
-                done = run(small, *shape, sms=sms, source=source, **{"races": True} | options)
-        except Exception as error:  # noqa: BLE001 - of whichever kind: it was found out
-            return str(error)
-        if not done.verdict.ok:
-            return str(done.verdict)
-    return ""
+def planted(variant, source: str) -> str:
+    """What shows that a changed source is wrong."""
+    rows, columns = variant.tile
+    shape = {"two_parts": (66, 136, 400), "staggered": (258, 136, 400)}.get(
+        variant.name, (rows + 2, columns + 8, 912))
+    small = partial(run, fewer_stages(variant), *shape, sms=variant.grid.size, source=source)
+    # The other schedules find nothing that these don't.
+    return found_out(small, {"races": False}, {"races": True} | SCHEDULES[0])
 
 
 @pytest.mark.parametrize("name", ["two_parts", "staggered", "few_64", "few_64_split", "few_128",
                                   "few_128_split"])
 def test_what_is_not_changed_is_not_found_out(name):
     variant = FP8.variant(name)
-    shape = {"two_parts": (66, 136, 400), "staggered": (258, 136, 400)}.get(
-        name, (variant.tile[0] + 2, variant.tile[1] + 8, 912))
-    assert not found_out(variant, FP8.file(variant).read_text(), shape)
+    assert not planted(variant, FP8.file(variant).read_text())
 
 
-EQUIVALENTS: tuple[Equivalent, ...] = ()
-
-
-@pytest.fixture(scope="module")
-def table():
-    table = Table("Mutants of 26", EQUIVALENTS)
-    yield table
-    table.write(BUILD / "mutants_fp8.md")
-
-
-def prepared(variant, monkeypatch):
-    """A variant's PTX, and how a changed text of it is run on problems with all of its code."""
-    emulate = runner.emulate
-    small = fewer_stages(variant)
+@pytest.mark.parametrize("name, every", [
+    (TEMPLATES[0], False), *(pytest.param(name, True, marks=pytest.mark.slow)
+                             for name in TEMPLATES)])
+def test_mutants_are_found_out(name, every, table, monkeypatch):
+    small = fewer_stages(FP8.variant(name))
     compiled = compile_kernel(FP8, small, "sm_90a", ptx_only=True)
-
-    def runs(text: str):
-        def once(**options):
-            def mutated(compiled, *args, **more):
-                changed = SimpleNamespace(ptx=text, name=compiled.name, arch=compiled.arch,
-                                          merge={})
-                return emulate(changed, *args, **(more | options), turns=1 << 14)
-
-            monkeypatch.setattr(runner, "emulate", mutated)
-            rows, columns = small.tile
-            for beta in (-2.0, 0.0):
-                done = run(small, rows - 3, 3 * columns - 8, 3 * 128 - 64, beta=beta,
-                           sms=small.grid.size)
-                if done.launch.hazards or not done.verdict.ok:
-                    break
-            return done.launch, done.verdict.ok
-
-        return once
-
-    return compiled.ptx, compiled.name, runs
-
-
-@pytest.mark.parametrize("name", TEMPLATES[:1])
-def test_one_mutant_of_each_kind_is_found_out(name, table, monkeypatch):
-    table.check(f"26_fp8 {name}", [prepared(FP8.variant(name), monkeypatch)], one_of_a_kind=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
-    table.check(f"26_fp8 {name}", [prepared(FP8.variant(name), monkeypatch)])
+    rows, columns = small.tile
+    runs = on_changed(runner, monkeypatch, [
+        partial(run, small, rows - 3, 3 * columns - 8, 3 * 128 - 64, beta=beta, sms=small.grid.size)
+        for beta in (-2.0, 0.0)])
+    table.check(f"26_fp8 {name}", [(compiled.ptx, compiled.name, runs)], one_of_a_kind=not every)
 
 
 @pytest.mark.gpu

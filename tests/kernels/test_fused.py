@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -36,8 +36,8 @@ from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
 from lib.kernels.spec import parted
 from lib.run import fused as running
-from tests.kernels.conftest import pairwise
-from tools.mutation import BUILD, Equivalent, Table, until_a_hazard
+from tests.kernels.conftest import found_out, on_changed, pairwise
+from tools.mutation import Equivalent
 
 # Of each way to store C, and to multiply, one; the others differ in the epilogue alone.
 TEMPLATES = ("bias_gelu", "bias_gelu_unstaged", "bias_gelu_wide", "all_float", "few_swapped",
@@ -348,7 +348,7 @@ def test_a_mistake_is_found_out(mistake):
     header = edited(slices, '#include "fused.cuh"', values)
     text = edited(EPILOGUE.source.read_text(), '#include "fused_slices.cuh"',
                   edited(header, old, new))
-    assert found_out(text), mistake
+    assert contested(text), mistake
 
 
 def small(variant):
@@ -361,8 +361,8 @@ CONTESTED = (EPILOGUE.variant("all_float"),
              fused("bias_amax", "", IN_TURN, Epilogue(bias=True, amax=True)))
 
 
-def found_out(source: str) -> str:
-    """What shows that a changed source is wrong: an error, a hazard or the result."""
+def contested(source: str) -> str:
+    """What shows that a changed source is wrong."""
     for variant in map(small, CONTESTED):
         problem = problem_of(variant, 66, 144, 72, beta=-2.0 if variant.name == "all_float" else 0)
         given = problem.inputs()
@@ -370,20 +370,16 @@ def found_out(source: str) -> str:
             # All that is in C is smaller than the bias of one column is by itself.
             given.bias[20], given.A[...] = 16, 0.1
             given.B[:, 20] = -1
-        for options in ({"races": False}, SCHEDULES[0]):  # the others find nothing more
-            try:
-                with until_a_hazard():
-                    done = running.run(problem, variant=variant, backend="emulator", given=given,
-                                       sms=2, source=source, **{"races": True} | options)
-            except Exception as error:  # noqa: BLE001 - of whichever kind: it was found out
-                return str(error)
-            if not done.verdict.ok:
-                return str(done.verdict)
+        run = partial(running.run, problem, variant=variant, backend="emulator", given=given,
+                      sms=2, source=source)
+        # The other schedules find nothing more.
+        if shown := found_out(run, {"races": False}, {"races": True} | SCHEDULES[0]):
+            return shown
     return ""
 
 
 def test_without_a_mistake_nothing_is_found():
-    assert not found_out(EPILOGUE.source.read_text())
+    assert not contested(EPILOGUE.source.read_text())
 
 
 EQUIVALENTS = (
@@ -398,53 +394,19 @@ EQUIVALENTS = (
 )
 
 
-@pytest.fixture(scope="module")
-def table():
-    table = Table("Mutants of 25", EQUIVALENTS)
-    yield table
-    table.write(BUILD / "mutants_fused.md")
-
-
-def prepared(variant, monkeypatch):
-    """A variant's PTX, and how a changed text of it is run on problems with all of its code."""
-    emulate = running.emulate
-    less = small(variant)
+@pytest.mark.parametrize("name, every", [
+    ("all_float", False),
+    *(pytest.param(name, True, marks=pytest.mark.slow) for name in TEMPLATES)])
+def test_mutants_are_found_out_or_equivalent(name, every, table, monkeypatch):
+    less = small(EPILOGUE.variant(name))
     compiled = compile_kernel(EPILOGUE, less, "sm_90a", ptx_only=True)
-
-    def runs(text: str):
-        def once(**options):
-            def mutated(compiled, *args, **more):
-                changed = SimpleNamespace(ptx=text, name=compiled.name, arch=compiled.arch,
-                                          merge={})
-                return emulate(changed, *args, **(more | options), turns=1 << 14)
-
-            monkeypatch.setattr(running, "emulate", mutated)
-            rows, columns = less.tile
-            size = less.grid.size
-            # Three tiles for a cluster, whose ring is not at its beginning when the next comes.
-            shape = (rows * less.grid.cluster - 3, 3 * less.grid.cluster_n * columns - 16,
-                     3 * 64 - 32)
-            for beta in (-2.0, 0.0):
-                done = run(less, *shape, beta=beta, sms=size)
-                if done.launch.hazards or not done.verdict.ok:
-                    break
-            return done.launch, done.verdict.ok
-
-        return once
-
-    return compiled.ptx, compiled.name, runs
-
-
-@pytest.mark.parametrize("name", ["all_float"])
-def test_one_mutant_of_each_kind_is_found_out(name, table, monkeypatch):
-    table.check(f"25_epilogue {name}", [prepared(EPILOGUE.variant(name), monkeypatch)],
-                one_of_a_kind=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
-    table.check(f"25_epilogue {name}", [prepared(EPILOGUE.variant(name), monkeypatch)])
+    (rows, columns), size = less.tile, less.grid.size
+    # Three tiles for a cluster, whose ring is not at its beginning when the next comes.
+    shape = rows * less.grid.cluster - 3, 3 * less.grid.cluster_n * columns - 16, 3 * 64 - 32
+    runs = on_changed(running, monkeypatch, [
+        partial(run, less, *shape, beta=beta, sms=size) for beta in (-2.0, 0.0)])
+    table.check(f"25_epilogue {name}", [(compiled.ptx, compiled.name, runs)],
+                one_of_a_kind=not every)
 
 
 @pytest.mark.gpu

@@ -7,8 +7,8 @@ that were run, with their verdicts, is written to _build/mutants.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +20,8 @@ from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.problem import ITEM_BYTES
 from lib.ptx.mutants import mutants
 from lib.run import runner
-from tools.mutation import BUILD, Equivalent, Table
+from tests.kernels.conftest import on_changed
+from tools.mutation import Equivalent
 
 EQUIVALENTS = (
     Equivalent(
@@ -47,14 +48,6 @@ EQUIVALENTS = (
         "second one releases too",
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def table():
-    """The table, written down when all kernels are through."""
-    table = Table("Mutants of the book's kernels", EQUIVALENTS)
-    yield table
-    table.write(BUILD / "mutants.md")
 
 
 # Of 17 to 23: who makes an instantiation of a template, and the smallest tile that has all of its
@@ -146,35 +139,17 @@ def problems_of(variant):
 
 def check(stem, table, monkeypatch, one_of_a_kind):
     """Run the mutants of a kernel; each is found out or listed as equivalent."""
-    kernel, emulate = find(stem), runner.emulate
+    kernel = find(stem)
 
     def prepared(variant):
         problems = problems_of(variant)
         selected = plan(kernel, variant, problems[0][0], exact=True).variant
         compiled = compile_kernel(kernel, selected, kernel.oldest(selected), ptx_only=True)
 
-        def runs(text: str):
-            def run(**options):
-                def mutated(compiled, *args, **more):
-                    # What ptxas merged only matters for counters, which are off.
-                    changed = SimpleNamespace(
-                        ptx=text, name=compiled.name, arch=compiled.arch, merge={}
-                    )
-                    return emulate(changed, *args, **(more | options), turns=1 << 14)
-
-                monkeypatch.setattr(runner, "emulate", mutated)
-                for problem, sms in problems:
-                    done = runner.run(
-                        kernel, problem, variant=variant, backend="emulator",
-                        arch=kernel.oldest(variant), exact=True, sms=sms,
-                    )
-                    if done.launch.hazards or not done.verdict.ok:
-                        break
-                return done.launch, done.verdict.ok
-
-            return run
-
-        return compiled.ptx, compiled.name, runs
+        runs = [partial(runner.run, kernel, problem, variant=variant, backend="emulator",
+                        arch=kernel.oldest(variant), exact=True, sms=sms)
+                for problem, sms in problems]
+        return compiled.ptx, compiled.name, on_changed(runner, monkeypatch, runs)
 
     tried = representatives(kernel)
     # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
@@ -184,16 +159,11 @@ def check(stem, table, monkeypatch, one_of_a_kind):
                 one_of_a_kind=one_of_a_kind)
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
-def test_one_mutant_of_each_kind_is_found_out(stem, table, monkeypatch):
-    check(stem, table, monkeypatch, one_of_a_kind=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
-def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
-    """Each statement of the source that orders something, in the variants that have it."""
-    check(stem, table, monkeypatch, one_of_a_kind=False)
+def test_mutants_are_found_out_or_equivalent(stem, every, table, monkeypatch):
+    """One of each kind, or each statement of the source that orders something."""
+    check(stem, table, monkeypatch, one_of_a_kind=not every)
 
 
 @pytest.mark.slow

@@ -211,6 +211,8 @@ def test_what_is_measured_is_a_record(played, monkeypatch, tmp_path):
         EpiloguesRecord.of(head, contests=[], parts=[], chunks={}), kernel=stem))
     monkeypatch.setattr(fused_bench, "PART_SHAPES", ("40x64x72",))
     monkeypatch.setattr(fused_bench, "part_variants", lambda: [])
+    monkeypatch.setattr(fused_contest, "EVERY", [
+        fused_contest.EPILOGUE.variant(name) for name in ("plain", "bias_gelu")])
     assert fused_bench.main(["40x64x72", "--candidates", "1", "--jobs", "1", "--draft", "--record",
                              str(tmp_path)]) == 0
     made = records.load(EpiloguesRecord, "H100", root=tmp_path)

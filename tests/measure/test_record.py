@@ -158,6 +158,8 @@ def gpu(monkeypatch, tmp_path):
             launch=launch_hash(kernel, variant), **built.code(),
         ) for variant in map(kernel.variant, task.variants)}
 
+    quick = tasks.quick
+    monkeypatch.setattr(tasks, "quick", lambda runs: quick(runs)[:9])
     monkeypatch.setattr(record, "measure", measure)
     return SimpleNamespace(asked=asked, folder=tmp_path / "h100")
 
@@ -406,7 +408,7 @@ def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
     (file,) = record.record_quick(max_seconds=60.0).files
     assert file.parent.name == "rtx-4090"
     assert {row.gpu for row in records.rows()} == {"RTX-4090"}
-    assert len({row.kernel for row in records.rows()}) == len(KERNELS)
+    assert {row.kernel for row in records.rows()} == {name.split()[1] for name in gpu.asked}
 
 
 def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):

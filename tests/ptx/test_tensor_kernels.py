@@ -35,20 +35,15 @@ def product(arch, name, dtype, sizes, options=(), **launch):
 
 
 @pytest.mark.parametrize("arch, name, dtype", KERNELS)
-@pytest.mark.parametrize("options", [
-    {}, {"landing": "late"}, {"schedule": "highest"}, {"schedule": "random", "landing": "late"},
-    {"races": True}, {"races": True, "landing": "late"}, {"races": True, "schedule": "random"},
-])
-def test_products(arch, name, dtype, options):
-    error, launch = product(arch, name, dtype, (128, 64, 96), **options)
-    assert error < {np.float16: 1e-6, np.int8: 1e-12, np.float32: 1e-3}[dtype]
-    assert not launch.hazards
-
-
-def test_landings_agree_to_the_bit():
-    errors = {product("compute_80", "pipelined", np.float16, (64, 128, 256), landing=landing)[0]
-              for landing in ("early", "late")}
-    assert len(errors) == 1
+def test_products(arch, name, dtype):
+    errors = set()
+    for options in ({"schedule": "highest"}, {"races": True, "landing": "late"},
+                    {"races": True, "schedule": "random"}):
+        error, launch = product(arch, name, dtype, (128, 64, 96), **options)
+        assert error < {np.float16: 1e-6, np.int8: 1e-12, np.float32: 1e-3}[dtype]
+        assert not launch.hazards
+        errors.add(error)
+    assert len(errors) == 1  # whatever lands when, to the bit
 
 
 def test_counters_of_the_pipelined_kernel():
@@ -98,12 +93,6 @@ def test_a_missing_wait_is_found(landing, schedule):
     found = [h for h in launch.hazards if h.kind == "race"]
     assert any("cp.async" in str(h) and "ldmatrix" in str(h) for h in found)
     assert all(h.first.cuda is not None and h.second.cuda is not None for h in found)
-
-
-def test_a_missing_wait_changes_the_result_when_copies_land_late():
-    options = ("-DSKIP_WAIT",)
-    with pytest.raises(ptx.UninitialisedRead, match="ldmatrix"):
-        product("compute_80", "pipelined", np.float16, (64, 64, 256), options, landing="late")
 
 
 @pytest.mark.parametrize("landing", ["early", "late"])

@@ -48,7 +48,7 @@ EXACT = {
 
 @pytest.mark.parametrize("opcode", EXACT)
 @given(rows=operands)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_bf16_arithmetic(opcode, rows):
     number = 3 if opcode.startswith("fma") else 2
     columns = [list(c) for c in zip(*rows, strict=True)][:number]
@@ -65,7 +65,7 @@ def test_bf16_arithmetic(opcode, rows):
 
 
 @given(rows=operands)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_pairs_are_two_of_each(rows):
     columns = [np.array(c, np.uint16) for c in zip(*rows, strict=True)]
     words = [(c.astype(np.uint32) << 16) | c[::-1] for c in columns]
@@ -148,7 +148,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("name", CHAINS)
 @given(rows=st.lists(st.tuples(*[edges32] * 4), min_size=32, max_size=32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_carries(name, rows):
     out = np.zeros((32, 4), np.uint32)
     body = """.reg .b32 %r<12>; .reg .b64 %d<4>; ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];

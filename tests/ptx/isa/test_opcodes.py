@@ -218,7 +218,7 @@ INTEGER += [
 def test_whole_numbers(opcode, result, sources, oracle):
     shifts = opcode.startswith(("sh", "bf"))
 
-    @settings(max_examples=6, deadline=None)
+    @settings(max_examples=4, deadline=None)
     @given(st.data())
     def check(data):
         columns = data.draw(draw(*sources))

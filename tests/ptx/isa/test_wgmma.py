@@ -155,8 +155,8 @@ def place(image, bits, descriptor, major):
         image[at : at + 16] = chunks[i, j]
 
 
-def layout(start, rows, mode, major):
-    """A descriptor for an operand at a start, and the bytes that it takes."""
+def layout(start, rows, mode, major, deep=16):
+    """A descriptor for an operand at a start, of so many halves of K; and the bytes it takes."""
     span = SPAN[mode]
     if major == "k":
         # Rows 8 by 8, and without a swizzle the second 16 bytes of all rows behind the first.
@@ -165,12 +165,37 @@ def layout(start, rows, mode, major):
         return Descriptor(start, rows * 16, 128, 0, 0), rows * 32
     if mode:
         atoms = -(-rows * 2 // span)
-        return Descriptor(start, 16 * span, 8 * span, 0, mode), atoms * 16 * span
+        return Descriptor(start, deep * span, 8 * span, 0, mode), atoms * deep * span
     return Descriptor(start, rows // 8 * 128, 128, 0, 0), rows * 32
 
 
 def encode(d: Descriptor) -> int:
     return d.start >> 4 | d.leading >> 4 << 16 | d.stride >> 4 << 32 | d.base << 49 | d.mode << 62
+
+
+def registers_of(a):
+    """A's registers, (4, 128): rows g and g + 8 of a warp, then the second 16 bytes."""
+    parts = np.zeros((4, 128), np.uint32)
+    for lane, r in itertools.product(range(128), range(4)):
+        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (r % 2)
+        at = 16 * (r // 2) + 4 * (lane % 4)
+        parts[r, lane] = a[row].view(np.uint8)[at : at + 4].view(np.uint32)[0]
+    return parts
+
+
+def words_of(c, dtype):
+    """The words that hold D's values, those of 16 bits in pairs."""
+    if dtype != "f16":
+        return deal(c.astype("f4" if dtype == "f32" else "i4")).copy()
+    pairs = deal(c.astype(np.float16)).reshape(-1, 2, 128)
+    return np.ascontiguousarray(pairs.transpose(0, 2, 1)).view(np.uint32)[..., 0].copy()
+
+
+def values_of(out, dtype):
+    """D's values from the words that hold them."""
+    if dtype != "f16":
+        return out
+    return out[..., None].view(np.float16).transpose(0, 2, 1).reshape(2 * len(out), 128)
 
 
 def deal(matrix):
@@ -197,18 +222,9 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
     if not a_registers:
         place(image, a, a_at, a_major)
     place(image, b, b_at, b_major)
-    parts = np.zeros((4, 128), np.uint32)
-    for lane, r in itertools.product(range(128), range(4)):
-        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (r % 2)
-        at = 16 * (r // 2) + 4 * (lane % 4)
-        parts[r, lane] = a[row].view(np.uint8)[at : at + 4].view(np.uint32)[0]
     c = random.integers(-4, 4, (64, n)).astype(float)
     exact = signs[0] * signs[1] * (a_value @ b_value.T) + (c if keep else 0)
-    if dtype == "f16":
-        given = deal(c.astype(np.float16)).reshape(n // 4, 2, 128)
-        out = np.ascontiguousarray(given.transpose(0, 2, 1)).view(np.uint32)[..., 0].copy()
-    else:
-        out = deal(c.astype("f4" if dtype == "f32" else "i4")).copy()
+    out = words_of(c, dtype)
     floating = dtype != "s32"
     if floating:
         tail = f", {signs[0]}, {signs[1]}"
@@ -219,14 +235,13 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
         f"m64n{n}k{k}", f"{dtype}.{kind}.{other or kind}", len(out), dtype, a_registers, tail
     )
     descriptors = np.uint64(encode(a_at)), np.uint64(encode(b_at))
-    args = (image, parts, out, *descriptors, np.uint32(keep), np.uint32(len(image)))
+    args = (image, registers_of(a), out, *descriptors, np.uint32(keep), np.uint32(len(image)))
     if gpu:
         result = run_on_gpu(text, 128, args, len(image))
     else:
         result = ptx.Module(text).get_function("k")(1, 128, args, len(image), **launch)
     if dtype == "f16":
-        halves = out[..., None].view(np.float16).transpose(0, 2, 1).reshape(n // 2, 128)
-        np.testing.assert_allclose(halves, deal(exact), rtol=2e-3, atol=0.02)
+        np.testing.assert_allclose(values_of(out, dtype), deal(exact), rtol=2e-3, atol=0.02)
     elif dtype == "s32":
         assert np.array_equal(out, deal(exact))
     else:

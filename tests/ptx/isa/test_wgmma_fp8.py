@@ -17,7 +17,7 @@ from lib.ptx.core.alternate_formats import to_float32
 from lib.ptx.isa import wgmma_fp8
 
 from ..conftest import run_on_gpu
-from .test_wgmma import deal, encode, kernel, layout, place
+from .test_wgmma import deal, encode, kernel, layout, place, values_of, words_of
 
 PAIRS = list(itertools.product(wgmma_fp8.KINDS, repeat=2))
 FORMS = {"e4m3": (3, 7, -6), "e5m2": (2, 15, -14)}  # bits of fraction, bias, least exponent
@@ -174,11 +174,7 @@ def product(kinds, a, b, c, dtype="f32", keep=1, signs=(1, 1), on_gpu=False) -> 
     image = np.zeros(a_bytes + b_bytes + 1024, np.uint8)
     place(image, a, a_at, "k")
     place(image, b, b_at, "k")
-    if dtype == "f16":
-        given = deal(c.astype("f2")).reshape(n // 4, 2, 128)
-        out = np.ascontiguousarray(given.transpose(0, 2, 1)).view(np.uint32)[..., 0].copy()
-    else:
-        out = deal(c).copy()
+    out = words_of(c, dtype)
     text = kernel(f"m64n{n}k32", f"{dtype}.{kinds[0]}.{kinds[1]}", len(out), dtype, False,
                   f", {signs[0]}, {signs[1]}")
     args = (image, np.zeros((4, 128), np.uint32), out, np.uint64(encode(a_at)),
@@ -210,8 +206,7 @@ def test_d_of_16_bits_is_rounded_once():
     left, right = (to_float32(x, "e4m3") for x in (a, b))
     wanted = deal(wgmma_fp8.sums(left, right, c, ("e4m3", "e4m3"), True).astype("f2"))
     out = product(("e4m3", "e4m3"), a, b, c, "f16")
-    halves = out[..., None].view(np.float16).transpose(0, 2, 1).reshape(8, 128)
-    assert halves.tobytes() == wanted.tobytes()
+    assert values_of(out, "f16").tobytes() == wanted.tobytes()
 
 
 def adversarial(kinds, spread, seed, nonfinite) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,7 +13,17 @@ from lib.ptx.core.alternate_formats import to_float32
 from ..conftest import run_on_gpu
 from .test_mma_ldmatrix import encoded
 from .test_mma_sp import metadata_place, sparse_matrix
-from .test_wgmma import BITS, SPAN, Descriptor, chunk, deal, encode, kernel
+from .test_wgmma import (
+    BITS,
+    deal,
+    encode,
+    kernel,
+    layout,
+    place,
+    registers_of,
+    values_of,
+    words_of,
+)
 
 # Types of A and B, and of D; K; elements of a chunk, of which half are stored.
 FORMS = [
@@ -24,37 +34,6 @@ FORMS = [
 NAMES = [f"{a} {b} {d}" for a, b, d, *_ in FORMS]
 # A form's selector: one of two pairs of lanes where two of four hold metadata.
 CASES = [(form, s) for form in FORMS for s in range(2 if BITS[form[0]] > 8 else 1)]
-
-
-def image_of(bits, descriptor, major, image):
-    """Put an operand (rows, bytes of K) where a descriptor says, chunk by chunk."""
-    matrix = bits if major == "k" else np.ascontiguousarray(bits.view(np.uint16).T).view(np.uint8)
-    chunks = matrix.reshape(len(matrix), -1, 16)
-    for i, j in itertools.product(range(chunks.shape[0]), range(chunks.shape[1])):
-        at = chunk(descriptor, i, j, major)
-        image[at : at + 16] = chunks[i, j]
-
-
-def layout(start, rows, mode, major, nbytes):
-    """A descriptor for an operand with so many bytes of K at a start."""
-    span = SPAN[mode]
-    if major == "k":
-        if mode:
-            return Descriptor(start, 16, 8 * span, 0, mode)
-        return Descriptor(start, rows * 16, 128, 0, 0)
-    if mode:
-        return Descriptor(start, nbytes // 2 * span, 8 * span, 0, mode)
-    return Descriptor(start, rows // 8 * 128, 128, 0, 0)
-
-
-def registers_of(packed):
-    """A's registers, (4, 128): rows g and g + 8 of a warp, then the second 16 bytes."""
-    parts = np.zeros((4, 128), np.uint32)
-    for lane, r in itertools.product(range(128), range(4)):
-        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (r % 2)
-        at = 16 * (r // 2) + 4 * (lane % 4)
-        parts[r, lane] = packed[row, at : at + 4].view(np.uint32)[0]
-    return parts
 
 
 def metadata_of(codes, form, selector, random):
@@ -97,26 +76,16 @@ def operands(form, n, selector=0, modes=(1, 1), majors=("k", "k")):
     assert a_bits.shape[1] == 32 and b_bits.shape[1] == 64
     assert (to_float32(b_bits, b_kind).reshape(b.shape) == b).all()
     b_start = 16 * 1024
-    a_at = layout(0, 64, modes[0], majors[0], 32)
-    b_at = layout(b_start, n, modes[1], majors[1], 64)
+    a_at, _ = layout(0, 64, modes[0], majors[0])
+    b_at, _ = layout(b_start, n, modes[1], majors[1], 32)
     image = np.zeros(48 * 1024, np.uint8)  # what a launch takes without being asked
-    image_of(a_bits, a_at, majors[0], image)
-    image_of(b_bits, b_at, majors[1], image)
-    if dtype == "f16":
-        given = deal(c.astype(np.float16)).reshape(n // 4, 2, 128)
-        out = np.ascontiguousarray(given.transpose(0, 2, 1)).view(np.uint32)[..., 0].copy()
-    else:
-        out = deal(c.astype("f4" if dtype == "f32" else "i4")).copy()
+    for bits, at, major in ((a_bits, a_at, majors[0]), (b_bits, b_at, majors[1])):
+        place(image, bits if major == "k" else bits.view(np.uint16), at, major)
+    out = words_of(c, dtype)
     metadata = metadata_of(codes, form, selector, random)
     args = [image, registers_of(a_bits), out, np.uint64(encode(a_at)), np.uint64(encode(b_at)),
             metadata, np.uint32(1), np.uint32(len(image))]
     return whole @ b.T + c, out, args
-
-
-def result(out, dtype, n):
-    if dtype != "f16":
-        return out
-    return out[..., None].view(np.float16).transpose(0, 2, 1).reshape(n // 2, 128)
 
 
 def check(form, n, selector=0, a_registers=False, modes=(1, 1), majors=("k", "k"), gpu=False,
@@ -128,7 +97,7 @@ def check(form, n, selector=0, a_registers=False, modes=(1, 1), majors=("k", "k"
     else:
         found = ptx.Module(text).get_function("k")(1, 128, args, len(args[0]), **launch)
     # Whole numbers: exact in every type, but for the halves of D.
-    np.testing.assert_allclose(result(out, form[2], n), deal(exact),
+    np.testing.assert_allclose(values_of(out, form[2]), deal(exact),
                                rtol=1e-3 if form[2] == "f16" else 0)
     return found
 
