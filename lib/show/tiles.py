@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.show.scene import Drawing, Scene, column, row, words
+from lib.show.scene import Drawing, Grid, Scene, column, row, words
 
 
 def sharers(block: tuple[int, int], warp: tuple[int, int]) -> tuple[int, int]:
@@ -106,3 +106,26 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
     return Scene(f"Each block asks for half of B and gets all of it: {together / alone:.0%} of the "
                  "requests", drawing.html(), "modelled: from the tile's sizes",
                  f"tile {tile[0]}×{tile[1]}×{tile[2]}; A's tile is each block's own")
+
+
+def blocks_of(shape: tuple[int, int], tile: tuple[int, int], sharing: int) -> int:
+    """Blocks that have work on C: one per tile, or some that share a tile's K."""
+    return -(-shape[0] // tile[0]) * -(-shape[1] // tile[1]) * sharing
+
+
+def few(shape: tuple[int, int, int] = (128, 128, 16384), sms: int = 132) -> Scene:
+    """22: how many SMs one tile, four smaller ones and blocks that share their K put to work."""
+    pieces, counts = [], []
+    for tile, sharing in (((128, 128), 1), ((64, 64), 1), ((64, 64), 8)):
+        busy = blocks_of(shape[:2], tile, sharing)
+        counts.append(busy)
+        grid = Grid(11, sms // 11, (8.0, 8.0))
+        boxes = [grid.box(sm // grid.columns, sm % grid.columns) for sm in range(busy)]
+        grid.boxes(boxes, "compute").ruled()
+        pieces.append(column(words(f"{tile[0]}×{tile[1]}" + (
+            f", K in {sharing}" if sharing > 1 else ""), bold=True), grid.html(),
+            words(f"{busy} of {sms} SMs")))
+    M, N, K = shape
+    return Scene(f"{M}×{N}×{K:,} keeps {counts[0]} SM busy; smaller tiles {counts[1]}; blocks that "
+                 f"share K {counts[2]}", row(*pieces), "modelled: a block per SM",
+                 "a square is an SM")

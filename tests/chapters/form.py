@@ -43,6 +43,7 @@ CARDED: tuple[str, ...] = (
     "13_wmma_vectorized", "14_ldmatrix", "15_turing_limit",
     "16_cp_async", "17_wgmma", "18_tma",
     "19_warp_specialization", "20_persistent", "21_clusters",
+    "22_few_tiles", "25_epilogue", "26_fp8",
 )
 WORKLOGS = ("fp32", "tensor_cores")
 HELD = tuple(stem for stem in (*REWRITTEN, *EMULATED) if stem not in CARDED)

@@ -4,10 +4,10 @@ import pytest
 from msgspec import structs
 
 from lib.kernels.fused import EPILOGUES
-from lib.plotting import columns, display
+from lib.plotting import columns
 from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
-from lib.topics.compute.epilogue import figure, model, page
+from lib.topics.compute.epilogue import model, page
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.version import Version
 
@@ -137,8 +137,6 @@ def test_cubes_stand_beside_the_layers(recorded, monkeypatch):
         clock=structs.replace(row.clock, cycles=8000 * slow.get(name, 1.0))))
     page.parts()
     assert shown[0][0][4:] == ["+25.0%", "+25.0%"]
-    # 1,024 tiles of 128×128 on 132 SMs are eight, one after the other, on the busiest.
-    assert model.longer_per_tile("bias", "plain", 4096) == 2000 / 8
 
 
 def test_pytorch_s_operations_are_not_its_fused_call(recorded):
@@ -175,35 +173,8 @@ def test_the_rule_s_choices_are_told_with_their_reasons(monkeypatch):
     assert set(EPILOGUES) >= {name for _, name in model.ASKED}
 
 
-def test_the_figure_s_title_is_its_finding():
-    bars = [figure.Bar("a", 100.0, "issue slots", 250.0),
-            figure.Bar("b", 3000.0, "special functions", 40.0)]
-    assert figure.finding(bars, 4096) == (
-        "At 4,096 a tile takes 40 cycles longer with b, 250 with a")
-    unrecorded = [figure.Bar("a", 100.0, "issue slots"), bars[1]]
-    assert figure.finding(unrecorded, 4096).startswith("By the model b takes 3,000 cycles")
-    for given in (bars, unrecorded):
-        drawn = figure.draw(given, products=32768.0, size=4096, evidence="modelled")
-        assert drawn.axes  # one picture, whatever is too long for it
-
-
 def test_what_an_epilogue_executes_has_a_table_of_its_own(monkeypatch):
     shown = []
     monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.extend(rows))
     page.counts()
     assert next(row for row in shown if "GELU, tanh" in row[0])[1:] == ["2.0", "8.1", "2,048"]
-
-
-def test_parts_are_drawn_over_their_own_product(recorded, monkeypatch):
-    seen = []
-    monkeypatch.setattr(page.dots, "draw", lambda rows, kinds, **given: seen.append(rows))
-    monkeypatch.setattr(display, "show", lambda *figures: None)
-    page.drawn()
-    gelu = next(row for row in seen[0] if row.name == "bias and GELU, M = 4,096")
-    order = list(dict.fromkeys(
-        name for _, *both in (*page.PARTS, *page.OTHERS) for name in both))
-    times = {name: 1 + place / 100 for place, name in enumerate(order)}
-    assert dict(gelu.dots)["both warpgroups on one tile"] == pytest.approx(
-        times["bias_gelu_wide"] / times["plain_wide"])
-    assert dict(gelu.dots)["from registers"] == pytest.approx(
-        times["bias_gelu_unstaged"] / times["plain"])

@@ -38,7 +38,9 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
     text = "\n".join(line for line in text.splitlines() if not _SILENT.match(line)) + "\n"
     values = _arguments(text, kernel.expression(variant))
     helpers, text = re.split(r"(?:template <[^>]*>\n)?(?=__global__)", text, maxsplit=1)
-    text = _filled(text, values)
+    text, end, others = text.partition("\n}\n")  # kernels behind it have parameters of their own
+    text = re.sub(r",\s+\w+\.\.\. \w+|, strides\.\.\.", "", text)  # a card's packs are empty
+    text = _filled(text.replace("sizeof...(S)", "0") + end, values)
     for names in re.findall(r"^enum \w* ?\{([^}]*)\}", text_of(kernel.file(variant)), re.M):
         each = "|".join(name.split("=")[0].strip() for name in names.split(","))
         text = re.sub(rf"\b({each}) == ({each})\b", lambda found: str(
@@ -55,7 +57,7 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
     before = ""
     while before != text:
         before, text = text, folded(_without_dead_lines(_chosen(text)), variant.block[0])
-    return helpers + text
+    return helpers + text + others
 
 
 def _arguments(text: str, expression: str) -> dict[str, str]:
@@ -64,8 +66,12 @@ def _arguments(text: str, expression: str) -> dict[str, str]:
     given = re.search(r"<(.*)>", expression)
     if parameters is None or given is None:
         return {}
-    names = [part.split()[-1] for part in parameters[1].split(",")]
-    return dict(zip(names, (part.strip() for part in given[1].split(",")), strict=False))
+    values = {}
+    for parameter in parameters[1].split(","):
+        name, _, default = parameter.partition("=")
+        values[name.split()[-1]] = default.strip() or name.split()[-1]
+    parts = re.split(r",\s*(?![^<]*>)", given[1])  # commas within an argument's own <> stay
+    return values | dict(zip(values, (part.strip() for part in parts), strict=False))
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
@@ -178,6 +184,6 @@ def standing_alone(kernel: Kernel, variant: Variant) -> str:
     given = re.search(rf"\b{name}\(([^{{}}]*)\)\s*\{{", instantiated(kernel, variant))
     if given is None:
         raise ValueError(f"{kernel.stem}: no parameters of {name}")
-    parameters = re.sub(r", \w+\.\.\. \w+", "", " ".join(given[1].split()))  # an empty pack
+    parameters = " ".join(given[1].split())
     return (f"{flattened(kernel, variant).rstrip()}\n\n"
             f"template __global__ void {expression}({parameters});\n")

@@ -188,23 +188,6 @@ def cube(variant: str, side: int) -> Row:
     return Version(STEM, fresh=True).recorded(side, variant)
 
 
-def longer_per_tile(variant: str, over: str, side: int) -> float:
-    """By how many cycles one of the tiles that an SM has in turns takes longer on a cube, recorded.
-
-    Raises
-    ------
-    records.NotRecorded
-        If the cycles of either aren't.
-    """
-    rows, columns = tile_of(variant)
-    waves = math.ceil(side**2 / (rows * columns) / gpus.GPUS[RECORDED_ON].sms)
-    clocks = [cube(name, side).clock for name in (variant, over)]
-    if None in clocks:
-        raise records.NotRecorded(f"no cycles are recorded of {variant} and {over} at {side:,}")
-    after, before = (clock.cycles for clock in clocks if clock)
-    return (after - before) / waves
-
-
 def _of(rows: Sequence[FusedRow], shape: Shape) -> FusedRow:
     for row in rows:
         if row.shape == shape:

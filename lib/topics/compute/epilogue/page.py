@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lib.kernels.fused import EPILOGUE
-from lib.plotting import dots, style
+from lib.plotting import style
 from lib.plotting.columns import Column, compared, listed
-from lib.plotting.display import both, once_recorded, table
+from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_YET
 from lib.records import store as records
 from lib.records.schema import FusedSide, Row
 from lib.topics.columns import recorded
-from lib.topics.compute.epilogue import figure, model
+from lib.topics.compute.epilogue import model
 from lib.topics.compute.epilogue.model import SHAPES, Shape
-from lib.topics.version import Version
 
 # What tables call a change, the instantiation that has it, and the one without it.
 Change = tuple[str, str, str]
@@ -37,24 +36,6 @@ OTHERS: tuple[Change, ...] = (
 )
 # Cubes of the version's own record: K as on the layers, and half of it.
 DEEP, HALF = 4096, 2048
-
-
-def shown() -> None:
-    """Draw the least cycles of each epilogue for a tile beside those that a tile took longer."""
-    tile, bars, dated = model.tile_of("plain"), [], ""
-    for name, variant, over in PARTS:
-        found = model.cost(variant, over)
-        by_special = found.special / model.SPECIAL_PER_CYCLE > (
-            found.instructions / model.WARP / model.SCHEDULERS)
-        try:
-            longer = model.longer_per_tile(variant, over, DEEP)
-            dated = "; " + records.label(Version(model.STEM).record)
-        except records.NotRecorded:
-            longer = None
-        bars.append(figure.Bar(name, found.cycles(tile),
-                               "special functions" if by_special else "issue slots", longer))
-    both(figure.draw, bars, products=model.loop_cycles(tile, DEEP), size=DEEP,
-         evidence=f"modelled: {style.sides(tile)}, sm_90a PTX emulated{dated}")
 
 
 def contests() -> None:
@@ -116,35 +97,6 @@ def choices() -> None:
             for shape, name in model.ASKED
             for found in (model.choice(shape, name),)]
     table(("M×N×K", "epilogue", "", "why"), rows, "modelled: the rule's costs (`lib.dispatch`)")
-
-
-@once_recorded()
-def drawn() -> None:
-    """Draw each part's time over that of the product alone, staged and from registers."""
-    kinds = {"through shared memory": dots.FULL, "from registers": dots.RING,
-             "both warpgroups on one tile": dots.GREY}
-    rows = []
-    for shape in (model.LARGE, model.FLAT):
-        row = model.parts(shape)
-        plain = model.part(row, "plain").seconds
-        wide = model.part(row, "plain_wide").seconds
-        for name, variants in (
-            ("product", {"from registers": ("plain_unstaged", plain)}),
-            ("bias and GELU", {"through shared memory": ("bias_gelu", plain),
-                               "from registers": ("bias_gelu_unstaged", plain),
-                               "both warpgroups on one tile": ("bias_gelu_wide", wide)}),
-            ("residual", {"through shared memory": ("residual", plain),
-                          "from registers": ("residual_unstaged", plain)}),
-            ("GELU by erf", {"through shared memory": ("bias_gelu_erf", plain)}),
-            ("amax", {"through shared memory": ("amax", plain)}),
-        ):
-            rows.append(dots.Row(f"{name}, M = {shape[0]:,}", [
-                (kind, model.part(row, variant).seconds / base)
-                for kind, (variant, base) in variants.items()]))
-    worst = max((value for row in rows for _, value in row.dots))
-    title = f"An epilogue takes up to {worst - 1:.1%} of its product's time"
-    both(dots.draw, rows, kinds, title=title, evidence=_label(),
-         same="time of the product alone, stored alike or in the same tiles")
 
 
 @once_recorded()
