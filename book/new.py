@@ -74,33 +74,61 @@ __global__ void __launch_bounds__(TILE * TILE)
     TIMELINE_END;
 }}
 '''
-# Text, or code with its tags. A chapter must check, time, draw a timeline and a roofline, and have
-# a cell that is compared (tests/chapters/test_chapters.py); `tests/chapters/test_form.py` says what
-# else a finished one has.
-CELLS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
-    ("# {number} · {title}: what it does, in a clause\n\n"
-     "What the version before this one left on the table, in a sentence.\n\n"
-     "| In one line each | {number} {title} |\n|---|---|\n| **What changed** | |\n"
-     "| **Why it is faster** | |\n| **Which counter shows it** | |\n"
-     "| **What limits it now** | |\n| **What comes next** | |", None),
-    ("", ("setup",)),
-    ('from lib.chapter import Chapter\n\npage = Chapter("{stem}")\npage.step()', ("draws",)),
-    ("## The idea, as a finding\n\n*Before you read on:* how many sectors per load?", None),
-    ("page.picture()", ("draws",)),
-    ("## The code", None),
-    ("page.code()", ("draws",)),
-    ("## What the memory system says", None),
-    ("page.coalescing()", ("draws",)),
-    ("page.counters()", ("draws", "nbval-check-output")),
-    ("## What became of the issue slots", None),
-    ("page.issue_slots()", ("draws",)),
-    ("page.speed()", ("draws",)),
-    ("page.timeline()", ("draws",)),
-    ("page.roofline()", ("draws",)),
-    ("## Exercises\n\n**1. Change a constant.** Predict the sectors per request, then look.\n\n"
-     "**2. Mend a bug.**\n\n**3. Write the lines.**", None),
-    ("## What comes next", None),
-    ("page.check()\npage.resources()", ("hide-cell", "nbval-check-output")),
+# Text with its tags, or code with them: the first cells are the card. A chapter must check, time,
+# draw a timeline and a roofline, and have a cell that is compared (test_chapters.py);
+# `tests/chapters/test_form.py` says what else a finished one has.
+CELLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("text", "# {number} · {title}\n\nWhat changes and what it gains, in a sentence.", ("card",)),
+    ("setup", "", ()),
+    ("code", """\
+from lib.chapter import Chapter
+from lib.plotting.display import show
+from lib.show.scene import Grid, Scene
+from lib.topics.code.card.page import change
+
+page = Chapter("{stem}")
+tile = Grid(16, 16)
+tile.boxes([tile.box(3, 5)], "focus").ruled()
+show(Scene("A block computes 16×16 elements of C, a thread one of them", tile.html(),
+           "modelled: from the tile"))""", ("card", "draws")),
+    ("code", 'change(page.version, ("float sum", "update("))', ("card", "draws")),
+    ("text", """\
+| what changes | predicted | measured | the counter |
+|---|---|---|---|
+| the idea | with its arithmetic | | that names the cause |
+
+**What limits it now**, and what comes next: a sentence.""", ("card",)),
+    ("text", "## Why, as a finding\n\n*Before you read on:* how many sectors per load?", ()),
+    ("text", "## Run it", ()),
+    ("code", """\
+from lib.problem import Problem
+
+done = page.run(Problem(50, 40, 70), backend="emulator", races=True)
+print("right:", done.verdict.ok, "· hazards:", len(done.launch.hazards))""",
+     ("nbval-check-output",)),
+    ("text", "<!-- run it here -->\n\n## What to see in its timeline, in a sentence", ()),
+    ("code", "page.timeline()", ("draws",)),
+    ("text", "What to see in its accesses.", ()),
+    ("code", "page.coalescing()", ("draws",)),
+    ("text", "Which roof is over it.", ()),
+    ("code", "page.roofline()", ("draws",)),
+    ("text", "## What did not pay\n\n- A line each.", ()),
+    ("text", """\
+## Exercises
+
+**1. Change a constant.** Predict the sectors per request, then look.
+
+**2. Mend a bug.**
+
+**3. Write the lines.**""", ()),
+    ("text", "## Everything that was recorded\n\nCounters and the whole file.", ("record",)),
+    ("code", """\
+page.speed()
+page.counters()
+page.issue_slots()
+page.check()
+page.code()
+page.resources()""", ("hide-cell", "nbval-check-output", "record")),
 )
 # What the chapter above costs.
 BUDGET = {"kernels compiled": 6, "kernels disassembled": 4, "blocks emulated": 200,
@@ -164,16 +192,16 @@ def _behind(text: str, place: str, new: str, file: Path) -> str:
 
 def _notebook(words: dict[str, str]) -> str:
     cells = []
-    for count, (text, tags) in enumerate(CELLS):
+    for count, (kind, text, tags) in enumerate(CELLS):
         name = f"cell-{count:02}"
-        if tags is None:
-            cells.append(new_markdown_cell(text.format(**words), id=name))
-        elif tags == ("setup",):
+        metadata = {"tags": list(tags)} if tags else {}
+        if kind == "text":
+            cells.append(new_markdown_cell(text.format(**words), id=name, metadata=metadata))
+        elif kind == "setup":
             cells.append(new_code_cell(setup_cell(), id="colab-setup",
                                        metadata={"tags": ["colab-setup", "remove-cell"]}))
         else:
-            cells.append(new_code_cell(text.format(**words), id=name,
-                                       metadata={"tags": list(tags)}))
+            cells.append(new_code_cell(text.format(**words), id=name, metadata=metadata))
     return notebooks.normal_text(nbformat.writes(new_notebook(cells=cells)))
 
 

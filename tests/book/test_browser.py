@@ -331,7 +331,7 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
 
 
 def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
-    page = reader("chapters/22_few_tiles.html", changes=True)
+    page = reader("chapters/method.html", changes=True)
     box = page.find_element(By.CSS_SELECTOR, ".explorer")
     frame = box.find_element(By.CSS_SELECTOR, ".explorer-frame")
     first = frame.get_attribute("innerHTML")
@@ -437,7 +437,7 @@ def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
 
 
 def test_what_is_scrolled_sideways_is_found(reader):
-    page = reader("chapters/22_few_tiles.html", width=390, changes=True)
+    page = reader("chapters/method.html", width=390, changes=True)
     _, many = page.execute_script(SCROLLED, [])
     assert many > 10, "figures, and the frames of an explorer"
     planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'

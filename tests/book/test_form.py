@@ -3,16 +3,7 @@
 import pytest
 
 from book import checks
-from lib.records import store as records
-from lib.records.schema import KernelRecord
-from lib.topics.version import RECORDED_ON
-from tests.book.views import READING, emulate, wait_until_drawn
 from tests.chapters import form
-
-WHERE = """
-const found = document.querySelector(arguments[0]);
-return found && found.getBoundingClientRect().top + window.scrollY;
-"""
 
 
 def path(stem):
@@ -29,30 +20,6 @@ def pages(site):
         return found[stem]
 
     return of
-
-
-@pytest.mark.parametrize("stem", form.HELD)
-def test_the_main_line_is_read_in_ten_minutes(pages, stem):
-    words = form.words_before_deeper(pages(stem))
-    assert words <= form.MAX_WORDS, f"{words} words"
-
-
-@pytest.mark.parametrize("stem", form.HELD)
-def test_the_kernel_comes_within_the_first_words(pages, stem):
-    words = form.words_before_kernel(pages(stem))
-    assert words <= form.WORDS_TO_KERNEL, f"{words} words"
-
-
-@pytest.mark.parametrize("stem", form.HELD)
-def test_timeline_coalescing_and_roofline_are_drawn_in_the_open(pages, stem):
-    # What is drawn from a record has a sentence in its place until there is one.
-    lacking = set()
-    if stem not in form.EMULATED:
-        recorded = records.load(KernelRecord, RECORDED_ON, stem)
-        lacking |= set() if recorded else {"roofline"}
-        if not recorded or not any(one.timeline for one in recorded.variants.values()):
-            lacking.add("timeline")
-    assert set(form.not_drawn(pages(stem))) <= lacking
 
 
 @pytest.mark.parametrize("stem", form.CARDED)
@@ -89,21 +56,3 @@ def test_the_method_is_read_in_one_sitting(pages):
     headings = [one.get_text().lower() for one in page.select("article h2")]
     before = headings[:next(i for i, one in enumerate(headings) if one.startswith("go deeper"))]
     assert [term for term in TERMS if not any(term in one for one in before)] == []
-
-
-def top_of_kernel(browser, address):
-    """Where the first line of the kernel stands, in pixels from the top of a wide page."""
-    emulate(browser, **{**READING, "width": form.WIDTH})
-    browser.get(address)
-    wait_until_drawn(browser)
-    selector = ", ".join(f"article {one}" for one in form.KERNEL.split(", "))
-    found = browser.execute_script(WHERE, selector)
-    assert found is not None, "no line of CUDA"
-    return found
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("stem", form.HELD)
-def test_the_kernel_stands_near_the_top(browser, address, stem):
-    pixels = top_of_kernel(browser, address + path(stem))
-    assert pixels <= form.PIXELS_TO_KERNEL, f"{pixels:.0f} pixels"

@@ -62,8 +62,12 @@ def test_it_stands_behind_the_last_version_everywhere(scratch):
     assert budget[f"chapters/{NAME}"] == new.BUDGET
     chapter = nbformat.read(scratch / "chapters" / f"{NAME}.ipynb", 4)
     assert sum("nbval-check-output" in cell.metadata.get("tags", ()) for cell in chapter.cells) == 2
+    tagged = ["card" in cell.metadata.get("tags", ()) for cell in chapter.cells
+              if "colab-setup" not in cell.metadata.get("tags", ())]
+    assert tagged[:4] == [True] * 4 and not any(tagged[4:]), "the card comes first"
     called = "\n".join(cell.source for cell in chapter.cells)
-    for call in ("page.check()", "page.speed()", "page.timeline()", "page.roofline()"):
+    for call in ("change(page.version", "page.check()",
+                 "page.speed()", "page.timeline()", "page.roofline()"):
         assert call in called
 
 

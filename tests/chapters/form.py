@@ -1,8 +1,8 @@
-"""The form of a rewritten chapter, as its built page shows it: what is counted, and which are held.
+"""The form of a chapter, as its built page shows it: what is counted, and which are held.
 
-The main line is all that stands before the heading "Go deeper". Its words are those of sentences,
-folded answers, tables, and what cells wrote; blocks of code, PTX and SASS, drawings, and what only
-scripts show are left out.
+Of a page without a card the main line is counted: all that stands before the heading "Go deeper".
+Its words are those of sentences, folded answers, tables, and what cells wrote; blocks of code, PTX
+and SASS, drawings, and what only scripts show are left out.
 """
 
 from __future__ import annotations
@@ -13,28 +13,11 @@ from typing import NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 
-# The chapters that are told in this form. Add a stem here when its chapter is rewritten.
-REWRITTEN: tuple[str, ...] = (
-    "01_naive",
-    "02_shared_tile",
-    "03_strip",
-    "04_register_tile",
-    "05_bank_conflicts",
-    "06_vectorized",
-    "07_double_buffer",
-    "08_warp_tile",
-    "09_fp32_limit",
-    "10_wmma", "11_wmma_shared", "12_wmma_pipeline", "13_wmma_vectorized", "14_ldmatrix",
-    "15_turing_limit", "16_cp_async", "17_wgmma", "18_tma", "19_warp_specialization",
-    "20_persistent", "21_clusters", "22_few_tiles", "23_stream_k", "24_any_row",
-    "25_epilogue",
-    "26_fp8",
-)
 # Told of what the emulator knows: their timeline counts its steps, their roofline is of intensity
-# alone. They have no step and no issue slots, so they are not among the others.
+# alone.
 EMULATED: tuple[str, ...] = ("27_tcgen05", "28_cta_pairs")
-# Of these the card comes first, and what is counted is the whole page, folds too. A stem is added
-# when its chapter is in this form; the older rules let it go then.
+# Of these the card comes first, and what is counted is the whole page, folds too: the book's own
+# versions. One that `python -m lib new` began may join them.
 CARDED: tuple[str, ...] = (
     "01_naive", "02_shared_tile", "03_strip",
     "04_register_tile", "05_bank_conflicts", "06_vectorized",
@@ -43,13 +26,10 @@ CARDED: tuple[str, ...] = (
     "13_wmma_vectorized", "14_ldmatrix", "15_turing_limit",
     "16_cp_async", "17_wgmma", "18_tma",
     "19_warp_specialization", "20_persistent", "21_clusters",
-    "22_few_tiles", "25_epilogue", "26_fp8",
+    "22_few_tiles", "23_stream_k", "24_any_row",
+    "25_epilogue", "26_fp8", "27_tcgen05", "28_cta_pairs",
 )
 WORKLOGS = ("fp32", "tensor_cores")
-HELD = tuple(stem for stem in (*REWRITTEN, *EMULATED) if stem not in CARDED)
-
-MAX_WORDS = 1400
-WORDS_TO_KERNEL, PIXELS_TO_KERNEL, WIDTH = 300, 1800, 1440
 # What draws each of them: a verb of the page, or a function of a page without a record.
 DRAWN = {
     "timeline": (".timeline(", "emulated_timeline(", "timeline_of_blocks("),
@@ -73,8 +53,6 @@ class Bounds(NamedTuple):
 
 
 BOUNDS = Bounds()
-# Lines of CUDA, whether a Markdown cell has them or a code cell wrote them.
-KERNEL = ".highlight-cpp, .highlight-c\\+\\+, .highlight-cuda, .highlight-c"
 _LEFT_OUT = "pre, figure, svg, script, style, .headerlink, .cell_input, .explorer-controls, button"
 
 
@@ -95,25 +73,6 @@ def words_before_deeper(page: BeautifulSoup) -> int:
     if heading is None:
         raise NoSuchPart(f'no heading "{DEEPER}"')
     return _words_before(page, heading)
-
-
-def words_before_kernel(page: BeautifulSoup) -> int:
-    """Words before the first line of the kernel.
-
-    Raises
-    ------
-    NoSuchPart
-        If the page shows no CUDA.
-    """
-    return _words_before(page, kernel(page))
-
-
-def kernel(page: BeautifulSoup) -> Tag:
-    """The first block of CUDA."""
-    found = page.select_one(", ".join(f"article {one}" for one in KERNEL.split(", ")))
-    if found is None:
-        raise NoSuchPart("no line of CUDA")
-    return found
 
 
 def not_drawn(page: BeautifulSoup) -> list[str]:

@@ -7,25 +7,15 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from book import numbers
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import CATALOGUE, in_book, predecessor
+from lib.kernels.catalogue import in_book
 from tests.chapters import form
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
-# The chapters that are told in this form. Those of `form.REWRITTEN` are held to more: see
-# `tests/book/test_form.py`, on their built pages. The rest are still in the oldest one.
-IN_FORM = [stem for stem in CATALOGUE if stem < "10" or stem in form.REWRITTEN]
-# Those without a card yet, which are held to the rules that its form does away with.
-OLDER = [stem for stem in IN_FORM if stem not in form.CARDED]
 # Told of what the emulator knows: no GPU of theirs has run them.
 EMULATED = [stem for stem, kernel in in_book().items() if kernel.min_arch == BLACKWELL]
-QUESTIONS = ["What changed", "Why it is", "Which counter shows it", "What limits it now",
-             "What comes next"]
-WORDS = range(900, 1801)  # of visible Markdown
 MAX_CODE = 30  # lines of a visible cell
-MAIN_LINE, BEFORE_CODE = 1400, 300  # words before "Go deeper", and before the kernel's lines
 
 
 def cells(stem):
@@ -45,64 +35,21 @@ def markdown(stem):
     return [cell.source for cell in cells(stem) if cell.cell_type == "markdown"]
 
 
-def words(text):
-    """Words of Markdown that a reader sees before unfolding anything."""
-    text = re.sub(r"<details.*?</details>", "", numbers.plain(text), flags=re.S)
-    text = re.sub(r"```.*?```|\$\$.*?\$\$", "", text, flags=re.S)
-    text = re.sub(r"\{\w+\}`([^`<]*)(?:<[^>]*>)?`|\]\([^)]*\)|<[^>]+>|[|*#`]", r" \1 ", text)
-    return len(re.findall(r"\w[\w.,·×'’%-]*", text))
-
-
 def calls(stem):
     return "\n".join(cell.source for cell in code(stem))
 
 
-@pytest.mark.parametrize("stem", [stem for stem in (*IN_FORM, *EMULATED)
-                                  if stem not in form.CARDED])
-def test_the_five_answers_come_first(stem):
-    first = cells(stem)[0].source
-    rows = re.findall(r"^\| \*\*(.+?)\*\* \| .+ \|$", first, re.M)
-    assert len(rows) == 5 and "| In one line each |" in first
-    if predecessor(CATALOGUE[stem]):
-        assert all(row.startswith(question) for row, question in zip(rows, QUESTIONS, strict=True))
-    assert "<data value=" in first, "an answer's numbers are filled from records"
-
-
-@pytest.mark.parametrize("stem", OLDER)
-def test_a_chapter_is_read_in_one_sitting(stem):
-    assert sum(map(words, markdown(stem))) in WORDS
-
-
 @pytest.mark.parametrize("stem", EMULATED)
-def test_a_page_of_the_emulator_claims_no_speed_and_its_main_line_is_short(stem):
-    text = "\n".join(markdown(stem))
-    main, _, deeper = text.partition("\n## Go deeper\n")
-    assert "No speed is claimed" in main.split("|")[0] and deeper
-    assert words(main) <= MAIN_LINE
-    first = next(i for i, cell in enumerate(cells(stem)) if "page.excerpt(" in cell.source)
-    assert sum(words(cell.source) for cell in cells(stem)[:first]
-               if cell.cell_type == "markdown") <= BEFORE_CODE
-    for call in ("page.picture(", "costs(", "emulated_timeline(", "by_intensity(", "page.check("):
+def test_a_page_of_the_emulator_claims_no_speed(stem):
+    assert "No speed is claimed" in cells(stem)[0].source
+    for call in ("by_intensity(", "page.check("):
         assert call in calls(stem), f"no {call})"
+    assert re.search(r"emulated_timeline\(|timeline_of_blocks\(", calls(stem))
     outputs = [str(cell.outputs) for cell in code(stem)]
     assert sum("Not recorded yet" in one for one in outputs) == 1
 
 
-def test_only_visible_words_are_counted():
-    assert words("One two.<details><summary>Answer</summary>\n\nnot this</details>") == 2
-    assert words("A {term}`bank <bank>` of [02](02_shared_tile.ipynb):\n```\nno words\n```") == 4
-    assert words("<data value=\"tflops('x'):.1f\">5.8</data> TFLOP/s") == 3
-
-
-@pytest.mark.parametrize("stem", OLDER)
-def test_what_returns_in_every_chapter_is_there_and_the_ladder_is_not(stem):
-    for call in ("page.step(", "page.picture(", "page.issue_slots(", "page.check("):
-        assert call in calls(stem), f"no {call})"
-    for elsewhere in ("page.ladder(", "page.claims("):
-        assert elsewhere not in calls(stem), f"{elsewhere}) has a page of its own"
-
-
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "index", "method"])
+@pytest.mark.parametrize("stem", [*form.CARDED, "index", "method"])
 def test_prose_is_markdown_and_logic_is_in_the_library(stem):
     for cell in code(stem):
         assert not re.search(r"\bnote\(\s*f?[\"']|\bdef |\bclass |\blambda\b", cell.source), (
@@ -112,14 +59,14 @@ def test_prose_is_markdown_and_logic_is_in_the_library(stem):
             assert "remove-input" not in tags(cell) and "hide-input" not in tags(cell)
 
 
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "method"])
+@pytest.mark.parametrize("stem", [*form.CARDED, "method"])
 def test_some_code_is_in_the_open_and_short(stem):
     visible = [cell for cell in code(stem) if not tags(cell) & {"draws", "hide-cell"}]
     assert visible
     assert all(len(cell.source.splitlines()) <= MAX_CODE for cell in visible)
 
 
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "method"])
+@pytest.mark.parametrize("stem", [*form.CARDED, "method"])
 def test_three_exercises_have_solutions_that_run(stem):
     text = "\n".join(markdown(stem))
     assert re.findall(r"^\*\*(\d)\.", text, re.M) == ["1", "2", "3"]
@@ -130,14 +77,14 @@ def test_three_exercises_have_solutions_that_run(stem):
     assert len(solutions) >= 3 and all(cell.outputs for cell in solutions)
 
 
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED])
+@pytest.mark.parametrize("stem", form.CARDED)
 def test_what_does_not_teach_is_folded_at_the_end(stem):
     last = cells(stem)[-1]
     assert "hide-cell" in tags(last)
     assert last.metadata["mystnb"]["code_prompt_show"].startswith("The whole record")
 
 
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED])
+@pytest.mark.parametrize("stem", form.CARDED)
 def test_headings_are_findings(stem):
     headings = re.findall(r"^#+ (.+)$", "\n".join(markdown(stem)), re.M)
     categories = {"Memory", "Time", "The code", "The idea", "Is it right?", "Which roof?",
@@ -165,7 +112,6 @@ def built(text=BUILT):
 
 
 def test_words_of_a_built_page_are_those_that_a_reader_reads():
-    assert form.words_before_kernel(built()) == 4 + 2 + 2
     assert form.words_before_deeper(built()) == 4 + 2 + 2 + 2 + 2
     page = built()
     assert form.words_before_deeper(page) == form.words_before_deeper(page)  # left as it was
@@ -180,13 +126,9 @@ def test_figures_are_looked_for_in_the_open():
     assert form.not_drawn(built(empty)) == ["timeline"]
 
 
-@pytest.mark.parametrize("count, changed", [
-    (form.words_before_deeper, BUILT.replace("Go deeper", "More")),
-    (form.words_before_kernel, BUILT.replace("highlight-cpp", "highlight-text")),
-])
-def test_a_page_without_its_parts_is_refused(count, changed):
+def test_a_page_without_its_parts_is_refused():
     with pytest.raises(form.NoSuchPart):
-        count(built(changed))
+        form.words_before_deeper(built(BUILT.replace("Go deeper", "More")))
 
 
 @pytest.mark.parametrize("call,drawn", [("emulated_timeline", "timeline"),
@@ -229,10 +171,9 @@ def test_the_cards_of_a_worklog_are_its_numbered_sections():
     assert [form.words(card) for card in form.cards(built(log))] == [3, 3]
 
 
-def test_rewritten_chapters_are_chapters():
-    assert set(form.HELD) <= set(CATALOGUE) and len(set(form.HELD)) == len(form.HELD)
-    assert set(form.EMULATED) == set(EMULATED)
-    assert set(form.CARDED) <= {*form.REWRITTEN, *form.EMULATED}
+def test_every_version_of_the_book_has_a_card():
+    assert set(form.EMULATED) == set(EMULATED) <= set(form.CARDED)
+    assert set(form.CARDED) <= set(in_book()) and len(set(form.CARDED)) == len(form.CARDED)
 
 
 # What no page may say, from the list of faults: our own words for things that have names.
@@ -241,7 +182,7 @@ PRIVATE = re.compile(
     r"as good as the same|contract and not decoration|stand to each other", re.I)
 
 
-@pytest.mark.parametrize("stem", [*IN_FORM, *EMULATED, "index", "method"])
+@pytest.mark.parametrize("stem", [*form.CARDED, "index", "method"])
 def test_the_words_are_the_field_s(stem):
     text = "\n".join(markdown(stem))
     assert not PRIVATE.findall(text)

@@ -5,7 +5,6 @@ import pytest
 
 from lib.ptx.isa.tcgen05_descriptors import mma_descriptor, operand_descriptor
 from lib.topics.memory.tensor_memory import figure, model, page
-from lib.topics.memory.tensor_memory.explorer import tensor_memory
 from lib.topics.version import Version
 from tests.pages import cells
 
@@ -51,13 +50,6 @@ def test_where_mmas_complete_at_once_all_of_a_tile_is_issued_while_the_one_befor
     one = model.followed(STEM, "one_accumulator", landing="early")
     issued, loaded = model.spans(one, mma, "mma"), model.spans(one, 0, "ld")
     assert all(issued[tile][0] > loaded[tile - 1][1] for tile in (1, 2, 3))
-
-
-def test_turning_points_tell_each_turn_once(wide):
-    found = model.turning_points(wide)
-    assert len(found) < len(wide.changes) / 4
-    assert any((one.states == model.COMPLETE).any() and (one.states == model.LOADED).any()
-               for one in found)
 
 
 def test_a_group_of_mmas_is_of_the_tiles_that_are_begun_together(wide):
@@ -116,11 +108,7 @@ def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
     assert begun[1:3] == ["0 of 3", "3 of 3"]
 
 
-def test_the_pictures_say_in_words_what_they_show(wide):
-    moment = next(m for m in model.turning_points(wide) if m.kind == "ld")
-    scene = figure.draw(moment, 256, evidence="emulated: x")
-    assert scene.title == "The epilogue warps load tile 0"
-    assert 'class="compute" d="M198 ' in scene.body and "being added up" in scene.text
+def test_the_timelines_say_in_words_what_they_show():
     rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
     roles = Version(STEM).kernel.variants[0].roles.warps
     together = figure.timeline(rows, roles, title="A finding", evidence="emulated: x")
@@ -135,10 +123,3 @@ def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
     page.by_intensity(Version(STEM), "20_persistent/wide")
     assert "want 160 bytes" in shown[0] and "96 as 27 does" in shown[0]
     assert "No speed of a kernel is shown" in shown[0]
-
-
-def test_the_explorer_has_a_frame_for_each_turn_and_weighs_little():
-    found = tensor_memory(STEM)
-    assert [len(control.options) for control in found.controls][0] == 2
-    assert "One thread adds up tile 0" in found.at(0, 1)
-    assert sum(len(frame) for frame in found.frames) < 600_000

@@ -1,4 +1,4 @@
-"""Tensor memory at one step, and what the warps of a block do from step to step."""
+"""What the warps of a block do from step to step."""
 
 from __future__ import annotations
 
@@ -10,49 +10,13 @@ from matplotlib.figure import Figure
 
 from lib.plotting import style
 from lib.show import scene
-from lib.show.scene import Grid, Scene, column, row, words
+from lib.show.scene import Scene, words
 from lib.topics.memory.tensor_memory import model
-from lib.topics.memory.tensor_memory.model import Moment, Steps
-
-# A state's colour is that of the phase that makes it; what nobody has is left empty.
-_HELD = {model.ALLOCATED: "wait", model.ADDED: "compute", model.COMPLETE: "load",
-         model.LOADED: "store"}
-_NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds up tile {tile}",
-          "ld": "the epilogue warps load tile {tile}", "dealloc": "the warp frees its columns"}
-_ROOM = 296.0  # px
+from lib.topics.memory.tensor_memory.model import Steps
 
 _APART = 32  # of the lane's steps: so far apart lie groups of MMAs with a number each
 _DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
          "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
-
-
-def draw(moment: Moment, width: int, *, evidence: str) -> Scene:
-    """Draw what each column holds, for each warp's quarter of the lanes; tiles are `width` wide."""
-    grid = Grid(model.QUARTERS, 1, (_ROOM, 28.0), left=50, corner="column",
-                down={warp: f"warp {warp}" for warp in range(model.QUARTERS)})
-    unit = _ROOM / model.COLUMNS
-    for at in range(0, model.COLUMNS + 1, width):
-        grid.text(grid.left + at * unit, 12, at,
-                  "" if not at else "end" if at == model.COLUMNS else "middle")
-    for quarter in range(model.QUARTERS):
-        x, y, _, tall = grid.box(quarter, 0)
-        for first, last, state in _runs(moment.states[:, quarter]):
-            box = (x + first * unit, y + 2, (last - first) * unit, tall - 4)
-            if state in _HELD:
-                grid.boxes([box], _HELD[state], pale=state == model.ALLOCATED)
-            grid.frames([box])
-    columns = int((moment.states[:, 0] != model.FREE).sum())
-    title = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
-    return Scene(title[0].upper() + title[1:], row(
-        column(grid.html(), words("each row is the 32 lanes that a warp reaches")),
-        column(*(scene.key((colour, model.STATES[state], state == model.ALLOCATED))
-                 for state, colour in _HELD.items()))), evidence)
-
-
-def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
-    """Runs of columns in one state: first, one past the last, state."""
-    edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
-    return [(a, b, int(states[a])) for a, b in zip(edges, edges[1:], strict=False)]
 
 
 def timeline(rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]], *, title: str,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,20 +205,6 @@ def followed(
     emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder,
             **{**ORDER, "landing": landing})
     return recorder
-
-
-def turning_points(found: Steps) -> list[Moment]:
-    """What a reader steps through: of each run of one kind on one tile the last moment.
-
-    Of loads the middle one, too, where some columns are complete and not loaded yet.
-    """
-    chosen = []
-    for (kind, _), run_of in groupby(found.changes, key=lambda one: (one.kind, one.tile)):
-        moments = list(run_of)
-        if kind == "ld":
-            chosen.append(moments[len(moments) // 2])
-        chosen.append(moments[-1])
-    return chosen
 
 
 def spans(found: Steps, warp: int, kind: str) -> dict[int, tuple[int, int]]:
