@@ -72,33 +72,36 @@ class Access:
         rows = np.array([[4 * word for word in self.first]])
         return int(wavefronts(rows, nbytes=4 * self.each)[0][0])
 
-    def rows(self) -> list[set[int]]:
-        """Of each wavefront the banks that deliver a word, in the order of the groups of lanes."""
+    def rows(self) -> list[tuple[set[int], list[int]]]:
+        """Of each wavefront the banks that deliver a word, and the lanes that they deliver to."""
         size, made = WARP // self.each, []
         for begin in range(0, WARP, size):
-            asked = sorted({first + i for first in self.first[begin:begin + size]
-                            for i in range(self.each)})
+            group = range(begin, begin + size)
+            asked = sorted({self.first[lane] + i for lane in group for i in range(self.each)})
             while asked:
                 served: dict[int, int] = {}
                 for word in asked:
                     served.setdefault(word % BANKS, word)
-                made.append(set(served))
+                made.append((set(served), [lane for lane in group
+                                           if served.get(self.first[lane] % BANKS)
+                                           == self.first[lane]]))
                 asked = [word for word in asked if word not in served.values()]
         return made
 
 
 def _banks(loads: Sequence[Access]) -> str:
-    rows = [banks for load in loads for banks in load.rows()]
-    each, high = _WIDE / BANKS, 13.0
-    drawing = Drawing(345, high * len(rows) + 18)
-    half = [(i, banks) for i, banks in enumerate(rows)]
+    rows = [row for load in loads for row in load.rows()]
+    wide, high = 240.0, 16.0
+    each, end = wide / BANKS, high * len(rows) + 12
+    drawing = Drawing(345, end + 6)
     drawing.boxes([(_LEFT + bank * each, i * high, each - 1, high - 2)
-                   for i, banks in half for bank in range(BANKS) if bank not in banks],
-                  "wait", pale=True)
+                   for i, (banks, _) in enumerate(rows) for bank in range(BANKS)
+                   if bank not in banks], "wait", pale=True)
     drawing.boxes([(_LEFT + bank * each, i * high, each - 1, high - 2)
-                   for i, banks in half for bank in sorted(banks)], "load")
-    drawing.text(_LEFT, high * len(rows) + 12, "bank 0")
-    drawing.text(_LEFT + _WIDE, high * len(rows) + 12, "bank 31", "end")
+                   for i, (banks, _) in enumerate(rows) for bank in sorted(banks)], "load")
+    for i, (_, lanes) in enumerate(rows):
+        drawing.text(_LEFT + wide + 6, (i + 1) * high - 5, f"lanes {lanes[0]} to {lanes[-1]}")
+    drawing.text(_LEFT, end, "bank 0").text(_LEFT + wide, end, "bank 31", "end")
     return drawing.html()
 
 
@@ -108,16 +111,20 @@ def banks(before: Sequence[Access], after: Sequence[Access]) -> Scene:
     made = [column(words(loads[0].name, bold=True), _banks(loads),
                    words(f"{plural(cost, 'wavefront')}", worse=cost > min(costs)))
             for loads, cost in zip((before, after), costs, strict=True)]
-    return Scene(f"The same floats of B: {costs[0]} wavefronts, then {costs[1]}", row(*made),
+    served = [len(loads[0].rows()[0][1]) for loads in (before, after)]
+    return Scene(f"Four of a lane's floats of B: {costs[0]} wavefronts for {served[0]} lanes each, "
+                 f"then {costs[1]} for {served[1]}", row(*made),
                  "modelled: from the lanes' addresses",
-                 "a row is a wavefront; blue: banks that deliver a float")
+                 "a row is a wavefront, beside it the lanes that it serves; blue: banks that "
+                 "deliver a float, below to the two lanes that want it")
 
 
 def columns_of_b() -> tuple[list[Access], list[Access]]:
     """Four floats of B for each lane: in 04 its neighbours, in 05 sixteen apart."""
     tx = [lane % 16 for lane in range(WARP)]
     return ([Access("04: a thread's columns are neighbours", [8 * x for x in tx], 4)],
-            [Access("05: they lie 16 apart", [x + 16 * j for x in tx]) for j in range(4)])
+            [Access("05: they lie 16 apart; lanes 16 to 31 want what 0 to 15 want",
+                    [x + 16 * j for x in tx]) for j in range(4)])
 
 
 def wide_loads(before: int, after: int, fmas: int = 64) -> Scene:
@@ -132,7 +139,7 @@ def wide_loads(before: int, after: int, fmas: int = 64) -> Scene:
     one.arrow((74, 20), (74, 38))
     one.text(74, 14, "one load of 128 bits", "middle")
     strips = []
-    for name, loads in (("05, one k", before), ("06, one k", after)):
+    for name, loads in (("loads of one float, one k", before), ("wide loads, one k", after)):
         strip, cells = Drawing(345, 26), loads + fmas
         each = 340 / (before + fmas)
         strip.boxes([(i * each, 2, each - 1, 20) for i in range(loads)], "load")
@@ -152,30 +159,71 @@ def floats_read(high: int, wide: int) -> tuple[int, int]:
     return high + wide, high * wide
 
 
-def _warp(name: str, block: int, tile: tuple[int, int], lane: tuple[int, int]) -> str:
-    (high, wide), scale = tile, 1.0
-    read, fmas = floats_read(high, wide)
-    left, top = 30.0, 30.0
-    drawing = Drawing(left + block * scale + 4, top + block * scale + 4)
-    drawing.boxes([(0, top, 22, high * scale)], "load")
-    drawing.boxes([(left, 0, wide * scale, 22)], "load")
-    drawing.boxes([(left, top, wide * scale, high * scale)], "focus", pale=True)
-    drawing.boxes([(left, top, lane[1] * scale, lane[0] * scale)], "focus")
-    drawing.grid((left, top, block * scale, block * scale), block // high, block // wide,
-                 faint=False)
-    drawing.text(11, top + high * scale / 2 + 4, "A" if high > 20 else "", "middle", over="load")
-    drawing.text(left + wide * scale / 2, 15, "B", "middle", over="load")
-    return column(words(name, bold=True), drawing.html(),
-                  words(f"{high}×{wide}, a lane {lane[0]}×{lane[1]}: {read} floats for "
-                        f"{fmas:,} FMAs"))
+@dataclass(frozen=True)
+class Share:
+    """What a warp owns of a block's tile: lanes down and across, 4×4 elements each, repeated.
+
+    `apart` rows and columns lie between a lane's groups of 4×4, `times` of them each way.
+    """
+
+    name: str
+    lanes: tuple[int, int]
+    apart: tuple[int, int]
+    times: tuple[int, int]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of C that are the warp's."""
+        return (4 * self.lanes[0] * self.times[0], 4 * self.lanes[1] * self.times[1])
+
+    def places(self) -> list[tuple[int, int]]:
+        """Row and column at which each repetition begins."""
+        return [(i * self.apart[0], j * self.apart[1])
+                for i in range(self.times[0]) for j in range(self.times[1])]
 
 
-def rectangle(before: tuple[int, int] = (16, 128), after: tuple[int, int] = (128, 32)) -> Scene:
-    """08: what a warp owns of a block's tile of 128×128, and what it reads for one k."""
-    (a, p), (b, q) = floats_read(*before), floats_read(*after)
-    return Scene(f"{a / p * WARP:.3g} floats from shared memory per 32 FMAs, then "
+STRIP = Share("07: two rows of lanes", (2, 16), (64, 64), (2, 2))
+TALL = Share("08: eight rows of lanes", (8, 4), (32, 16), (4, 2))
+
+
+def in_squares(lane: int) -> tuple[int, int]:
+    """08: a lane's row and column among its warp's, numbered in squares of four."""
+    return lane // 2 % 2 + lane // 8 * 2, lane % 2 + lane // 4 % 2 * 2
+
+
+def _warp(share: Share, block: int = 128) -> str:
+    read, fmas = floats_read(*share.tile)
+    left, edge = 30.0, 20.0
+    high, wide = 4 * share.lanes[0], 4 * share.lanes[1]
+    drawing = Drawing(left + block + 4, left + block + 4)
+    rows, columns = sorted({y for y, _ in share.places()}), sorted({x for _, x in share.places()})
+    drawing.boxes([(0, left + y, edge, high - 1) for y in rows], "load")
+    drawing.boxes([(left + x, 0, wide - 1, edge) for x in columns], "load")
+    drawing.boxes([(left + x, left + y, wide, high) for y, x in share.places()], "focus",
+                  pale=True)
+    drawing.boxes([(left + x, left + y, 4, 4) for y, x in share.places()], "focus")
+    drawing.frames([(left, left, block, block)])
+    return column(words(share.name, bold=True), drawing.html(),
+                  words(f"{read} floats for {fmas:,} FMAs"))
+
+
+def _numbers(share: Share) -> str:
+    high, wide = 19.0, 28.0
+    drawing = Drawing(wide * share.lanes[1], high * share.lanes[0])
+    for lane in range(WARP):
+        y, x = in_squares(lane)
+        box, among = (x * wide, y * high, wide - 2, high - 2), lane in (0, 1, 2)
+        drawing.boxes([box], "focus", pale=not among)
+        drawing.label(box, str(lane), over="focus" if among else "")
+    return column(words("08: a warp's lanes", bold=True), drawing.html(),
+                  words("lane 1 wants lane 0's floats of A, lane 2 those of B"))
+
+
+def rectangle(before: Share = STRIP, after: Share = TALL) -> Scene:
+    """08: what a warp owns of a block's tile of 128×128, what it reads for one k, its lanes."""
+    (a, p), (b, q) = floats_read(*before.tile), floats_read(*after.tile)
+    return Scene(f"{a / p * WARP:.3g} floats from shared memory per FMA of a warp, then "
                  f"{b / q * WARP:.3g}",
-                 row(_warp("07: a flat strip", 128, before, (8, 8)),
-                     _warp("08: a tall rectangle", 128, after, (16, 8))),
+                 row(_warp(before), _warp(after), _numbers(after)),
                  "modelled: from the tile's sizes",
-                 "blue: floats read for one k; pink: a warp's elements of C, dark: one lane's")
+                 "blue: floats read for one k; pink: a warp's elements of C, dark: lane 0's")

@@ -25,7 +25,9 @@ def test_banks_serve_a_word_each_per_wavefront():
     for load in (*before, *after):
         assert len(load.rows()) == load.cost
     assert [sum(load.cost for load in loads) for loads in (before, after)] == [8, 4]
-    assert lanes.banks(before, after).title.endswith("8 wavefronts, then 4")
+    assert lanes.banks(before, after).title.endswith(
+        "8 wavefronts for 4 lanes each, then 4 for 32")
+    assert [served for _, served in before[0].rows()][:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     column = lanes.Access("down a column", [32 * lane for lane in range(WARP)])
     assert len(column.rows()) == column.cost == 32
 
@@ -35,7 +37,11 @@ def test_reuse_is_counted_per_tile():
     assert "1.125 floats per FMA instead of 2" in reuse.strip().title
     assert reuse.outer().text.count("a7b7") == 1
     assert lanes.floats_read(16, 128) == (144, 2048)
-    assert lanes.rectangle().title == "2.25 floats from shared memory per 32 FMAs, then 1.25"
+    assert lanes.rectangle().title == (
+        "2.25 floats from shared memory per FMA of a warp, then 1.25")
+    assert sorted(map(lanes.in_squares, range(WARP))) == [(y, x) for y in range(8)
+                                                          for x in range(4)]
+    assert (lanes.STRIP.tile, lanes.TALL.tile) == ((16, 128), (128, 32))
     assert "12 loads, 64 FMAs" in lanes.wide_loads(12, 4).text
     assert "used 32 times" in reuse.walking().title
 

@@ -82,7 +82,7 @@ def test_cycles_of_a_profiled_launch_are_called_so(stem):
 
 
 # Functions of hardware counters, and how many of their arguments stand before the variant's name.
-COUNTERS = {"metric": 1, "stall": 1, "slot": 1, "per_fma": 1, "intensity": 1,
+COUNTERS = {"metric": 1, "stall": 1, "slot": 1, "per_fma": 1, "intensity": 1, "waiting": 1,
             "l1_wavefronts": 0, "cap": 0, "at_work": 0}
 
 

@@ -55,6 +55,21 @@ def test_two_boards_are_not_compared(expression):
         evaluate(expression, "06_vectorized")
 
 
+def test_a_warp_s_time_is_what_it_waits_for_and_its_turns():
+    reasons = [key.removeprefix("stall_") for key in ladder.load().entries[
+        "06_vectorized/step_32"].counters[0].metrics if key.startswith("stall_")]
+    shares = [float(evaluate(f"waiting('{reason}')", "06_vectorized")) for reason in reasons]
+    assert sum(shares) == pytest.approx(1, abs=0.05)
+
+
+def test_cublas_and_the_peak_are_of_the_same_pass():
+    assert float(evaluate("rival_on_ladder()", "09_fp32_limit")) == pytest.approx(
+        reach.reach("FP32").rival)
+    peak, clock = (float(evaluate(f"{one}_on_ladder()", "09_fp32_limit"))
+                   for one in ("peak", "clock"))
+    assert peak == pytest.approx(2e-6 * 132 * 128 * clock)
+
+
 def test_how_far_a_group_comes_is_the_book_s_one_answer():
     one = reach.reach("FP32")
     assert evaluate("how_far('FP32')", "index") == reach.short(one)
@@ -182,7 +197,7 @@ def test_numbers_are_filled_in_and_the_sentence_stays():
 
 def test_kernel_chapters_quote_numbers():
     assert "01_naive" in {path.stem for path in QUOTING} <= {
-        *CATALOGUE, "emulator", "index", "method", "rivals", "tensor_cores"}
+        *CATALOGUE, "emulator", "fp32", "index", "method", "rivals", "tensor_cores"}
 
 
 @pytest.mark.chapters

@@ -117,6 +117,16 @@ class Numbers:
         row = self._in_pass(name, n)
         return row.tflops / ladder.figures(ladder.load(RECORDED_ON))[ladder.product(row)].tflops
 
+    def rival_on_ladder(self, name: str = "", n: int = SIZE) -> float:
+        """The best of cuBLAS on a version's problem in the ladder's pass, TFLOP/s."""
+        return self.on_ladder(name, n) / self.of_rival(name, n)
+
+    def peak_on_ladder(self, name: str = "", n: int = SIZE) -> float:
+        """TFLOP/s of all the GPU's units at the clock that a version had in the ladder's pass."""
+        version, variant = self._of(name)
+        gpu, dtype = gpus.GPUS[RECORDED_ON], version.kernel.variant(variant).dtype
+        return 1e-6 * self.clock_on_ladder(name, n) * gpu.sms * gpu.flops_per_cycle(dtype)
+
     def clock_on_ladder(self, name: str = "", n: int = SIZE) -> float:
         """SM clock of the launches that the ladder's pass timed, MHz."""
         return self._clock_in_pass(name, n).mhz
@@ -382,6 +392,12 @@ class Numbers:
     def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that warps wait for a reason per instruction issued; recorded."""
         return self.metric(f"stall_{reason}", name, n)
+
+    def waiting(self, reason: str, name: str = "", n: int = SIZE) -> float:
+        """Share of a resident warp's time that it waits for a reason; recorded."""
+        found, gpu = self._counters(name, n), gpus.GPUS[RECORDED_ON]
+        warps = found["warps_active_percent"] / 100 * gpu.warps_per_sm / slots.SLOTS_PER_SM
+        return found[f"stall_{reason}"] * found["issue_active_percent"] / 100 / warps
 
     def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
