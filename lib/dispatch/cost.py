@@ -49,68 +49,101 @@ REGISTERS, OTHERS = 8, 16
 
 @dataclass(frozen=True)
 class Costs:
-    """What things cost on one GPU, in cycles unless it says otherwise."""
+    """What things cost on one GPU, in cycles unless it says otherwise.
 
-    # sms, gathered: SMs, and how many of them clusters of more than two blocks can fill, since a
-    # cluster lies in one GPC: 15 clusters of eight, or 30 of four, ran at once.
+    Attributes
+    ----------
+    sms, gathered : int
+        SMs, and how many of them clusters of more than two blocks can fill, since a cluster lies
+        in one GPC: 15 clusters of eight, or 30 of four, ran at once.
+    shared_bytes, threads, registers : int
+        Of an SM, for blocks that share it.
+    products : float
+        Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
+    alone, swapped : float
+        How much longer products take where one warpgroup at a time has an SM's tensor cores, and
+        where their operands are swapped in a kernel that isn't persistent.
+    ingest : float
+        Bytes that an SM takes in per cycle by TMA; infinite where that is never the limit.
+    read, read_flight : float
+        The same where warps read the tiles; and from asking for a step's bytes to their arrival,
+        which warpgroups that read in turn divide.
+    l2, l2_misfit : float
+        Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
+    aspect : float
+        How much more of that a row of A takes than a column of B where the tiles under way at once
+        stand taller than wide, and less where they lie wider: the exponent of their height over
+        their width. Of persistent kernels it isn't known.
+    dram : float
+        Bytes that DRAM moves per cycle, where all SMs ask for them.
+    flight : float
+        From asking DRAM for bytes to their arrival: no more come in this time than rings hold. At
+        0 that counts for nothing, and neither does how many SMs ask.
+    narrow : float
+        How much longer DRAM takes where B is far larger than A and read in narrow columns.
+    cut : float
+        How much longer DRAM takes where blocks share K.
+    start : float
+        From the launch to the first product, and from the last store to the end, with TMA.
+    persist : float
+        What setting up the roles of a persistent kernel adds.
+    cluster : float
+        What a cluster's meetings add.
+    wave, read_wave : float
+        What a tile adds for its first bytes where no producer has asked for them before; where
+        warps read them the start is in it.
+    store, odd, odd_swapped : float
+        For each float of a tile of C, and how much longer where C's rows are no multiples of 16
+        bytes, with pairs of a row per lane and, operands swapped, of a column.
+    share, sums : float
+        For adding up what blocks computed that share K: for each such block, and for each float of
+        a tile.
+    packing_bytes : float
+        Bytes that packing moves per cycle.
+    energy : float
+        Cycles that a FLOP of products takes where power is the limit, all SMs together.
+    l2_energy : float
+        What a row of a step that the L2 gives out adds to that, for each element of a tile of C.
+    sharpness : float
+        The exponent by which time, DRAM's time and energy are added; infinite if they overlapped
+        perfectly.
+    step : float
+        The least that a step of a tile takes, however few its products.
+    """
+
     sms: int
     gathered: int
-    # shared_bytes, threads, registers: of an SM, for blocks that share it.
     shared_bytes: int
     threads: int
     registers: int
-    # Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
     products: float
-    # alone, swapped: how much longer products take where one warpgroup at a time has an SM's tensor
-    # cores, and where their operands are swapped in a kernel that isn't persistent.
     alone: float
     swapped: float
-    # Bytes that an SM takes in per cycle by TMA; infinite where that is never the limit.
     ingest: float
-    # read, read_flight: the same where warps read the tiles; and from asking for a step's bytes to
-    # their arrival, which warpgroups that read in turn divide.
     read: float
     read_flight: float
-    # l2, l2_misfit: bytes that the L2 gives out per cycle, to all; and where rows are no multiples
-    # of a line.
     l2: float
     l2_misfit: float
-    # How much more of that a row of A takes than a column of B where the tiles under way at once
-    # stand taller than wide, and less where they lie wider: the exponent of their height over their
-    # width. Of persistent kernels it isn't known.
     aspect: float
-    dram: float  # bytes that DRAM moves per cycle, where all SMs ask for them
-    # From asking DRAM for bytes to their arrival: no more come in this time than rings hold. At 0
-    # that counts for nothing, and neither does how many SMs ask.
+    dram: float
     flight: float
-    # How much longer DRAM takes where B is far larger than A and read in narrow columns.
     narrow: float
-    cut: float  # how much longer DRAM takes where blocks share K
-    # From the launch to the first product, and from the last store to the end, with TMA.
+    cut: float
     start: float
-    persist: float  # what setting up the roles of a persistent kernel adds
-    cluster: float  # what a cluster's meetings add
-    # wave, read_wave: what a tile adds for its first bytes where no producer has asked for them
-    # before; where warps read them the start is in it.
+    persist: float
+    cluster: float
     wave: float
     read_wave: float
-    # store, odd, odd_swapped: for each float of a tile of C, and how much longer where C's rows are
-    # no multiples of 16 bytes, with pairs of a row per lane and, operands swapped, of a column.
     store: float
     odd: float
     odd_swapped: float
-    # share, sums: for adding up what blocks computed that share K: for each such block, and for
-    # each float of a tile.
     share: float
     sums: float
-    packing_bytes: float  # bytes that packing moves per cycle
-    energy: float  # cycles that a FLOP of products takes where power is the limit, all SMs together
-    # What a row of a step that the L2 gives out adds to that, for each element of a tile of C.
+    packing_bytes: float
+    energy: float
     l2_energy: float
-    # The exponent by which time, DRAM's time and energy are added; infinite if they overlapped
-    # perfectly.
     sharpness: float
-    step: float = 0.0  # the least that a step of a tile takes, however few its products
+    step: float = 0.0
 
 
 H100 = Costs(
