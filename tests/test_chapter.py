@@ -50,6 +50,13 @@ def every_third(pages):
             for place, page in enumerate(pages)]
 
 
+def dealt(pages, parts):
+    """Parts with pages: each part with every seventh, each page with one or two; others slow."""
+    return [pytest.param(*page.values, *part, id=f"{part[0]}-{page.id}",
+                         marks=() if (3 * place + number) % 7 == 0 else pytest.mark.slow)
+            for place, page in enumerate(pages) for number, part in enumerate(parts)]
+
+
 @pytest.mark.parametrize("page", RECORDED)
 def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
@@ -184,13 +191,10 @@ ALL_BY_TMA = {
 }
 
 
-@pytest.mark.parametrize("page", every_third(PAGES))
-@pytest.mark.parametrize(
-    "part, kind",
-    [("picture", "emulated"), ("map", "emulated"), ("resources", "modelled"),
-     ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
-     ("counters", "emulated"), ("coalescing", "emulated")],
-)
+@pytest.mark.parametrize("page, part, kind", dealt(PAGES, [
+    ("picture", "emulated"), ("map", "emulated"), ("resources", "modelled"),
+    ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
+    ("counters", "emulated"), ("coalescing", "emulated")]))
 def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     first = [page.kernel.variants[0].name] if part in ("check", "counters", "coalescing") else []
@@ -208,12 +212,9 @@ def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, mo
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
 
 
-@pytest.mark.parametrize("page", every_third(RECORDED_TOO))
-@pytest.mark.parametrize(
-    "part, kind",
-    [("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
-     ("busiest", "modelled"), ("step", "recorded"), ("issue_slots", "recorded")],
-)
+@pytest.mark.parametrize("page, part, kind", dealt(RECORDED_TOO, [
+    ("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
+    ("busiest", "modelled"), ("step", "recorded"), ("issue_slots", "recorded")]))
 def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     getattr(page, part)()

@@ -19,7 +19,9 @@ from tests.pages import cells
 
 MEASURED, MEASURED_H100 = "measured: Tesla T4", "measured: H100"
 NOT_RECORDED = "Not recorded yet"
-PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
+# Every third in the book, those that a T4 runs and those that it doesn't among them.
+PAGES = [pytest.param(Chapter(stem), id=stem, marks=pytest.mark.slow if place % 3 else ())
+         for place, stem in enumerate(in_book())]
 
 
 def shows(verb, stem, shown):

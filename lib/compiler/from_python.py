@@ -63,7 +63,7 @@ def triton(
     text, data = made.asm["ptx"], made.metadata
     kernel = _kernel(path, text, data.name)
     scratch = int(getattr(data, "global_scratch_size", 0) or 0)
-    return Compiled(kernel, threads(text), int(data.shared), scratch,
+    return Compiled(kernel, threads(kernel), int(data.shared), scratch,
                     completed(kernel, scratch))
 
 
@@ -95,10 +95,9 @@ def triton_signature(
     return types, constants, hints
 
 
-def threads(text: str) -> int:
-    """The threads of a block that PTX is made for; 0 if it says nothing."""
-    required = re.search(r"^\.reqntid +(\d+)", text, re.M)
-    return int(required[1]) if required else 0
+def threads(kernel: Kernel) -> int:
+    """The threads of a block that a kernel's PTX is made for; 0 if it says nothing."""
+    return kernel.function.entry.limits.get("reqntid", (0,))[0]
 
 
 def completed(kernel: Kernel, scratch: int = 0) -> Callable[[Sequence[Any], int], list[Any]]:
@@ -136,8 +135,8 @@ def numba(path: Path, name: str, signature: str, arch: str) -> Compiled:
         text, _ = cuda.compile_ptx(getattr(function, "py_func", function), types, lineinfo=True,
                                    cc=(int(digits[:-1]), int(digits[-1])))
     entry = next(iter(ptx.Module(text).program.entries))
-    return Compiled(_kernel(path, text, entry), threads(text), 0, 0,
-                    lambda args, _: flattened(args))
+    kernel = _kernel(path, text, entry)
+    return Compiled(kernel, threads(kernel), 0, 0, lambda args, _: flattened(args))
 
 
 def flattened(args: Sequence[Any]) -> list[Any]:

@@ -29,7 +29,7 @@ def stored(name: str) -> from_python.Compiled:
     kernel = Kernel(ptx.Module(text).get_function(entry), text)
     complete = from_python.completed(kernel, scratch) if name.startswith("triton") else (
         lambda args, _: from_python.flattened(args))
-    return from_python.Compiled(kernel, from_python.threads(text), shared, scratch, complete)
+    return from_python.Compiled(kernel, from_python.threads(kernel), shared, scratch, complete)
 
 
 def launched(name: str, grid, args, block=None):

@@ -87,11 +87,6 @@ class Ring:
         return sum(t.end - t.start for t in self.tiles) / (self.end - self.begin)
 
     @property
-    def producer_waits(self) -> float:
-        """Cycles that the producer waited for stages."""
-        return sum(t.asked - t.waited for t in self.tiles)
-
-    @property
     def consumers_wait(self) -> float:
         """Cycles that the consumers waited for tiles, after the first."""
         return sum(
