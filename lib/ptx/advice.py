@@ -90,9 +90,16 @@ def for_hazard(hazard: Hazard) -> str:
                 "fence.proxy.tensormap::generic.release.gpu behind the writes; then "
                 "fence.proxy.tensormap::generic.acquire.gpu [map], 128 in the thread that issues "
                 "the copy, before it")
-    if hazard.kind != "race" or hazard.first is None or hazard.second is None:
-        return _OF_HAZARDS.get(hazard.kind, "")
+    if "a copy completes on an mbarrier" in hazard.message:
+        return ("fence.mbarrier_init (or fence.proxy.async) behind mbarrier.init, before the "
+                "barrier that publishes it and before the copy")
     first, second = hazard.first, hazard.second
+    if hazard.kind not in ("race", "warning") or first is None or second is None:
+        return _OF_HAZARDS.get(hazard.kind, "")
+    if first.block == second.block and (said := _in_place(hazard.message, first, second)):
+        return said
+    if hazard.kind == "warning":
+        return _OF_HAZARDS["warning"]
     if IN_VAIN in hazard.message:
         return ("leave out the load, since no result depends on it; no wrong value comes of this "
                 "race as the kernel is")
@@ -129,7 +136,8 @@ def for_hazard(hazard: Hazard) -> str:
     if UNCOMMITTED in hazard.message:
         return (f"cp.async.commit_group (__pipeline_commit) between the copy at {_line(first)} and "
                 "its wait: wait_group waits for committed groups alone, so this copy may land "
-                "behind any of them")
+                "behind any of them (where the wait is an mbarrier's, "
+                "cp.async.mbarrier.arrive.noinc in place of a plain arrival)")
     if any(name.startswith("cp.async") for name in opcodes):
         return ("wait for the copy in the thread that issued it (cp.async.wait_group, "
                 "__pipeline_wait_prior: of N, the newest N groups are not waited for), then "
@@ -137,6 +145,21 @@ def for_hazard(hazard: Hazard) -> str:
     if first.warp == second.warp:
         return _OF_HAZARDS["warning"]
     return "__syncthreads() between the two lines, on the way from either to the other"
+
+
+def _in_place(message: str, first: Access, second: Access) -> str:
+    """What to do where threads change by one line of the source what others access by it."""
+    plain = all(re.match(r"(?:ld|st)\b", one.opcode) for one in (first, second))
+    if not plain or not first.cuda or (first.cuda, first.callers) != (second.cuda, second.callers):
+        return ""
+    if first.line == second.line:
+        return ("let one thread write it; where what all of them write counts, by an atomic "
+                "(atomicAdd, atomicMax)")
+    if "write after read" in message:
+        return ("where each thread updates the word that it reads, an atomic (atomicAdd, "
+                "atomicMax); where it reads another's, into a register first, and a barrier "
+                "between the reads and the stores")
+    return ""
 
 
 def _for_copies(copies: Sequence[Instruction]) -> str:
@@ -170,6 +193,9 @@ def for_error(
         return ("the launch gives no bytes of dynamic shared memory to a kernel that has it "
                 f"({', '.join(sorted(dynamic))}): give them (shared_mem=…, on the command line "
                 "--shared …, in CUDA the third number of <<<…>>>)")
+    if dynamic and isinstance(error, OutOfBounds) and "of shared memory, which has" in str(error):
+        return (f"guard the access, or give more than the launch's {given:,} bytes of dynamic "
+                f"shared memory ({', '.join(sorted(dynamic))})")
     if isinstance(error, Deadlock) and "(setmaxnreg" in str(error):
         return ("let setmaxnreg.dec give back what setmaxnreg.inc asks for: the warps must hold no "
                 "more than the block has")
@@ -183,6 +209,8 @@ def for_error(
 
 def instruction_of(error: Error, instructions: list[Instruction]) -> Instruction | None:
     """The instruction that an error's message names, if it names one."""
-    named = re.search(r"PTX line (\d+)", str(error))
+    waits = isinstance(error, Deadlock) and re.search(
+        r"waiting at [^;]*?PTX line (\d+)", str(error))
+    named = waits or re.search(r"PTX line (\d+)", str(error))
     line = int(named[1]) if named else None
     return next((each for each in instructions if each.line == line), None)

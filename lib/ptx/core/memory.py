@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .syntax import MemoryAccess
 
 LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
+BELOW = 1 << 20  # bytes: how far before an array a wrapped index is looked for
 MAX_WRAPPED = 16 << 31  # bytes: how far before an array a negative index of 32 bits can lie
 # The validity pattern of a wholly written element, by its width.
 WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 16, 32)}
@@ -219,10 +220,23 @@ class Memory:
         if before > 1 << 30 or behind > MAX_WRAPPED:
             return ""
         if behind > 1 << 30:
+            if below := self._below_zero(space, address):
+                return below
             return f", {behind:,} bytes behind {best.name}, which has {best.nbytes}"
         if before > 0:
             return f", {before} bytes before {best.name}: the index is negative"
         return f", at byte {address - best.first} of {best.name}, which has {best.nbytes}"
+
+    def _below_zero(self, space: str, address: int) -> str:
+        """Name the array before which an unsigned index of 32 bits would be, had it not wrapped."""
+        for width in (1, 2, 4, 8, 16):
+            for segment in self.segments[space]:
+                before = segment.first - (address - (width << 32))
+                if segment.nbytes and 0 < before <= BELOW:
+                    return (f", {address - segment.first:,} bytes behind the begin of "
+                            f"{segment.name}: an unsigned index of 32 bits went "
+                            f"{-(-before // width):,} below 0")
+        return ""
 
 
 def _first(addresses: np.ndarray, where: np.ndarray) -> int:

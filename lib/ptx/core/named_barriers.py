@@ -94,22 +94,35 @@ class NamedBarriers:
                 f"{f.place(instruction)}: barrier {number} is asked for {want or f.threads} "
                 f"threads, while others wait there for {int(expected[busy].max()) or f.threads}"
             )
-        expected[here] = want
-        parked = active if parks else np.zeros_like(active)
-        for party in self.parties.setdefault(number, []):
-            if party.instruction is instruction:
-                party.lanes, party.arrived = party.lanes | parked, party.arrived | active
-                if ballot is not None:
-                    before = False if party.votes is None else party.votes & ~active
-                    party.votes = before | ballot[0]
-                break
-        else:
-            self.parties[number].append(
-                Party(instruction, next_step, parked, active, *(ballot or ()))
-            )
         if not parks:
             f.go(next_step, f.active)
-        self.release()
+        while active.any():
+            # Whoever comes when the barrier is complete, comes to its next turn.
+            came = self._arrived(number).sum(axis=1, keepdims=True)
+            lanes = active & (np.cumsum(active, axis=1) + came <= (want or f.threads))
+            if not lanes.any():
+                lanes = active
+            expected = self.expected.setdefault(number, np.zeros(f.blocks, np.int64))
+            expected[lanes.any(axis=1)] = want
+            self._join(instruction, number, next_step, lanes, parks, ballot)
+            self.release()
+            active = active & ~lanes
+
+    def _join(
+        self, instruction: Instruction, number: int, next_step: int, lanes: np.ndarray,
+        parks: bool, ballot: tuple[np.ndarray, Finish] | None,
+    ) -> None:
+        """Let lanes be among those that have arrived by an instruction."""
+        parked = lanes if parks else np.zeros_like(lanes)
+        for party in self.parties.setdefault(number, []):
+            if party.instruction is instruction:
+                party.lanes, party.arrived = party.lanes | parked, party.arrived | lanes
+                if ballot is not None:
+                    before = False if party.votes is None else party.votes & ~lanes
+                    party.votes = before | ballot[0] & lanes
+                return
+        votes = () if ballot is None else (ballot[0] & lanes, ballot[1])
+        self.parties[number].append(Party(instruction, next_step, parked, lanes, *votes))
 
     def _arrived(self, number: int) -> np.ndarray:
         arrived = np.zeros((self.f.blocks, self.f.threads), bool)

@@ -202,7 +202,8 @@ def arrive_when_done(d: Decoding) -> Run:
         barriers = f.waiter(Mbarriers)
         found = []
         for row, (at,), threads in lane_groups(f, address(f)):
-            barrier = barriers.find(row, at, instruction, (row, int(threads[0])))
+            barrier = barriers.find(
+                row, at, instruction, (row, int(threads[0])), threads=threads)
             if not counted:  # the phase waits for arrivals that it does not count on
                 barrier.pending += len(threads)
             found.append((barrier, row, threads))

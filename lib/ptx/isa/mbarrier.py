@@ -86,9 +86,12 @@ def _arrive(d: Decoding) -> Run:
         all_ = f.waiter(Mbarriers)
         state = np.zeros((f.blocks, f.threads), np.uint64) if put is not None else None
         number = one if given is None else given(f.r)
+        began = None if f.races is None else f.races.clock
         for row, (at, n), threads in lane_groups(f, address(f), number):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
-            for thread in arrivals(f, barrier, row, threads, index, releases, wide=wide):
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own, threads)
+            for thread in arrivals(
+                f, barrier, row, threads, index, releases, wide=wide, began=began
+            ):
                 phase = barrier.phase
                 if expects:
                     barrier.tx += n
@@ -121,7 +124,7 @@ def _transaction(d: Decoding) -> Run:
     def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         for row, (at, n), threads in lane_groups(f, address(f), number(f.r)):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own, threads)
             for _ in threads:
                 (all_.expect if expects else all_.brought)(barrier, n, instruction)
 
@@ -149,7 +152,7 @@ def _wait(d: Decoding) -> Run:
         done, failed = np.zeros(shape, bool), np.zeros(shape, bool)
         held = []
         for row, (at, phase), threads in lane_groups(f, address(f), given):
-            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own)
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])), own, threads)
             if by_parity:
                 ready = barrier.phase & 1 != phase
             else:

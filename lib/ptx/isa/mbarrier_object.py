@@ -81,14 +81,16 @@ class Mbarrier:
         """What the agent's clock shows when the phases so far are complete."""
         return self.before + self.phase
 
-    def phases_known(self, races: Races, row: int, warp: int) -> int:
+    def phases_known(self, races: Races, row: int, warp: int, counted: bool = False) -> int:
         """Return how many complete phases something orders before what a warp does now.
 
         Either the warp learnt of a phase from somebody who waited for it, or something else orders
-        all arrivals of that phase before.
+        all arrivals of that phase before: `counted`, anything at all, which need order no memory.
         """
         column = races.agents.phases(self.row, self.offset)
         own, known = races.own[row % len(races.own), warp], races.ended[row, warp]
+        if counted:
+            known = np.maximum(known, races.agents.counted[row, warp])
         phases = max(0, int(known[column]) - EPOCH - self.before)
         while all_of_it := self.completed_by.get(phases + 1):
             if any(time >= races.clock[row, warp] if who == own else time > known[who]
@@ -148,13 +150,13 @@ class Mbarriers(Waiter):
 
     def find(
         self, row: int, address: int, instruction: Instruction, user: tuple[int, int],
-        own: bool = False,
+        own: bool = False, threads: np.ndarray | None = None,
     ) -> Mbarrier:
         """Return the object at an address.
 
         `row`, `address`: the block in whose shared memory it lies, and where. `user`: row and
-        thread that use it. `own`: whether the instruction reaches the shared memory of its own
-        block alone.
+        thread that use it; `threads`: all of the row's that do now, if they are several. `own`:
+        whether the instruction reaches the shared memory of its own block alone.
         """
         f = self.f
         row, offset = locate(f, row, address, 8, 8, instruction)
@@ -173,7 +175,9 @@ class Mbarriers(Waiter):
                 f"{offset:#x} of block {f.geometry.block_name(row)}"
             )
         if f.races is not None:
-            self._check_known(f.races, barrier, instruction, user)
+            several = [user[1]] if threads is None else threads[::-1].tolist()
+            for thread in {one // WARP: one for one in several}.values():
+                self._check_known(f.races, barrier, instruction, (user[0], thread))
         return barrier
 
     def _check_known(
@@ -471,7 +475,7 @@ def _carry(
 
 def arrivals(
     f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, index: int, releases: bool,
-    in_order: bool = True, wide: bool = False,
+    in_order: bool = True, wide: bool = False, began: np.ndarray | None = None,
 ) -> Iterator[int]:
     """Yield the lanes that arrive; a warp's last one leaves with the barrier what the warp knows.
 
@@ -482,7 +486,8 @@ def arrivals(
 
     Without `in_order` what arrives is not the lane at this point of its program, but a copy of its.
     `wide` arrivals are of the cluster's scope: those that wait in another block, by that scope too,
-    learn all of them.
+    learn all of them. `began`: the clocks when the instruction began: lanes of a warp that arrive
+    at several barriers by it do so at once.
     """
     if f.races is None or f.races.proxy is None:
         yield from threads.tolist()
@@ -492,7 +497,7 @@ def arrivals(
     if barrier.row != row:
         proxy.uses_remotely(barrier.row, row, threads, index)
     last = {thread // WARP: thread for thread in threads.tolist()}
-    known = {warp: barrier.phases_known(races, row, warp) for warp in last}
+    known = {warp: barrier.phases_known(races, row, warp, counted=True) for warp in last}
     for thread in threads.tolist():
         warp = thread // WARP
         if known[warp] < barrier.phase:
@@ -507,7 +512,8 @@ def arrivals(
             )
         if in_order:
             own = int(races.own[row % len(races.own), warp])
-            barrier.arrived.append((own, int(races.clock[row, warp])))
+            clock = races.clock if began is None else began
+            barrier.arrived.append((own, int(clock[row, warp])))
         if last[warp] == thread:
             _gather(proxy, barrier, row, warp, releases, wide)
         if last[warp] == thread:

@@ -25,6 +25,10 @@ the scope is ``.cta`` where none stands, and that holds the threads of one block
 9.7.13.15.13). By the letter such an arrival orders nothing; but CUTLASS's clusters, and all that
 follow them, hand buffers back so. So a third clock, `over`, has what is over before a warp by such
 an arrival: it may be overwritten, and what was written is not to be seen.
+
+A phase's arrivals are counted whatever their scope, and a copy is behind what its issuer waited
+for. So a fourth, `counted`, has the arrivals that come before a warp's next by anything at all: it
+orders no memory, and tells only that an arrival does not come too early.
 """
 
 from __future__ import annotations
@@ -102,6 +106,7 @@ class AsyncProxy:
         self.waited = np.zeros((f.blocks, f.warps), np.int64)  # how often each warp did, by parity
         self.fenced = np.zeros((f.blocks, f.warps, self.columns), np.int64)
         self.over = np.zeros_like(self.fenced)
+        self.counted = np.zeros_like(self.fenced)
         self.narrow = False  # whether any arrival was of too small a scope
         self._writers: dict[tuple[int, int, int], int] = {}
         self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
@@ -158,6 +163,7 @@ class AsyncProxy:
                 more = ((0, 0), (0, 0), (0, lacking + 15))
                 self.races.known = np.pad(self.races.known, more)
                 self.fenced, self.over = np.pad(self.fenced, more), np.pad(self.over, more)
+                self.counted = np.pad(self.counted, more)
                 if self.tensors is not None:
                     self.tensors.grow(more)
         return self._writers[key]
@@ -200,7 +206,8 @@ class AsyncProxy:
         known[races.own[row % len(races.own), warp]] = races.clock[row, warp]
         races.clock = races.clock.copy()
         races.clock[row, warp] += 1
-        carried = [known, fenced, np.maximum(known, self.over[row, warp])]
+        carried = [known, fenced, *(np.maximum(known, clock[row, warp])
+                                    for clock in (self.over, self.counted))]
         if self.tensors is not None:
             carried.append(self.tensors.passed[row, warp].copy())
         return merged_clocks(onto, carried)
@@ -210,12 +217,16 @@ class AsyncProxy:
     ) -> list[np.ndarray]:
         """Add the phases and waits that a warp has behind it to what an object carries.
 
-        A copy of the warp's can't be complete before them; of what else the warp did it tells
-        nothing.
+        A copy of the warp's can't be complete before them, nor before the arrivals that the warp
+        knows of; of what else the warp did it tells nothing.
         """
-        known = self._phases_of(self.races.known[row, warp])
-        others = 2 if self.tensors is None else 3
-        return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
+        races = self.races
+        counted = np.maximum(races.known[row, warp], self.counted[row, warp])
+        counted[races.own[row % len(races.own), warp]] = races.clock[row, warp] - 1
+        known = self._phases_of(races.known[row, warp])
+        nothing = np.zeros_like(known)
+        others = [] if self.tensors is None else [nothing]
+        return merged_clocks(onto, [known, nothing, nothing, counted, *others])
 
     def _phases_of(self, known: np.ndarray) -> np.ndarray:
         """Return of a clock what it has of phases and waits."""
@@ -228,14 +239,14 @@ class AsyncProxy:
     def narrowed(self, carried: list[np.ndarray]) -> list[np.ndarray]:
         """Return what an object carries of an arrival whose scope leaves its waiters out."""
         self.narrow = True
-        known, fenced, over, *others = carried
-        return [self._phases_of(known), np.zeros_like(fenced), over, *others]
+        known, fenced, *others = carried
+        return [self._phases_of(known), np.zeros_like(fenced), *others]
 
     def acquire(self, row: int, warp: int, carried: list[np.ndarray] | None) -> None:
         """Let a warp learn what an object carries."""
         if carried is None:
             return
-        clocks = [self.races.known, self.fenced, self.over]
+        clocks = [self.races.known, self.fenced, self.over, self.counted]
         if self.tensors is not None:
             clocks.append(self.tensors.passed)
         for mine, theirs in zip(clocks, carried, strict=True):

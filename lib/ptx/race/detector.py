@@ -200,6 +200,7 @@ class RaceDetector:
             self.known = self._joined(self.known, came, waits, True)
             if self.proxy is not None:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+                self.proxy.counted = self._joined(self.proxy.counted, came, waits, False)
                 if self.proxy.narrow:
                     self.proxy.over = self._joined(self.proxy.over, came, waits, False)
                 if self.proxy.tensors is not None:

@@ -134,7 +134,7 @@ class TensorOrder:
         say, of which the warp had learnt before. Its ordinary accesses are not released.
         """
         proxy = self.races.proxy
-        clocks = [self.races.known, proxy.fenced, proxy.over, self.passed]
+        clocks = [self.races.known, proxy.fenced, proxy.over, proxy.counted, self.passed]
         found = [each[row, warp].copy() for each in clocks]
         for clock in found:
             clock[column] = EPOCH + int(self.numbers[row, warp])

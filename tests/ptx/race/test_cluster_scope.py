@@ -197,3 +197,70 @@ def test_what_a_multicast_brings_each_block_waits_for_by_its_own_barrier(who, ki
         assert kinds
         return
     assert {hazard.kind for hazard in launch.hazards} >= kinds and launch.clean == (not kinds)
+
+
+# Each block's copy of its own, behind its own barrier, tells its reader that it may arrive again at
+# both blocks' barriers, as fast.cu's kernels have it: a whole warp's lanes arrive together.
+RING = r"""
+typedef unsigned uint32_t;
+typedef unsigned long long uint64_t;
+#define ASM(text, ...) asm volatile(text :: __VA_ARGS__ : "memory")
+__device__ uint32_t at(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ void wait(uint64_t* b, uint32_t parity)
+{
+    uint32_t done = 0;
+    while (!done) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], "
+                               "%2; selp.u32 %0, 1, 0, p; }"
+                               : "=r"(done) : "r"(at(b)), "r"(parity) : "memory");
+}
+extern "C" __global__ __cluster_dims__(2) void k(const float* x, float* o)
+{
+    __shared__ alignas(16) float s[4];
+    __shared__ alignas(8) uint64_t full, empty;
+    uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        ASM("mbarrier.init.shared::cta.b64 [%0], 1;", "r"(at(&full)));
+        ASM("mbarrier.init.shared::cta.b64 [%0], COUNT;", "r"(at(&empty)));
+        ASM("fence.mbarrier_init.release.cluster; // %0", "r"(0));
+    }
+    ASM("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; // %0", "r"(0));
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 4; ++i) {
+            wait(&empty, i % 2);
+            ASM("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 16;", "r"(at(&full)));
+            ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, "
+                "[%2];", "r"(at(s)), "l"(x + 4 * i), "r"(at(&full)));
+        }
+    } else if (threadIdx.x >= 32) {
+        for (int i = 0; i <= 4; ++i) {
+            if (i) {
+                wait(&full, (i - 1) % 2);
+                if (threadIdx.x == 32) o[4 * rank + i - 1] = s[i - 1];
+                __syncwarp();
+            }
+            if (threadIdx.x < 34 && i < 4)
+                ASM("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
+                    "mbarrier.arrive.SCOPE.shared::cluster.b64 _, [there]; }",
+                    "r"(at(&empty)), "r"(threadIdx.x - 32));
+        }
+    }
+    ASM("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; // %0", "r"(0));
+}
+"""
+
+
+@pytest.mark.parametrize("scope", ["release.cta", "release.cluster"])
+@pytest.mark.parametrize("landing", ["early", "late"])
+def test_arrivals_are_counted_whatever_their_scope(landing, scope):
+    kinds = {}
+    for count in (2, 1):
+        text = RING.replace("SCOPE", scope).replace("COUNT", str(count))
+        kernel = ptx.Module(compile_text(text, "compute_90a")).get_function("k")
+        arrays = np.arange(16, dtype=np.float32), np.zeros(8, np.float32)
+        try:
+            kinds[count] = {hazard.kind for hazard in kernel(
+                2, 64, arrays, races=True, landing=landing).hazards}
+        except ptx.Error as error:
+            kinds[count] = {type(error).__name__, *(one.kind for one in error.hazards)}
+    assert kinds[2] == set() and "mbarrier" in kinds[1]
