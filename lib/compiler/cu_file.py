@@ -355,7 +355,7 @@ class CudaFile:
         folders = [path.parent, *self._cut] if include["own"] else self._cut
         name = include["own"] or include["other"]
         found = (folder / name for folder in folders)
-        return next((file.resolve() for file in found if file.is_file()), None)
+        return next((file.resolve() for file in found if _is_there(file)), None)
 
     def _rendered(self, path: Path, above: tuple[Path, ...], seen: set[Path]) -> Iterator[str]:
         """A file's text, with the files that it includes in the place of the directives."""
@@ -382,7 +382,7 @@ class CudaFile:
             return False
         name = include["own"] or include["other"]
         return name not in headers() and not any(
-            (folder / name).is_file() for folder in (*self._given, *self._toolkit)
+            _is_there(folder / name) for folder in (*self._given, *self._toolkit)
         )
 
     def _is_dropped(self, row: str) -> bool:
@@ -446,10 +446,16 @@ class CudaFile:
         return None
 
 
+def _is_there(file: Path) -> bool:
+    """Whether a file is there; a pipe or a device, which NVRTC would wait for, is refused."""
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        bytes_of(file)
+    return file.is_file()
+
+
 def _named(path: Path) -> str:
-    """A file's name in UTF-8, which NVRTC takes; the locale or the name itself may be of another.
-    """
-    return os.fsencode(path).decode("utf-8", "replace")
+    """A file's name as NVRTC and ``#line`` take it: UTF-8, without quotes and line ends."""
+    return re.sub(r'["\x00-\x1f]', "'", os.fsencode(path).decode("utf-8", "replace"))
 
 
 def _nearby(path: Path, name: str) -> Path | None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from lib.compiler.toolkit import find_tool, load_nvrtc
 from lib.ptx.files import bytes_of
 
+MAX_SHOWN = 200  # characters of a line of the source that an error shows
 DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 
 
@@ -154,7 +155,8 @@ def _with_source_line(log: str, line_at: Callable[[str, int], str | None]) -> st
     line = line_at(place[1], int(place[2]))
     if line is None:
         return log.strip()
-    return f"{log.strip()}\n{Path(place[1]).name}:{place[2]}: {line}"
+    shown = line if len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}…"
+    return f"{log.strip()}\n{Path(place[1]).name}:{place[2]}: {shown}"
 
 
 def _line_of(text: str, filename: str, file: str, number: int) -> str | None:

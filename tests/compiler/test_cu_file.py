@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -404,3 +405,25 @@ def test_a_header_of_a_library_for_the_device_is_told_with_its_package(tmp_path)
         assert "pip install nvidia-curand-cu12" in str(error)
     else:  # it is installed
         assert any("curand" in option for option in toolkit_includes())
+
+
+@pytest.mark.parametrize("name", ['a"b.cu', "a\nb.cu", "a\\b.cu", "ü.cu"])
+def test_a_file_may_have_any_name(name, tmp_path):
+    (tmp_path / name).write_text("__global__ void f(int* x) { *x = 1; }\n")
+    assert lib.RawModule(path=tmp_path / name).get_function("f")
+
+
+def test_a_line_without_end_is_shown_in_part(tmp_path):
+    (tmp_path / "long.cu").write_text("__global__ void f(int* x) { *x = 1; }\n" + "/*" * 5000)
+    with pytest.raises(CompileException) as caught:
+        lib.RawModule(path=tmp_path / "long.cu")
+    assert "long.cu:2: /*/*" in str(caught.value) and len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("include", ['"pipe.cuh"', "<pipe.cuh>"])
+def test_a_pipe_in_place_of_a_header_is_refused_and_not_waited_for(include, tmp_path):
+    (tmp_path / "own.cu").write_text(
+        f"#include {include}\n__global__ void f(int* x) {{ *x = 1; }}\n")
+    os.mkfifo(tmp_path / "pipe.cuh")
+    with pytest.raises(OSError, match="no regular file"):
+        lib.RawModule(path=tmp_path / "own.cu", options=[f"-I{tmp_path}"])
