@@ -20,6 +20,8 @@ from urllib.parse import unquote, urlsplit
 import yaml
 from bs4 import BeautifulSoup
 
+from lib.ptx.files import text_of
+
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 MAX_LABEL = 600
@@ -46,12 +48,12 @@ class Page:
 @lru_cache(maxsize=64)
 def _parsed(path: Path, changed: int) -> BeautifulSoup:
     """A page's HTML, parsed once: a second of work, for all checks of the pages."""
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    return BeautifulSoup(text_of(path), "html.parser")
 
 
 def listed(root: Path = ROOT) -> list[str]:
     """Documents of `_toc.yml` in order, the root document first."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load(text_of(root / "_toc.yml"))
 
     def files(entries: list[dict]) -> Iterator[str]:
         for entry in entries:
@@ -73,7 +75,7 @@ def page_paths(root: Path = ROOT) -> list[str]:
 def anchors(file: Path) -> frozenset[str]:
     """The names that a link into `file` may end in."""
     reader = _Anchors()
-    reader.feed(file.read_text(encoding="utf-8"))
+    reader.feed(text_of(file))
     return frozenset(reader.names)
 
 
@@ -138,7 +140,7 @@ def sheets(site: Path) -> list[str]:
     return [
         str(path.relative_to(site))
         for path in sorted((site / "_static").rglob("*.css"))
-        if OUTSIDE.search(path.read_text(encoding="utf-8", errors="replace"))
+        if OUTSIDE.search(text_of(path, errors="replace"))
     ]
 
 

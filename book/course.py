@@ -15,6 +15,8 @@ from typing import Any
 import nbformat
 import yaml
 
+from lib.ptx.files import text_of
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("chapters") / "course.yml"
 _EXERCISE = re.compile(r"^\*\*(\d)\. ([^*]+?)\.?\*\*", re.M)
@@ -65,7 +67,7 @@ def load(root: Path = ROOT) -> Course:
     KeyError, TypeError
         If a part is missing or of another form.
     """
-    found: dict[str, Any] = yaml.safe_load((root / SOURCE).read_text(encoding="utf-8"))
+    found: dict[str, Any] = yaml.safe_load(text_of(root / SOURCE))
     return Course(
         audience=tuple((one["who"], one["gets"]) for one in found["audience"]),
         before=tuple(found["before"]),
@@ -83,14 +85,15 @@ def load(root: Path = ROOT) -> Course:
 @functools.cache
 def title(stem: str, root: Path = ROOT) -> str:
     """A chapter's heading."""
-    first = nbformat.read(root / "chapters" / f"{stem}.ipynb", 4).cells[0].source
+    chapter = text_of(root / "chapters" / f"{stem}.ipynb")
+    first = nbformat.reads(chapter, as_version=4).cells[0].source
     return first.partition("\n")[0].removeprefix("# ")
 
 
 @functools.cache
 def exercises(stem: str, root: Path = ROOT) -> Mapping[int, str]:
     """A chapter's exercises: what each asks for, by number."""
-    cells = nbformat.read(root / "chapters" / f"{stem}.ipynb", 4).cells
+    cells = nbformat.reads(text_of(root / "chapters" / f"{stem}.ipynb"), as_version=4).cells
     return {int(number): what for cell in cells if cell.cell_type == "markdown"
             for number, what in _EXERCISE.findall(cell.source)}
 

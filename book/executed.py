@@ -25,6 +25,7 @@ import yaml
 from nbformat import NotebookNode
 
 from book import checks, execution
+from lib.ptx.files import bytes_of, text_of
 
 # A file that is put here may be read by any chapter: a record of a kernel, a header. (A version's
 # own source is read by those that name it.)
@@ -109,7 +110,7 @@ def _execute(root: Path, stale: list[str], surroundings: str, on_gpu: bytes) -> 
     ExecutionFailed
         Where a cell fails, when all of them are done.
     """
-    settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["execute"]
+    settings = yaml.safe_load(text_of(root / "_config.yml"))["execute"]
     env = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
     names = {root / f"{name}.ipynb": name for name in stale}
     began = time.time_ns()
@@ -160,7 +161,7 @@ def merged(root: Path, name: str, text: str) -> NotebookNode:
     """
     notebook = nbformat.reads(text, as_version=4)
     stored = place(root, name)
-    executed = nbformat.read(stored, as_version=4) if stored.is_file() else None
+    executed = nbformat.reads(text_of(stored), as_version=4) if stored.is_file() else None
     if executed is None or code_digest(executed) != code_digest(notebook):
         raise ExecutionFailed(f"{name} is not executed as it is; run `make book`")
     notebook.metadata.language_info = executed.metadata.language_info
@@ -194,7 +195,7 @@ def environment(root: Path, on_gpu: bytes = b"") -> str:
         if (distribution.metadata["Name"] or "").lower().startswith(PACKAGES)
     })
     names = sorted(str(path.relative_to(root)) for pattern in NAMES for path in root.glob(pattern))
-    own = [Path(module).read_text(encoding="utf-8")
+    own = [text_of(Path(module))
            for module in (execution.__file__, Path(__file__).with_name("cells.py"))]
     parts = [platform.python_version(), packages, names, own, on_gpu.decode(errors="replace")]
     return _digest(json.dumps(parts).encode())
@@ -210,13 +211,13 @@ def _note(root: Path, name: str) -> Path:
 
 
 def _known(root: Path, name: str) -> dict[str, Any]:
-    return json.loads(_note(root, name).read_text(encoding="utf-8"))
+    return json.loads(text_of(_note(root, name)))
 
 
 def _is_fresh(root: Path, name: str, surroundings: str) -> bool:
     try:
         known = _known(root, name)
-        notebook = nbformat.read(root / f"{name}.ipynb", as_version=4)
+        notebook = nbformat.reads(text_of(root / f"{name}.ipynb"), as_version=4)
     except FileNotFoundError:
         return False
     return (
@@ -232,7 +233,8 @@ def _has_known_code(root: Path, name: str) -> bool:
         known = _known(root, name)
     except FileNotFoundError:
         return False
-    return known["code"] == code_digest(nbformat.read(root / f"{name}.ipynb", as_version=4))
+    notebook = nbformat.reads(text_of(root / f"{name}.ipynb"), as_version=4)
+    return known["code"] == code_digest(notebook)
 
 
 def _seconds(root: Path, name: str) -> float:
@@ -267,7 +269,7 @@ def _digest_of(path: Path) -> str:
 @lru_cache(maxsize=4096)
 def _digest_at(path: Path, size: int, mtime_ns: int) -> str:
     """The digest of a file, read once as long as it stays: chapters share most of them."""
-    return _digest(path.read_bytes())
+    return _digest(bytes_of(path))
 
 
 def _digest_since(path: Path, began_ns: int) -> str:

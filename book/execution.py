@@ -29,6 +29,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from lib.ptx.files import text_of
+
 ROOT = Path(__file__).resolve().parent.parent
 # Imported before the fork: what every chapter needs and none changes. Nothing of the repository is
 # among them, so that a notebook's modules are those that it asked for.
@@ -129,7 +131,7 @@ def execute(
             process.stdin.close()
             for line in process.stdout:
                 number = int(line)
-                document = json.loads(results[number].read_text(encoding="utf-8"))
+                document = json.loads(text_of(results[number]))
                 notebook = nbformat.from_dict(document.pop("notebook"))
                 yield paths[number], Executed(notebook, **document)
         if process.returncode:
@@ -167,7 +169,7 @@ def main() -> int:
             if status:
                 notebook, result = order["jobs"][number]
                 code = os.waitstatus_to_exitcode(status)
-                _write(result, json.loads(Path(notebook).read_text(encoding="utf-8")),
+                _write(result, json.loads(text_of(Path(notebook))),
                        f"the process ended with status {code}", [], {}, 0.0)
             print(number, flush=True)
     return 0
@@ -214,7 +216,7 @@ def _run(notebook: str, result: str, order: Mapping[str, Any]) -> None:
     """Execute one notebook and write its result."""
     from book import cells
 
-    document = nbformat.read(notebook, as_version=4)
+    document = nbformat.reads(text_of(notebook), as_version=4)
     os.chdir(Path(notebook).parent)
     sys.path[0] = ""  # as in a kernel: the notebook's own folder
     record = Record(order["root"])

@@ -16,6 +16,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from lib.ptx.files import text_of
+
 GLOSSARY = "chapters/glossary"
 CLASS = "first-use"
 # Words that mean something else in many sentences.
@@ -67,7 +69,7 @@ class FirstUse(SphinxTransform):
         if self.env.docname == GLOSSARY or not file.is_file():
             return
         self.env.note_dependency(str(file))
-        names = tuple(terms(file.read_text(encoding="utf-8")))
+        names = tuple(terms(text_of(file)))
         linked = {node["reftarget"].lower() for node in self.document.findall(addnodes.pending_xref)
                   if node.get("reftype") == "term"}
         for text in list(self.document.findall(nodes.Text)):

@@ -50,6 +50,7 @@ from book import (  # noqa: E402
     tables,
 )
 from book.panel import pages as panels  # noqa: E402
+from lib.ptx.files import text_of  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     place = Path(app.outdir) / f"{root}.html"
     place.parent.mkdir(parents=True, exist_ok=True)
     target = "../" * root.count("/") + "index.html"
-    page = (Path(app.outdir) / "index.html").read_text(encoding="utf-8")
+    page = text_of(Path(app.outdir) / "index.html")
     article = BeautifulSoup(page, "html.parser").find("article")
     text = html.escape(article.get_text(" ", strip=True))
     place.write_text(

@@ -15,6 +15,8 @@ from pathlib import Path
 import pydata_sphinx_theme
 from sphinx.application import Sphinx
 
+from lib.ptx.files import text_of
+
 SCRIPT = Path("scripts") / "fontawesome.js"
 # A style's names in a class, and those under which the script registers its drawings.
 STYLES = {"fa-solid": "fas", "fas": "fas", "fa-regular": "far", "far": "far",
@@ -42,7 +44,7 @@ def drawings() -> dict[tuple[str, str], tuple[int, int, str]]:
         If the theme's script isn't of the form that is known.
     """
     folder = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
-    text = (folder / SCRIPT).read_text(encoding="utf-8")
+    text = text_of(folder / SCRIPT)
     found, begin = {}, 0
     for style in ("fab", "far", "fas"):  # each behind its drawings
         end = text.find(f'("{style}",', begin)
@@ -86,7 +88,7 @@ def draw_pages(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.name != "html":
         return
     for path in Path(app.outdir).rglob("*.html"):
-        before = path.read_text(encoding="utf-8")
+        before = text_of(path)
         after = draw(before)
         if after != before:
             path.write_text(after, encoding="utf-8")

@@ -28,6 +28,7 @@ from typing import Any
 
 from lib import ptx
 from lib.compiler import command, pytest_plugin
+from lib.ptx.files import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path("docs") / "warplens-interface.json"
@@ -85,7 +86,7 @@ def compare(old: Description, new: Description) -> Changes:
 
 def read(root: Path = ROOT) -> Description:
     """The description as of the last release."""
-    found: Description = json.loads((root / FILE).read_text(encoding="utf-8"))
+    found: Description = json.loads(text_of(root / FILE))
     return found
 
 

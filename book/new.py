@@ -21,6 +21,7 @@ from book import notebooks
 from book.release import ROOT, setup_cell, whole
 from lib.compiler.compiled import compile_source
 from lib.compiler.nvrtc import CompileError
+from lib.ptx.files import text_of
 
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 ENTRY = '''\
@@ -173,10 +174,10 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
         source: text,
         chapter: _notebook(words),
         entry: ENTRY.format(**words),
-        contents: _behind(contents.read_text(encoding="utf-8"),
+        contents: _behind(text_of(contents),
                           r"(?s:.*)      - file: chapters/(?:own|\d\d_\w+)\n",
                           f"      - file: chapters/{name}\n", contents),
-        budget: _behind(budget.read_text(encoding="utf-8"),
+        budget: _behind(text_of(budget),
                         r'(?s:.*)  "chapters/\d\d_\w+": \{[^}]*\},?\n',
                         f'  "chapters/{name}": {json.dumps(BUDGET)},\n', budget),
     }

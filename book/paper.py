@@ -9,6 +9,7 @@ its text in place of a picture, made from the same numbers, so that a test sees 
 from __future__ import annotations
 
 import functools
+import io
 import re
 import shutil
 import struct
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from book import course
+from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
     from lib.plotting.style import Drawing
@@ -334,7 +336,7 @@ def photograph(scene: Scene, path: Path) -> None:
         subprocess.run([browser, "--headless", "--no-sandbox", "--hide-scrollbars",
                         "--force-device-scale-factor=2", "--window-size=716,2400",
                         f"--screenshot={pixels}", page.as_uri()], check=True, capture_output=True)
-        image = Image.open(pixels).convert("RGB")
+        image = Image.open(io.BytesIO(bytes_of(pixels))).convert("RGB")
         drawn = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
         about = PngInfo()
         about.add_itxt("Description", text_of(scene))
@@ -351,7 +353,7 @@ def text_in(path: Path) -> str:
     PaperError
         If it carries none.
     """
-    data, place = path.read_bytes(), 8
+    data, place = bytes_of(path), 8
     while place < len(data):
         (length,) = struct.unpack(">I", data[place:place + 4])
         kind, body = data[place + 4:place + 8], data[place + 8:place + 8 + length]

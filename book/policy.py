@@ -13,6 +13,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+from lib.ptx.files import text_of
+
 # The panel's worker and Pyodide's modules are of files that were checked, held in memory (blob:),
 # and Pyodide compiles WebAssembly. Diagrams carry their styles with them.
 POLICY = ("default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; "
@@ -96,6 +98,6 @@ def pages(site: Path) -> list[Path]:
 def protect(site: Path) -> None:
     """Put its policy into each page of the built book."""
     for file in pages(site):
-        text = file.read_text(encoding="utf-8")
+        text = text_of(file)
         if (after := protected(text)) != text:
             file.write_text(after, encoding="utf-8")

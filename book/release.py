@@ -25,6 +25,7 @@ import yaml
 
 from book import course, paper, redirects
 from lib.paths import naming
+from lib.ptx.files import text_of
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
 VERSION = "0.1.0"
@@ -165,7 +166,7 @@ def stamp_zenodo(root: Path) -> Callable[[str], str]:
 
 def _citation(root: Path) -> dict[str, Any]:
     """CITATION.cff as it is when it is stamped."""
-    found = yaml.safe_load(stamp_citation((root / "CITATION.cff").read_text(encoding="utf-8")))
+    found = yaml.safe_load(stamp_citation(text_of(root / "CITATION.cff")))
     # YAML takes a version of two numbers for one.
     found["version"] = str(found["version"])
     return found
@@ -232,7 +233,7 @@ def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
     """
     changed = []
     for path, renew in copies(root):
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         try:
             new = renew(text)
         except ValueError as error:

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from book import interface, release
+from lib.ptx.files import text_of
 
 ROOT = release.ROOT
 UNRELEASED = "## Unreleased"
@@ -217,4 +218,4 @@ def _cited(text: str, date: str) -> str:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    return text_of(path)

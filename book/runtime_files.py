@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from importlib import _bootstrap_external  # type: ignore[attr-defined]
 from pathlib import Path, PurePosixPath
 
+from lib.ptx.files import bytes_of, text_of
+
 FOLDER = Path(__file__).with_name("runtime")
 MANIFEST = FOLDER / "manifest.json"
 # Of the npm package; a zip is compressed already.
@@ -54,7 +56,7 @@ def manifest() -> dict[str, dict[str, object]]:
         ``file``, the name in `FOLDER`; ``sha256`` and ``bytes`` of that file; ``unpacked``, its
         bytes once it is unpacked.
     """
-    return json.loads(MANIFEST.read_text(encoding="utf-8"))
+    return json.loads(text_of(MANIFEST))
 
 
 def gzipped(data: bytes) -> bytes:
@@ -70,7 +72,7 @@ def entry(name: str, stored: bytes, unpacked: int) -> dict[str, object]:
 
 def same_python() -> bool:
     """Whether this Python's bytecode is that of the runtime's."""
-    lock = json.loads(gzip.decompress((FOLDER / f"{LOCK}.gzip").read_bytes()))
+    lock = json.loads(gzip.decompress(bytes_of(FOLDER / f"{LOCK}.gzip")))
     return _of(lock) == _release(sys.version_info)
 
 
@@ -138,7 +140,7 @@ def renew(package: Path, wheels: Path, folder: Path = FOLDER) -> None:
         If no file in `wheels` is the NumPy that Pyodide's lock file names, or this Python is not
         the one of Pyodide.
     """
-    with tarfile.open(package) as archive:
+    with tarfile.open(fileobj=io.BytesIO(bytes_of(package))) as archive:
         def of_package(name: str) -> bytes:
             return archive.extractfile(f"package/{name}").read()
 
@@ -149,7 +151,7 @@ def renew(package: Path, wheels: Path, folder: Path = FOLDER) -> None:
         raise ValueError(f"bytecode for Pyodide is made by Python {wanted}: run this with it, and "
                          f"not with {_release(sys.version_info)}")
     numpy = lock["packages"]["numpy"]
-    with zipfile.ZipFile(wheels) as archive:
+    with zipfile.ZipFile(io.BytesIO(bytes_of(wheels))) as archive:
         named = [name for name in archive.namelist() if name.endswith(f"/{numpy['file_name']}")]
         wheel = archive.read(named[0]) if named else b""
     if hashlib.sha256(wheel).hexdigest() != numpy["sha256"]:

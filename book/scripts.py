@@ -10,6 +10,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from lib.ptx.files import text_of
+
 # The theme writes to a deferred script's object from the page: for a theme with a switch between
 # versions, or with a search at every key. This book has neither.
 OPTIONS = "DOCUMENTATION_OPTIONS."
@@ -78,7 +80,7 @@ def ease_theme(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.name != "html":
         return
     place = Path(app.outdir) / THEME
-    text = place.read_text(encoding="utf-8")
+    text = text_of(place)
     if SCROLLERS in text or "#nothing-scrolls-here" not in text:  # Sphinx copies it when it changes
         place.write_text(without_scrollers(text), encoding="utf-8")
 

@@ -18,6 +18,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.search.en import SearchEnglish
 
 from book import taught
+from lib.ptx.files import text_of
 
 SCORER = Path(__file__).with_name("search_scorer.js")
 _WORD = re.compile(r"\w+(?:-\w+)*")
@@ -75,7 +76,7 @@ def _without_numbers(text: str) -> str:
 
 def scorer() -> str:
     """The script that ranks answers, with the page that teaches each term."""
-    return SCORER.read_text(encoding="utf-8").replace(
+    return text_of(SCORER).replace(
         "taught: TAUGHT", f"taught: {json.dumps(taught.pages())}")
 
 

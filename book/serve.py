@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from book.compiling import MAX_REQUEST, Door
 from book.site import address
+from lib.ptx.files import bytes_of
 
 SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
 PUBLISHED = urlsplit(address()).path
@@ -31,7 +32,7 @@ TEXTS = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".txt", ".xml"}
 @functools.lru_cache(maxsize=256)
 def _compressed(file: str, modified: int) -> bytes:
     """A file's bytes in gzip; another time of change is another file."""
-    return gzip.compress(Path(file).read_bytes(), 6)
+    return gzip.compress(bytes_of(Path(file)), 6)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -59,6 +60,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         # A name may be longer than a file system allows, which is an error to pathlib.
         if os.path.isdir(file) and urlsplit(self.path).path.endswith("/"):
             file /= "index.html"
+        if os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
+            self.send_error(404)  # a pipe, say, which would be waited for
+            return None
         takes = re.split(r"[\s,;]+", self.headers.get("Accept-Encoding", ""))
         if "gzip" not in takes or file.suffix not in TEXTS or not os.path.isfile(file):
             return super().send_head()
@@ -128,7 +132,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         if code != 404 or not lost.is_file():
             super().send_error(code, message, explain)
             return
-        page = lost.read_bytes()
+        page = bytes_of(lost)
         self.send_response(404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))

@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from book import checks, release
+from lib.ptx.files import text_of
 
 DESCRIPTION = (
     "C = α·A·B + β·C in CUDA, from a naive kernel past the best of cuBLAS in FP32 and level with "
@@ -63,7 +64,7 @@ def not_found(prefix: str) -> str:
     prefix : str
         The path that the book is published at, with a slash at each end.
     """
-    script = Path(__file__).with_name("lost.js").read_text(encoding="utf-8")
+    script = text_of(Path(__file__).with_name("lost.js"))
     return NOT_FOUND.format(prefix=prefix, script=script.replace("PUBLISHED", prefix))
 
 

@@ -14,6 +14,7 @@ from unittest import mock
 
 from lib.ptx.core.errors import Error
 from lib.ptx.core.hazards import Access, Hazard, Hazards
+from lib.ptx.files import text_of
 from lib.ptx.mutants import SETTINGS, Mutant, mutants, verdict
 
 BUILD = Path(__file__).resolve().parent.parent / "_build"
@@ -223,4 +224,4 @@ def cuda_line(mutant: Mutant) -> str:
     """Return the text of a mutant's CUDA line, empty if it is not known."""
     if mutant.cuda is None or not Path(mutant.cuda[0]).exists():
         return ""
-    return Path(mutant.cuda[0]).read_text().splitlines()[mutant.cuda[1] - 1].strip()
+    return text_of(Path(mutant.cuda[0])).splitlines()[mutant.cuda[1] - 1].strip()

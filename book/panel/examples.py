@@ -24,6 +24,7 @@ from lib.kernels.catalogue import find
 from lib.panel import form
 from lib.panel.bundle import loads
 from lib.paths import CUDA, ROOT
+from lib.ptx.files import bytes_of, text_of
 from lib.run.prepared import lay_out
 from lib.topics.emulator.zoo.model import SETTINGS, Specimen, compiled, found, specimens
 
@@ -61,14 +62,14 @@ def _mistake(specimen: Specimen) -> dict[str, Any]:
     said = found(specimen)
     setting = next((one for one in SETTINGS
                     if f"{one['schedule']}, {one['landing']}" == said.setting), SETTINGS[0])
-    text = specimen.path.read_text(encoding="utf-8")
+    text = text_of(specimen.path)
     headers = [name for name in ("asm.cuh", "cluster.cuh", "pair.cuh", "tcgen05.cuh")
                if f'"{name}"' in text]
     files = [specimen.path, *(specimen.path.parent / name for name in headers)]
     return {
         "group": "Mistakes", "name": specimen.name, "title": specimen.mistake,
         "ptx": portable(kernel.text), "kernel": kernel.name,
-        "sources": {path.name: path.read_text(encoding="utf-8") for path in files},
+        "sources": {path.name: text_of(path) for path in files},
         "plain": specimen.name, "args": _labelled(specimen.words, kernel.signature),
         "grid": [specimen.grid], "block": [specimen.block],
         "shared": specimen.shared, "strict": True, **setting, "merge": _merge(kernel.merge),
@@ -99,7 +100,7 @@ def _version(stem: str, text: str) -> dict[str, Any]:
     return {
         "group": "The book's kernels", "name": stem, "title": f"{stem[:2]} {kernel.title}",
         "ptx": portable(instance.ptx), "kernel": instance.entry, "plain": kernel.function,
-        "sources": {f"{stem}.cu": (CUDA / f"{stem}.cu").read_text(encoding="utf-8")},
+        "sources": {f"{stem}.cu": text_of(CUDA / f"{stem}.cu")},
         "args": [f"{name}={_word(name, value, step.arguments[7])}"
                  for name, value in zip(names, step.arguments, strict=True)],
         "grid": list(step.launch.grid), "block": list(step.launch.block),
@@ -136,7 +137,7 @@ def _array(name: str, array: np.ndarray) -> str:
 
 def _foreign(name: str, title: str, grid: list[int], args: list[str] | None, expect: str,
              shared: int = 0) -> dict[str, Any]:
-    text = lzma.decompress((FOREIGN / f"{name}.ptx.xz").read_bytes()).decode()
+    text = lzma.decompress(bytes_of(FOREIGN / f"{name}.ptx.xz")).decode()
     first = form.kernels(ptx.Module(text).program)[0]
     return {"group": "Other compilers", "name": name, "title": title, "ptx": text,
             "kernel": first["name"], "plain": first["plain"], "sources": {},

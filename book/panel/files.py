@@ -25,6 +25,7 @@ from lib.kernels.catalogue import find
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
+from lib.ptx.files import bytes_of, text_of
 from lib.topics.results.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
 
 HERE = Path(__file__).parent
@@ -58,7 +59,7 @@ def archive(files: list[Path], compiled: bool | None = None) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for path in sorted({*files, *sources}):
-            name, data = path.relative_to(ROOT).as_posix(), path.read_bytes()
+            name, data = path.relative_to(ROOT).as_posix(), bytes_of(path)
             if compiled and path.suffix == ".py":
                 data = runtime_files.bytecode(data, f"{HOME}/{name}", 2)
                 name += "c"
@@ -77,14 +78,14 @@ def digest(stem: str, files: list[Path]) -> str:
     sources = [CUDA / f"{stem}.cu", *sorted(CUDA.glob(f"steps/{stem}*.cu")),
                *sorted((CUDA / "include").glob("*"))]
     for path in (*files, *compiler, *panel, *sources):
-        made.update(path.read_bytes())
+        made.update(bytes_of(path))
     return made.hexdigest()
 
 
 def make(stem: str, folder: Path, key: str) -> None:
     """Compile a chapter's bundle and record its run, unless both are there."""
     place = folder / f"{stem}.json"
-    if place.exists() and json.loads(place.read_text(encoding="utf-8"))["key"] == key:
+    if place.exists() and json.loads(text_of(place))["key"] == key:
         return
     text = bundle(find(stem)).dumps()
     answer = controls.recorded(loads(text))
@@ -101,7 +102,7 @@ def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
 
 def made(stem: str, folder: Path) -> dict[str, Any]:
     """What `make` has written: ``bundle``, its JSON text, and ``answer``."""
-    return json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+    return json.loads(text_of(folder / f"{stem}.json"))
 
 
 def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]) -> None:
@@ -125,7 +126,7 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
     for name in ("panel.js", "engine.js", "own.js", "panel.css"):
-        text = (HERE / name).read_text(encoding="utf-8")
+        text = text_of(HERE / name)
         (target / name).write_text(slim(text), encoding="utf-8")
     shutil.copy(HERE / "worker.js", target)
     # What serves pages without a connection must lie above them.
@@ -160,7 +161,7 @@ def own_written(stems: list[str], folder: Path, target: Path, base: str) -> str:
 
 def megabytes(target: Path, stem: str) -> float:
     """What a click in a chapter loads, MB."""
-    listed = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    listed = json.loads(text_of(target / "manifest.json"))
     mine = [found["bytes"] for name, found in listed.items()
             if name == f"{stem}.json" or not name.endswith(".json") or "lock" in name]
     return sum(mine) / 1e6

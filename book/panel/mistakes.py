@@ -10,6 +10,7 @@ from lib.panel import render
 from lib.panel.bundle import HERE, Mistake
 from lib.paths import ROOT
 from lib.ptx.core.parser import parse
+from lib.ptx.files import text_of
 from lib.ptx.mutants import Mutant, mutants
 
 MAX_MISTAKES = 8
@@ -116,7 +117,7 @@ def _place(cuda: tuple[str, int] | None) -> tuple[str, int, str]:
     if cuda is None:
         return "", 0, ""
     file = Path(cuda[0].replace(HERE, f"{ROOT}/"))
-    text = file.read_text(encoding="utf-8").split("\n")[cuda[1] - 1] if file.is_file() else ""
+    text = text_of(file).split("\n")[cuda[1] - 1] if file.is_file() else ""
     return str(file), cuda[1], text.strip()
 
 

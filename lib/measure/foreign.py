@@ -28,6 +28,7 @@ from lib.compiler.toolkit import nvrtc_version
 from lib.kernels.grid import Launch
 from lib.measure import ncu, sensors
 from lib.measure.counters import EMULATED, parse
+from lib.ptx.files import text_of
 from lib.records.foreign import Measured
 from lib.run import device, runner
 from lib.run.tensor_maps import encode
@@ -182,7 +183,7 @@ def _outcomes(said: Path) -> tuple[dict[str, bool | None], dict[str, str]]:
     """What the process that launches has said: kernels that ended, and those that failed."""
     ended: dict[str, bool | None] = {}
     failed: dict[str, str] = {}
-    for row in said.read_text(encoding="utf-8").splitlines():
+    for row in text_of(said).splitlines():
         what, key, more = json.loads(row)
         failed.pop(key, None)
         if what == "ended":
@@ -204,7 +205,7 @@ def launch_all(work: Path, said: Path) -> int:
         say("failed", key, f"stopped after {SECONDS:g} s")
         os._exit(1)  # the launch that hangs holds the main thread, and may hold it for ever
 
-    for key, name, text, arch in json.loads(work.read_text(encoding="utf-8")):
+    for key, name, text, arch in json.loads(text_of(work)):
         say("begun", key, "it ended the process")
         watch = threading.Timer(SECONDS, stop, [key])
         watch.start()

@@ -26,6 +26,7 @@ from lib.measure import bench, counters, rivals
 from lib.measure.peers import PEERS, Built, Peer, PeerMissing
 from lib.measure.record import DRAFTS, chunk_here, provenance
 from lib.problem import Problem, WrongResult
+from lib.ptx.files import bytes_of
 from lib.records import ladder, schema
 from lib.records import store as records
 from lib.records.launched import launch_hash
@@ -232,7 +233,7 @@ class Progress:
     def of(cls, file: Path, where: Chunk) -> Progress:
         """What a file has of this board and commit; another board's is thrown away."""
         progress = cls(file)
-        lines = file.read_bytes().splitlines() if file.exists() else []
+        lines = bytes_of(file).splitlines() if file.exists() else []
         head = json.encode([where.board, where.revision])
         if not lines or lines[0] != head:
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from typing import Any
 from lib.compiler.arch import TARGETS
 from lib.paths import ROOT
 from lib.problem import Problem
+from lib.ptx.files import bytes_of, text_of
 
 # What ptxas says when wgmma can't overlap, because of a call between them: of an assertion, say.
 SERIALIZED = "C7510"
@@ -122,7 +123,7 @@ def _cutlass(folder: Path | None) -> tuple[Path, str]:
     if not file.is_file():
         raise PeerMissing(f"CUTLASS: {folder} has no include/cutlass/version.h")
     numbers = dict(
-        line.split()[1:3] for line in file.read_text(encoding="utf-8").splitlines()
+        line.split()[1:3] for line in text_of(file).splitlines()
         if line.startswith("#define CUTLASS_M") or line.startswith("#define CUTLASS_PATCH")
         if len(line.split()) == 3
     )
@@ -153,7 +154,7 @@ def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
 
     Raises PeerMissing if nvcc is missing or fails.
     """
-    wrapper = (WRAPPERS / peer.wrapper).read_bytes()
+    wrapper = bytes_of(WRAPPERS / peer.wrapper)
     made_of = repr((FLAGS, peer.flags, peer.arch, capability, revision)).encode() + wrapper
     file = BUILT / f"{peer.name}-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
     if not file.exists():

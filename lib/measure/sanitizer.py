@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from lib.paths import ROOT
+from lib.ptx.files import text_of
 from lib.records import sanitizer as records
 from lib.records.sanitizer import Checked, Sanitizer, Verdict
 from lib.topics.emulator.zoo import model
@@ -169,7 +170,7 @@ def _launch(name: str, path: str) -> None:
     import numpy as np
 
     specimen = next(one for one in model.specimens() if one.name == name)
-    entry = re.search(r"\.entry\s+(\w+)", Path(path).read_text(encoding="utf-8"))
+    entry = re.search(r"\.entry\s+(\w+)", text_of(Path(path)))
     if entry is None:
         raise ValueError(f"{path} has no kernel")
     kernel = cupy.RawModule(path=path).get_function(entry[1])

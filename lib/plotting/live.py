@@ -16,6 +16,7 @@ from typing import Any
 from IPython.display import HTML, display
 
 from lib.plotting.frames import Control
+from lib.ptx.files import text_of
 from lib.show.scene import Scene
 
 _HERE = Path(__file__).parent
@@ -56,7 +57,7 @@ class Live:
         # In a script "</" would end it.
         text = json.dumps({**self.data, "options": options}, ensure_ascii=False,
                           separators=(",", ":")).replace("</", "<\\/")
-        style, tools, script = (path.read_text(encoding="utf-8") for path in (
+        style, tools, script = (text_of(path) for path in (
             _HERE / "live.css", _HERE / "live.js", self._script))
         return (
             f'<div class="live" role="group" aria-label="{html_text.escape(self.label)}">'

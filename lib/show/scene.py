@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lib.ptx.files import text_of
 from lib.show import colours
 
 EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
@@ -36,7 +37,7 @@ Point = tuple[float, float]
 
 def sheet() -> str:
     """The style sheet of all scenes."""
-    rules = Path(__file__).with_name("scene.css").read_text(encoding="utf-8")
+    rules = text_of(Path(__file__).with_name("scene.css"))
     return rules + "".join(
         f".scene path.{name} {{ fill: {colour}; }}\n.scene .of-{name} {{ stroke: {colour}; }}\n"
         f".lane .{name} {{ background-color: {colour}; color: {colours.on(colour)}; }}\n"

@@ -67,6 +67,14 @@ def test_a_text_that_changes_is_sent_anew(small, tmp_path):
     assert gzip.decompress(asked(small, "/", Accept_Encoding="gzip")[2]) == b"another"
 
 
+@pytest.mark.parametrize("name", ["picture.png", "page.html", "index.html"])
+def test_a_pipe_is_no_file_and_not_waited_for(small, tmp_path, name):
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / name)
+    for path in (f"/pipes/{name}", "/pipes/"):
+        assert asked(small, path, Accept_Encoding="gzip")[0] == 404
+
+
 @pytest.mark.parametrize("path", [
     "/inner/", "/inner", "/..", "/../", "/%2e%2e/%2e%2e/etc/passwd", "/inner/../../",
     "//etc/passwd", "/inner//..//..//etc/passwd", "/%00", "/" + "a" * 5000, "/inner/data.json/",

@@ -8,6 +8,7 @@ from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.build import compile_kernel
 from lib.paths import CUDA
 from lib.plotting.display import note, table
+from lib.ptx.files import text_of
 from lib.topics.code.instruction.page import apart_of
 from lib.topics.compute.block_scales import model
 from lib.topics.memory.tensor_memory.model import SHAPE, asked
@@ -21,7 +22,7 @@ def instruction(opcode: str, variant: str) -> None:
 def excerpt(first: str, last: str) -> None:
     """Display lines of the kernel with block scales, from one that holds `first` on."""
     file = BLOCK_SCALED.file(BLOCK_SCALED.variants[0])
-    listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last, False)
+    listing = source.excerpt(without_marks(text_of(file)), first, last, False)
     note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}*")
 
 

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from lib import ptx
 from lib.compiler import arguments
 from lib.kernels.frozen import FrozenDict, frozen
+from lib.ptx.files import text_of
 from lib.ptx.mutants import mutants, reports_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
@@ -119,7 +120,7 @@ class Foreign:
             self.revision, self.file, self.name, self.grid, self.block, self.args, self.options,
             self.arrays, self.shared, self.seed)
         if self.driver:
-            launched += (SET.with_name(self.driver).read_text(encoding="utf-8"),)
+            launched += (text_of(SET.with_name(self.driver)),)
         if self.lines or self.cluster:
             launched += (self.lines, self.cluster)
         return hashlib.sha256(repr(launched).encode()).hexdigest()[:16]
@@ -257,7 +258,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], dict[str, Any]], bool]] = {
 @lru_cache
 def kernels(path: Path = SET) -> tuple[Foreign, ...]:
     """The kernels of the set."""
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document = tomllib.loads(text_of(path))
     found = []
     for one in document["kernel"]:
         found.append(Foreign(**frozen(one), seed=document["seed"]))
@@ -336,7 +337,7 @@ def driven(kernel: Foreign, path: Path) -> str:
         If these lines have not the one ``__global__`` that is to be ``__device__``, or the driver
         no place for them.
     """
-    ours = SET.with_name(kernel.driver).read_text(encoding="utf-8")
+    ours = text_of(SET.with_name(kernel.driver))
     if not kernel.lines:
         return ours
     theirs = _taken(kernel, path)
@@ -353,7 +354,7 @@ def driven(kernel: Foreign, path: Path) -> str:
 def _taken(kernel: Foreign, path: Path) -> str:
     """The lines of a file that are compiled."""
     first, last = kernel.lines
-    return "\n".join(path.read_text(encoding="utf-8").splitlines()[first - 1 : last])
+    return "\n".join(text_of(path).splitlines()[first - 1 : last])
 
 
 def run(kernel: Foreign, folder: Path) -> Result:

@@ -14,6 +14,7 @@ from lib import ptx
 from lib.kernels.catalogue import find
 from lib.kernels.source import edited
 from lib.ptx.core.hazards import Hazard
+from lib.ptx.files import text_of
 from lib.run.runner import run
 
 
@@ -122,7 +123,7 @@ def verdict(stem: str, mistake: Mistake | None) -> Verdict:
     """Compile and run a version with a mistake, or as it is, and say what the emulator says."""
     kernel, planted = find(stem), PLANTED[stem]
     variant = kernel.variant(planted.variant)
-    text = kernel.source.read_text(encoding="utf-8")
+    text = text_of(kernel.source)
     if mistake is not None:
         text = edited(text, mistake.old, mistake.new)
     try:

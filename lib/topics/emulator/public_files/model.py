@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import ptx
+from lib.ptx.files import text_of
 from lib.records.foreign import Compiled
 from lib.topics.emulator.foreign import model as foreign
 
@@ -56,7 +57,7 @@ class File:
 def files(path: Path = SET) -> tuple[File, ...]:
     """The files of the set."""
     found = []
-    for one in tomllib.loads(path.read_text(encoding="utf-8"))["file"]:
+    for one in tomllib.loads(text_of(path))["file"]:
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
         }

@@ -20,6 +20,7 @@ from lib import ptx
 from lib.compiler import arguments
 from lib.compiler.cache import digest as fingerprint
 from lib.paths import ROOT
+from lib.ptx.files import bytes_of, text_of
 from lib.records import sanitizer, sentryward
 
 FOLDER = ROOT / "cuda" / "zoo"
@@ -119,7 +120,7 @@ def specimens() -> tuple[Specimen, ...]:
 
 
 def _read(path: Path) -> Specimen:
-    comment = re.match(r"(?://[^\n]*\n)+", path.read_text(encoding="utf-8"))
+    comment = re.match(r"(?://[^\n]*\n)+", text_of(path))
     text = re.sub(r"\n//   ", " ", comment[0]) if comment else ""
     parts: dict[str, list[str]] = {}
     for label, value in re.findall(r"^// (\w+): (.*)$", text, re.M):
@@ -150,11 +151,11 @@ def compiled(specimen: Specimen, cured: bool) -> Any:
 
 def digest(specimen: Specimen) -> str:
     """A hash of what is compiled for it and how it is launched: a record of other code is stale."""
-    text = specimen.path.read_bytes()
+    text = bytes_of(specimen.path)
     own = [name for name in ("tcgen05.cuh", "pair.cuh", "cluster.cuh")
            if f'"{name}"'.encode() in text]
     headers = ["asm.cuh", *own]
-    return fingerprint([text, *((FOLDER / name).read_bytes() for name in headers)])[:16]
+    return fingerprint([text, *(bytes_of(FOLDER / name) for name in headers)])[:16]
 
 
 def runs_on(specimen: Specimen, capability: tuple[int, int]) -> bool:
