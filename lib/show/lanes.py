@@ -112,8 +112,8 @@ def banks(before: Sequence[Access], after: Sequence[Access]) -> Scene:
                    words(f"{plural(cost, 'wavefront')}", worse=cost > min(costs)))
             for loads, cost in zip((before, after), costs, strict=True)]
     served = [len(loads[0].rows()[0][1]) for loads in (before, after)]
-    return Scene(f"Four of a lane's floats of B: {costs[0]} wavefronts for {served[0]} lanes each, "
-                 f"then {costs[1]} for {served[1]}", row(*made),
+    return Scene(f"Four of a lane's eight floats of B: {costs[0]} wavefronts for {served[0]} lanes "
+                 f"each, then {costs[1]} for {served[1]}", row(*made),
                  "modelled: from the lanes' addresses",
                  "a row is a wavefront, beside it the lanes that it serves; blue: banks that "
                  "deliver a float, below to the two lanes that want it")
