@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lib.show.scene import Box, Drawing, Scene, row
+from lib.show.scene import Box, Drawing, Scene, column, row, words
+from lib.show.words import plural
 
 LANES = 32
 
@@ -86,9 +87,63 @@ def instructions_for(tile: tuple[int, int, int], each: tuple[int, int, int]) -> 
     return (tile[0] // each[0]) * (tile[1] // each[1]) * (tile[2] // each[2])
 
 
+def place(line: int, chunk: int, chunks: int = 8) -> int:
+    """Where a chunk of 16 bytes lies in a row of eight: its number, XORed with the row's."""
+    return chunk ^ line % chunks
+
+
+def _rows_of_chunks(name: str, moved: bool, chunk: int, high: float = 15, wide: float = 19) -> str:
+    """Eight rows of eight chunks as they lie in banks, one chunk of each row marked."""
+    drawing = Drawing(39 + 8 * wide, 17 + 8 * high + 2)
+    drawing.text(39 + 4 * wide, 11, "groups of four banks", "middle")
+    for line in range(8):
+        drawing.text(0, 17 + line * high + 12, f"row {line}")
+        for each in range(8):
+            at = place(line, each) if moved else each
+            box = (39 + at * wide, 17 + line * high, wide, high)
+            drawing.boxes([box], "focus" if each == chunk else "load", pale=each != chunk)
+            drawing.label(box, each, over="focus" if each == chunk else "")
+    drawing.grid((39, 17, 8 * wide, 8 * high), 8, 8)
+    groups = len({place(line, chunk) if moved else chunk for line in range(8)})
+    cost = 8 // groups
+    return column(words(name, bold=True), drawing.html(),
+                  words(f"chunk {chunk} of eight rows: {plural(cost, 'wavefront')}",
+                        worse=cost > 1))
+
+
+def xored(chunk: int = 2) -> str:
+    """15: eight rows of a tile with and without the XOR of a chunk's number with its row's."""
+    return row(_rows_of_chunks("as it lies", False, chunk),
+               _rows_of_chunks("chunk c at place c ^ row", True, chunk))
+
+
+def _descriptor(stride: int = 1024) -> str:
+    """What a descriptor says of a tile whose rows run along K: where, how far, which swizzle."""
+    fields = (("start", 76.0), (f"next 8 rows: + {stride:,}", 160.0), ("swizzle: 128", 100.0))
+    strip, left = Drawing(345, 22), 0.0
+    for name, wide in fields:
+        strip.boxes([(left, 1, wide, 20)], "store", pale=True)
+        strip.frames([(left, 1, wide, 20)])
+        strip.label((left, 1, wide, 20), name)
+        left += wide
+    atom, wide, high, edge = Drawing(345, 8 * 13 + 4), 22.0, 13.0, 46.0
+    for line in range(8):
+        for chunk in range(8):
+            box = (edge + place(line, chunk) * wide, 1 + line * high, wide, high)
+            atom.boxes([box], "focus" if chunk < 2 else "load", pale=chunk >= 2)
+            atom.label(box, chunk, over="focus" if chunk < 2 else "")
+    atom.grid((edge, 1, 8 * wide, 8 * high), 8, 8)
+    atom.text(0, 12, "start").arrow((30, 8), (44, 8))
+    for number, text in enumerate(("8 rows of", "128 bytes:", f"{stride:,} bytes")):
+        atom.text(edge + 8 * wide + 10, 42 + 15 * number, text)
+    return column(words("its descriptor, 64 bits", bold=True), strip.html(), atom.html(),
+                  words("pink: 16 of K, what one wgmma reads; the next 16 begin 32 bytes on"))
+
+
 def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, int] = (16, 8, 16)
           ) -> Scene:
-    """17: one WGMMA and one mma.sync to one scale, a pixel an element of C."""
+    """17: one WGMMA and one mma.sync to one scale, a pixel an element of C; under it a descriptor.
+    """
     rows, columns, depth = shape
     one, many = Drawing(110, 108), Drawing(depth + 8 + columns + 4, 142)
     one.text(0, 12, "mma.sync", bold=True).text(0, 27, "one warp")
@@ -108,7 +163,7 @@ def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, in
     many.text(left, top + rows + 14, f"{rows}×{columns} of C")
     count = instructions_for(shape, small)
     return Scene(f"One wgmma does the work of {count} mma.sync, and reads both operands from "
-                 "shared memory", row(one.html(), many.html()),
-                 "reported: PTX ISA", f"m{rows}n{columns}k{depth} and "
+                 "shared memory", row(one.html(), many.html(), _descriptor()),
+                 "reported: PTX ISA", f"above: m{rows}n{columns}k{depth} and "
                  f"m{small[0]}n{small[1]}k{small[2]}, to one scale")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lib.show.scene import Drawing, Scene, column, key, words
+from lib.show.fragments import xored
+from lib.show.scene import Drawing, Scene, column, key, row, words
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,10 @@ def through_registers(steps: int = 4) -> Scene:
         ("to shared", [Span("store", s, s + 0.4, f"{s + 1}") for s in range(steps)]),
         ("multiply", [Span("compute", s, s + 1, f"tile {s}") for s in range(steps)]),
     ]
-    return Scene("Tile 2 travels to registers while tile 0 is multiplied",
-                 bars(rows, steps), "modelled: the order of the source",
-                 "one column a step of 32 along K")
+    return Scene("Tile 2 travels to registers while tile 0 is multiplied; an XOR spreads a tile's "
+                 "rows over all banks",
+                 row(bars(rows, steps)) + xored(), "modelled: the order of the source",
+                 "bars: one column a step of 32 along K; grids: a row of B, 16 bytes a cell")
 
 
 def ring(stages: int = 4) -> Scene:
@@ -95,7 +97,8 @@ def ring(stages: int = 4) -> Scene:
         drawing.boxes([box], "compute" if stage == 0 else "load", pale=stage > 0)
         drawing.frames([box])
         drawing.label(box, f"tile {stage}", over="compute" if stage == 0 else "")
-        drawing.text(box[0] + wide / 2, 156, "multiplied" if stage == 0 else "on its way",
+        drawing.text(box[0] + wide / 2, 156,
+                     ("multiplied", "awaited next")[stage] if stage < 2 else "on its way",
                      "middle")
     drawing.arrow((173, 50), (60, 101))
     for stage in range(1, stages):

@@ -8,26 +8,26 @@ from lib.show.scene import Drawing, Scene, column, row, words
 def ring(stage_bytes: int, stages: int) -> Scene:
     """18: the two mbarriers of each stage, and everyone who arrives or waits at them."""
     drawing = Drawing(345, 232)
-    asks, empty = (0.0, 20.0, 96.0, 44.0), (0.0, 100.0, 96.0, 38.0)
-    tma, full = (236.0, 20.0, 104.0, 44.0), (236.0, 100.0, 104.0, 38.0)
-    groups = (236.0, 176.0, 104.0, 44.0)
-    stage = (122.0, 92.0, 88.0, 54.0)
+    asks, freed = (0.0, 20.0, 100.0, 44.0), (0.0, 100.0, 100.0, 40.0)
+    tma, filled = (217.0, 20.0, 128.0, 44.0), (217.0, 100.0, 128.0, 40.0)
+    groups = (217.0, 176.0, 128.0, 44.0)
+    stage = (115.0, 92.0, 88.0, 56.0)
     for box, text in ((asks, "thread 0"), (tma, "TMA"), (groups, "2 warpgroups")):
         drawing.frames([box])
         drawing.label(box, text, bold=True)
-    for box, text in ((full, "full[s]"), (empty, "empty[s]")):
+    for box, text in ((filled, "filled[s]\n1 arrival, bytes"), (freed, "freed[s]\n2 arrivals")):
         drawing.boxes([box], "barrier")
-        drawing.label(box, text, over="barrier", bold=True)
+        drawing.label(box, text, over="barrier")
     drawing.boxes([stage], "load", pale=True)
     drawing.frames([stage])
     drawing.label(stage, f"stage s\n{stage_bytes // 1024} KiB")
-    drawing.arrow((98, 42), (233, 42)).text(166, 36, "1 request", "middle")
-    drawing.arrow((288, 66), (288, 97), "load").text(283, 86, "2 bytes land", "end")
-    drawing.arrow((288, 140), (288, 173), "compute").text(283, 162, "3 go", "end")
-    drawing.lines([((233, 198), (48, 198))], "compute")
-    drawing.arrow((48, 198), (48, 141), "compute").text(140, 214, "4 multiplied: free", "middle")
-    drawing.arrow((48, 97), (48, 67)).text(54, 86, "5 refill")
-    return Scene("Bytes open full, products open empty: no thread waits for the whole block",
+    drawing.arrow((102, 42), (214, 42)).text(158, 36, "1 announce, ask", "middle")
+    drawing.arrow((281, 66), (281, 97), "load").text(276, 86, "2 bytes land", "end")
+    drawing.arrow((281, 142), (281, 173), "compute").text(276, 164, "3 opens: go", "end")
+    drawing.lines([((214, 198), (50, 198))], "compute")
+    drawing.arrow((50, 198), (50, 143), "compute").text(132, 214, "4 multiplied: arrive", "middle")
+    drawing.arrow((50, 97), (50, 67)).text(56, 86, "5 opens")
+    return Scene("Bytes open filled, products open freed: no thread waits for the whole block",
                  drawing.html(), "modelled: the order of the source",
                  f"one of {stages} stages; each has its own two mbarriers")
 

@@ -85,11 +85,12 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
     alone, together = loaded(tile, 2)
     drawing = Drawing(345, 196)
     drawing.text(172, 12, "tile of B in the L2", "middle", bold=True)
-    halves = ((70.0, 20.0, 100.0, 26.0), (174.0, 20.0, 100.0, 26.0))
-    colours = ("load", "store")
+    halves = ((12.0, 20.0, 158.0, 38.0), (176.0, 20.0, 158.0, 38.0))
+    colours, deep = ("load", "store"), tile[2] // 2
+    rows = (f"K 0–{deep - 1}", f"K {deep}–{tile[2] - 1}")
     for block, (box, colour) in enumerate(zip(halves, colours, strict=True)):
         drawing.boxes([box], colour)
-        drawing.label(box, "left half" if block == 0 else "right half", over=colour)
+        drawing.label(box, f"{rows[block]}\nblock {block} asks, for both", over=colour)
     for block in range(2):
         left = 4 + block * 178.0
         drawing.frames([(left, 112, 160, 80)])
@@ -98,13 +99,11 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
         for half, colour in enumerate(colours):
             box = (left + 8 + 72 * half, 138.0, 70.0, 28.0)
             drawing.boxes([box], colour)
-            drawing.label(box, "B left" if half == 0 else "B right", over=colour)
+            drawing.label(box, rows[half], over=colour)
             start = halves[half]
-            drawing.arrow((start[0] + 50, 47), (box[0] + 35, 136), colour)
-        drawing.text(120 if block == 0 else 224, 76, f"block {block} asks", 
-                     "end" if block == 0 else "")
+            drawing.arrow((start[0] + 79, 59), (box[0] + 35, 136), colour)
     return Scene(f"Each block asks for half of B and gets all of it: {together / alone:.0%} of the "
-                 "requests", drawing.html(), "modelled: from the tile's sizes",
+                 "bytes asked for", drawing.html(), "modelled: from the tile's sizes",
                  f"tile {tile[0]}×{tile[1]}×{tile[2]}; A's tile is each block's own")
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from lib.ptx.core.tensormap import swizzled
 from lib.show import fragments, pipelines, signals, tiles
 from lib.show.scene import WIDTH
 from lib.topics.compute.fragments import model
@@ -23,6 +24,14 @@ def test_ldmatrix_deals_every_row_to_four_lanes_that_hold_it():
     assert fragments.ldmatrix(3).title == "Lane 3 names row 3; lanes 12 to 15 get it"
 
 
+def test_the_xor_is_the_emulator_s_swizzle_and_spreads_a_chunk_of_eight_rows():
+    for line in range(8):
+        there = swizzled(128 * line, 8, 128) - 8 * line
+        assert [fragments.place(line, chunk) for chunk in range(8)] == there.tolist()
+    assert "chunk 2 of eight rows: 8 wavefronts" in fragments.xored()
+    assert "chunk 2 of eight rows: 1 wavefront<" in fragments.xored()
+
+
 def test_a_wgmma_is_as_many_mma_as_fit_its_shape():
     assert fragments.instructions_for((64, 256, 16), (16, 8, 16)) == 128
     assert "128 mma.sync" in fragments.wgmma().title
@@ -34,7 +43,7 @@ def test_warps_of_a_block_share_rows_and_columns():
     assert tiles.fragments_read((64, 64)) == (8, 16)
     assert "0.5 fragment loads" in tiles.vectors().title
     assert tiles.loaded((128, 256, 64), 2) == (384 * 64, 256 * 64)
-    assert tiles.multicast().title.endswith("67% of the requests")
+    assert tiles.multicast().title.endswith("67% of the bytes asked for")
 
 
 def test_shifted_blocks_do_the_same_a_part_of_a_round_later():

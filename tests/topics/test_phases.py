@@ -27,8 +27,8 @@ def test_a_tile_goes_through_both_barriers(events, stem, variant, stages, consum
     for step in range(steps - 1):  # 22 keeps the last stage: nobody waits for it
         mine = [event for event in found if event.step == step and event.kind != "held"]
         assert [(e.kind, e.barrier) for e in mine[:6]] == [
-            ("wait", "empty"), ("expect", "full"), ("copy", "full"), ("land", "full"),
-            ("wait", "full"), ("arrive", "empty")]
+            ("wait", "freed"), ("expect", "filled"), ("copy", "filled"), ("land", "filled"),
+            ("wait", "filled"), ("arrive", "freed")]
         asked, expect, copy, land, there, given = mine[:6]
         turn = step // stages
         assert {event.stage for event in mine} == {step % stages}
@@ -43,8 +43,8 @@ def test_a_tile_goes_through_both_barriers(events, stem, variant, stages, consum
 def test_a_consumer_waits_for_bytes_and_the_producer_for_a_stage(events):
     held = [event for event in events("19_warp_specialization") if event.kind == "held"]
     producer, consumers = held[0], held[1]
-    assert (producer.barrier, producer.step, producer.parity) == ("empty", 4, 0)
-    assert (consumers.barrier, consumers.step, consumers.pending) == ("full", 0, 49152)
+    assert (producer.barrier, producer.step, producer.parity) == ("freed", 4, 0)
+    assert (consumers.barrier, consumers.step, consumers.pending) == ("filled", 0, 49152)
     assert len(producer.threads) == 1 and len(consumers.threads) == 256
 
 
@@ -92,7 +92,7 @@ def test_pages(shown):
     page.trace(Version("19_warp_specialization"), steps=(0,))
     page.groups(Version("16_cp_async"))
     trace, groups = shown
-    assert "| 0, 0 | TMA | 49,152 B land | full | 0, 0 | 0 → 1 |" in trace
+    assert "| 0, 0 | TMA | 49,152 B land | filled | 0, 0 | 0 → 1 |" in trace
     assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace
     assert "| 2 | 5 | 2 | 0 to 2 | 2, in stage 2 | 12 |" in groups
     # Once round the ring and the end; what lies between follows the same pattern.
@@ -109,7 +109,7 @@ def test_18_lets_a_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, l
         *args, **options | {"schedule": schedule, "landing": "early"}))
     freed, ahead = [0, 0], [0, 0]
     for event in model.trace(kernel, kernel.variants[0]):
-        for thread in event.threads if (event.kind, event.barrier) == ("arrive", "empty") else ():
+        for thread in event.threads if (event.kind, event.barrier) == ("arrive", "freed") else ():
             group = thread // (WARP * WARPGROUP)
             freed[group] += 1
             ahead[group] = max(ahead[group], freed[group] - freed[1 - group])

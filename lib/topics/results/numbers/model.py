@@ -28,7 +28,7 @@ from lib.ptx.core.machine import WARP
 from lib.records import ladder, noise, predictions, reach
 from lib.records import store as records
 from lib.records.reader import RecordedRival, counted
-from lib.records.schema import CalibrationRecord, Clock, LadderEntry, Row
+from lib.records.schema import CalibrationRecord, Clock, LadderEntry, Row, Steady
 from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
@@ -137,10 +137,17 @@ class Numbers:
 
     def joules_on_ladder(self, name: str = "", whose: str = "own", n: int = SIZE) -> float:
         """Energy of a product run for seconds in the pass, J: ``"own"`` or ``"cublas"``."""
+        return self._lasting_in_pass(name, whose, n).joules
+
+    def lasting_on_ladder(self, name: str = "", whose: str = "own", n: int = SIZE) -> float:
+        """Speed of the same run, TFLOP/s."""
+        return self._lasting_in_pass(name, whose, n).tflops
+
+    def _lasting_in_pass(self, name: str, whose: str, n: int) -> Steady:
         sustained = self._in_pass(name, n).sustained
         if sustained is None:
             raise records.NotRecorded(f"the pass ran no {name or self._stem} for seconds")
-        return getattr(sustained, whose).joules
+        return {"own": sustained.own, "cublas": sustained.cublas}[whose]
 
     def outcome(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
         """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""

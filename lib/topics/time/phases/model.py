@@ -37,10 +37,10 @@ class Event:
         ``"expect"`` (arrive.expect_tx), ``"copy"`` (copies are started), ``"land"`` (their bytes
         arrive), ``"arrive"``, ``"wait"`` (a wait that returns) or ``"held"`` (one that does not).
     barrier : str
-        ``"full"``, whose phase needs bytes, or ``"empty"``.
+        ``"filled"``, whose phase needs bytes, or ``"freed"``.
     stage, step : int
         Which of the ring's stages, and the step along K: the one whose tile is loaded, waited for
-        or given back; where a producer waits for an empty stage, the step that it will load.
+        or given back; where a producer waits for a freed stage, the step that it will load.
     threads : tuple of int
         Who did it; none where bytes land, or where threads of another block of the cluster arrive.
     parity : int or None
@@ -250,28 +250,29 @@ def groups(kernel: Kernel, variant: Variant) -> tuple[Waited, ...]:
 def named(raw: Iterable[_Raw]) -> list[Event]:
     """Give barriers their roles and stages, and put the copies of one tile together."""
     raw = list(raw)
-    fulls = sorted({one.offset for one in raw if one.kind == "expect"})
-    empties = sorted({one.offset for one in raw} - set(fulls))
-    if not fulls:
+    filling = sorted({one.offset for one in raw if one.kind == "expect"})
+    freeing = sorted({one.offset for one in raw} - set(filling))
+    if not filling:
         raise ValueError("no mbarrier of this kernel expects bytes")
     found: list[Event] = []
     for one in raw:
-        full = one.offset in fulls
-        stage = (fulls if full else empties).index(one.offset)
+        fills = one.offset in filling
+        stage = (filling if fills else freeing).index(one.offset)
         turn = one.before.phase
-        if one.kind == "wait" and full:
+        if one.kind == "wait" and fills:
             turn -= 1  # the phase that is over
-        elif one.kind == "held" and not full:
+        elif one.kind == "held" and not fills:
             turn += 1  # the stage is not free yet
         completes = one.after.phase > one.before.phase
         came = one.before.arrivals - (0 if completes else one.after.arrivals)
         event = Event(
-            one.kind, "full" if full else "empty", stage, turn * len(fulls) + stage, one.threads,
-            one.parity, one.nbytes, 0 if completes else one.after.arrivals,
+            one.kind, "filled" if fills else "freed", stage, turn * len(filling) + stage,
+            one.threads, one.parity, one.nbytes, 0 if completes else one.after.arrivals,
             0 if completes else one.after.pending, one.before.phase, completes,
             came - len(one.threads) if one.kind == "arrive" else 0)
         if found and event.kind == "copy" and (
-                found[-1].kind, found[-1].step, found[-1].barrier) == ("copy", event.step, "full"):
+                found[-1].kind, found[-1].step, found[-1].barrier) == (
+                    "copy", event.step, "filled"):
             event = replace(event, nbytes=event.nbytes + found.pop().nbytes)
         if not (found and event.kind == "held" and event == found[-1]):
             found.append(event)

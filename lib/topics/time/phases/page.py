@@ -30,7 +30,7 @@ def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] |
     """
     chosen = version.kernel.variant(variant)
     events = _events(version.kernel.stem, chosen.name)
-    stages = 1 + max(event.stage for event in events if event.barrier == "full")
+    stages = 1 + max(event.stage for event in events if event.barrier == "filled")
     wanted = (0, stages) if steps is None else steps
     rows = [
         (f"{event.step}, {event.stage}", _who(event, chosen.roles.warps),
@@ -108,5 +108,5 @@ def _does(event: model.Event) -> str:
         others = f", with {event.peers} of the cluster's other blocks" if event.peers and (
             event.threads) else ""
         return f"`arrive`{others}: the stage is given back"
-    which = "the tile is there" if event.barrier == "full" else "the stage is free"
+    which = "the tile is there" if event.barrier == "filled" else "the stage is free"
     return f"`try_wait`: {which}" if event.kind == "wait" else "`try_wait`: not yet"

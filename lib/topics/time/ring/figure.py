@@ -44,10 +44,10 @@ def draw(ring: Ring, *,
         rows.append(("producer", waits))
     rows.append(("consumers" if apart else "products", products))
     keys = [("load", "a copy in flight", False),
-            ("compute", "tile: parity of full" if apart else "a tile", False),
+            ("compute", "tile: parity of filled" if apart else "a tile", False),
             ("wait", "waits for a tile", False)]
     if apart:
-        keys.append(("barrier", "waits for a stage: parity of empty", False))
+        keys.append(("barrier", "waits for a stage: parity of freed", False))
     return Scene(title or _finding(ring, apart),
                  key(*keys) + lanes(rows, last, unit=f"{last:,.0f} cycles"), evidence)
 
