@@ -92,20 +92,25 @@ def place(line: int, chunk: int, chunks: int = 8) -> int:
     return chunk ^ line % chunks
 
 
-def _rows_of_chunks(name: str, moved: bool, chunk: int, high: float = 15, wide: float = 19) -> str:
-    """Eight rows of eight chunks as they lie in banks, one chunk of each row marked."""
-    drawing = Drawing(39 + 8 * wide, 17 + 8 * high + 2)
-    drawing.text(39 + 4 * wide, 11, "groups of four banks", "middle")
+def _chunks(drawing: Drawing, top: float, marked: range, swizzle: bool = True,
+            left: float = 46, wide: float = 20, high: float = 14) -> None:
+    """Draw eight rows of eight chunks as they lie in the banks, some of each row marked."""
     for line in range(8):
-        drawing.text(0, 17 + line * high + 12, f"row {line}")
-        for each in range(8):
-            at = place(line, each) if moved else each
-            box = (39 + at * wide, 17 + line * high, wide, high)
-            drawing.boxes([box], "focus" if each == chunk else "load", pale=each != chunk)
-            drawing.label(box, each, over="focus" if each == chunk else "")
-    drawing.grid((39, 17, 8 * wide, 8 * high), 8, 8)
-    groups = len({place(line, chunk) if moved else chunk for line in range(8)})
-    cost = 8 // groups
+        for chunk in range(8):
+            at = place(line, chunk) if swizzle else chunk
+            box, mine = (left + at * wide, top + line * high, wide, high), chunk in marked
+            drawing.boxes([box], "focus" if mine else "load", pale=not mine)
+            drawing.label(box, chunk, over="focus" if mine else "")
+    drawing.grid((left, top, 8 * wide, 8 * high), 8, 8)
+
+
+def _banks(name: str, swizzle: bool, chunk: int) -> str:
+    drawing = Drawing(208, 132)
+    drawing.text(126, 11, "groups of four banks", "middle")
+    for line in range(8):
+        drawing.text(0, 28 + line * 14, f"row {line}")
+    _chunks(drawing, 17, range(chunk, chunk + 1), swizzle)
+    cost = 8 // len({place(line, chunk) if swizzle else chunk for line in range(8)})
     return column(words(name, bold=True), drawing.html(),
                   words(f"chunk {chunk} of eight rows: {plural(cost, 'wavefront')}",
                         worse=cost > 1))
@@ -113,29 +118,21 @@ def _rows_of_chunks(name: str, moved: bool, chunk: int, high: float = 15, wide: 
 
 def xored(chunk: int = 2) -> str:
     """15: eight rows of a tile with and without the XOR of a chunk's number with its row's."""
-    return row(_rows_of_chunks("as it lies", False, chunk),
-               _rows_of_chunks("chunk c at place c ^ row", True, chunk))
+    return row(_banks("as it lies", False, chunk), _banks("chunk c at place c ^ row", True, chunk))
 
 
-def _descriptor(stride: int = 1024) -> str:
+def _descriptor() -> str:
     """What a descriptor says of a tile whose rows run along K: where, how far, which swizzle."""
-    fields = (("start", 76.0), (f"next 8 rows: + {stride:,}", 160.0), ("swizzle: 128", 100.0))
     strip, left = Drawing(345, 22), 0.0
-    for name, wide in fields:
-        strip.boxes([(left, 1, wide, 20)], "store", pale=True)
-        strip.frames([(left, 1, wide, 20)])
-        strip.label((left, 1, wide, 20), name)
+    for name, wide in (("start", 76.0), ("next 8 rows: + 1,024", 160.0), ("swizzle: 128", 100.0)):
+        box = (left, 1, wide, 20)
+        strip.boxes([box], "store", pale=True).frames([box]).label(box, name)
         left += wide
-    atom, wide, high, edge = Drawing(345, 8 * 13 + 4), 22.0, 13.0, 46.0
-    for line in range(8):
-        for chunk in range(8):
-            box = (edge + place(line, chunk) * wide, 1 + line * high, wide, high)
-            atom.boxes([box], "focus" if chunk < 2 else "load", pale=chunk >= 2)
-            atom.label(box, chunk, over="focus" if chunk < 2 else "")
-    atom.grid((edge, 1, 8 * wide, 8 * high), 8, 8)
+    atom = Drawing(345, 114)
+    _chunks(atom, 1, range(2))
     atom.text(0, 12, "start").arrow((30, 8), (44, 8))
-    for number, text in enumerate(("8 rows of", "128 bytes:", f"{stride:,} bytes")):
-        atom.text(edge + 8 * wide + 10, 42 + 15 * number, text)
+    for line, text in enumerate(("8 rows of", "128 bytes")):
+        atom.text(216, 54 + 15 * line, text)
     return column(words("its descriptor, 64 bits", bold=True), strip.html(), atom.html(),
                   words("pink: 16 of K, what one wgmma reads; the next 16 begin 32 bytes on"))
 
