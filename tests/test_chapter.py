@@ -177,7 +177,7 @@ def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
 
 def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
     monkeypatch.setattr(records, "current", lambda kernel, name, variant: None)
-    monkeypatch.setattr(ladder, "_stale", lambda *_: True)
+    monkeypatch.setattr(ladder, "stale", lambda *_: True)
     draw_ladder()
     Chapter("01_naive").speed()
     assert all("stale" in text for text in shown)

@@ -29,9 +29,11 @@ _FULL = re.compile(r"(?<![\w./-])(?:lib|book|tests)(?:\.[A-Za-z_]\w*)+(?![\w-]*[
 _QUOTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`(?!`)")
 # What draws or displays: figures, pages and explorers.
 DRAWN = re.compile(r"lib/(topics/.*(figure|page|explorer)|plotting/dots)\.py$")
-# Packages whose insides have no sections, and what a person imports of them.
+# Packages whose insides have no sections; what a person imports of them, and `Costs`, whose
+# attributes a page prints.
 PLAIN = ("claims", "cli", "compiler", "dispatch", "kernels", "measure", "ptx", "records", "run")
-FRONT = {"emulate", "gemm", *(name for names in interface.PUBLIC.values() for name in names)}
+FRONT = {"Costs", "emulate", "gemm",
+         *(name for names in interface.PUBLIC.values() for name in names)}
 OUTSIDE = ("cupy", "matplotlib", "numpy", "torch")  # libraries, not looked up
 _ENDINGS = (".py", ".md", ".toml", ".json", ".js", ".css", ".zip", ".cu", ".h")
 
