@@ -95,9 +95,9 @@ serve: book  ## serve the built book on this machine
 new: $(VENV)/.book  ## begin a kernel version: make new NAME=29_mine
 	@$(PY) -m lib new "$(NAME)"
 
-lab: $(VENV)/.book  ## open the chapters in JupyterLab, to run and to change them
+lab: $(VENV)/.book  ## open the chapters in JupyterLab, at the page that says where to start
 	$(INSTALL) -r requirements-lab.txt
-	$(BIN)/jupyter lab chapters
+	$(BIN)/jupyter lab chapters/index.ipynb
 
 picture: book $(VENV)/.dev  ## photograph the first page for README and for links to the book
 	$(PY) -m tests.book.picture

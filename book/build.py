@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from book import policy
+from book import pdf, policy
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = Path("_build/html/index.html")
@@ -57,6 +57,11 @@ def _build(
         print(f"book: the build ended without {INDEX}", file=sys.stderr)
         return 1
     policy.protect(root / INDEX.parent)
+    try:
+        pdf.make(root / INDEX.parent)
+    except pdf.NotPrinted as error:
+        print(f"book: {error}", file=sys.stderr)
+        return 1
     stamp.touch()
     return 0
 

@@ -7,11 +7,10 @@
 - The static files of the book are copied from a folder of their own. (Each file of a folder named
   `_static` would be loaded on every page.)
 - The first page is written to `index.html` itself.
-- The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables`
-are parts of it, each with a subject of its own.
+`accessible`, `code_lines`, `first_use`, `icons`, `roles`, `scripts`, `search`, `site`, `styles`
+and `tables` are parts of it, each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
@@ -44,13 +42,14 @@ from book import (  # noqa: E402
     first_use,
     icons,
     redirects,
+    roles,
     scripts,
     search,
     site,
+    styles,
     tables,
 )
 from book.panel import pages as panels  # noqa: E402
-from lib.ptx.files import text_of  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +65,6 @@ REDIRECT = """\
   <body>
     <h1>Moved</h1>
     <p>This page is <a href="{target}">{title}</a>.</p>
-    <main role="main" hidden>{text}</main>
   </body>
 </html>
 """
@@ -122,22 +120,15 @@ def place_first_page(app: Sphinx) -> None:
 
 
 def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
-    """Leave a page that leads on where the root document's source would have put it.
-
-    Sphinx's search makes its links from the names of documents, and takes what it quotes from the
-    text at those links.
-    """
+    """Leave a page that leads on where the root document's source would have put it."""
     root = app.config.root_doc
     if error is not None or app.builder.name != "html" or root == "index":
         return
     place = Path(app.outdir) / f"{root}.html"
     place.parent.mkdir(parents=True, exist_ok=True)
     target = "../" * root.count("/") + "index.html"
-    page = text_of(Path(app.outdir) / "index.html")
-    article = BeautifulSoup(page, "html.parser").find("article")
-    text = html.escape(article.get_text(" ", strip=True))
     place.write_text(
-        REDIRECT.format(target=target, title="the first page of the book", text=text),
+        REDIRECT.format(target=target, title="the first page of the book"),
         encoding="utf-8",
     )
 
@@ -151,7 +142,7 @@ def redirect_old_pages(app: Sphinx, error: Exception | None) -> None:
         if now.exists():  # not in a book of some chapters
             title = f"now {now.stem}"
             place.write_text(
-                REDIRECT.format(target=now.name, title=title, text=title), encoding="utf-8"
+                REDIRECT.format(target=now.name, title=title), encoding="utf-8"
             )
 
 
@@ -168,22 +159,6 @@ def put_in_records(app: Sphinx, error: Exception | None) -> None:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(results, place, ignore=shutil.ignore_patterns(".*"))
     (place / CSV).write_text(csv_text(), encoding="utf-8")
-
-
-def index_text_alone(app: Sphinx) -> None:
-    """Keep the words inside of drawings out of the search: they are labels of axes and numbers."""
-    if app.builder.name != "html":
-        return
-    index_page = app.builder.index_page
-
-    def index(pagename: str, doctree: nodes.document, title: str) -> None:
-        text = doctree.deepcopy()
-        for raw in list(text.findall(nodes.raw)):
-            if "<figure" in raw.astext():
-                raw.parent.remove(raw)
-        index_page(pagename, text, title)
-
-    app.builder.index_page = index
 
 
 # Written by Jupyter Book for each cell that carries the tag; the style sheet hides their code.
@@ -241,13 +216,12 @@ def setup(app: Sphinx) -> dict:
     app.connect("source-read", put_in_outputs)
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
-    app.connect("builder-inited", index_text_alone)
     app.connect("html-page-context", add_drawing_switch)
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site,
-                 tables):
+    for part in (accessible, code_lines, first_use, icons, panels, roles, scripts, search, site,
+                 styles, tables):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import io
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from book import course
+from book import course, pdf
 from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
@@ -277,9 +276,6 @@ def _accesses() -> None:
     Chapter("01_naive").coalescing()
 
 
-# What may be a browser here.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-
 # Where a figure lies, and the page's own function that draws it.
 FIGURES: Mapping[str, Callable[[], None]] = {
     "paper/jose/ladder.png": _ladder,
@@ -325,9 +321,10 @@ def photograph(scene: Scene, path: Path) -> None:
     from PIL import Image, ImageChops
     from PIL.PngImagePlugin import PngInfo
 
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = pdf.browser()
     if browser is None:
-        raise PaperError(f"{path.name} is photographed by a browser, one of: {', '.join(BROWSERS)}")
+        raise PaperError(
+            f"{path.name} is photographed by a browser, one of: {', '.join(pdf.BROWSERS)}")
     with tempfile.TemporaryDirectory() as folder:
         page, pixels = Path(folder) / "page.html", Path(folder) / "page.png"
         page.write_text('<meta charset="utf-8"><body style="margin:8px;width:700px;'

@@ -1,8 +1,9 @@
-"""The search's language: English, in which a term with a hyphen is one word; and what is indexed.
+"""What the search looks in: the sections of all pages, and the entries of the glossary.
 
-Of prose all words are. Of tables, figures and listings it is words and names, but not the numbers:
-measured figures, addresses of machine code and registers made up most of the index, which every
-reader loads, and nobody looks for one.
+A browser loads them with the search page alone, and ranks them there (`book/static/search.js`). Of
+prose there is the text; of tables, figures and listings words and names, but not the numbers:
+measured figures, addresses of machine code and registers would be most of it, and nobody looks for
+one.
 """
 
 from __future__ import annotations
@@ -10,63 +11,78 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.search.en import SearchEnglish
 
 from book import taught
 from lib.ptx.files import text_of
 
-SCORER = Path(__file__).with_name("search_scorer.js")
+FILE = Path("_static") / "sections.js"
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]+|\d[0-9a-f]{3,}|u?[rp]\d+|l_x_\d+", re.IGNORECASE)
-_UNSEEN = re.compile(r"<(style|script)\b.*?</\1>", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile(r"<(style|script|svg)\b.*?</\1>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^<]+?>")
+# What is no sentence of the page's: here words and names alone are looked for.
+_DATA = (nodes.raw, nodes.literal_block, nodes.table, nodes.math_block)
+_LEFT_OUT = (nodes.comment, nodes.title, addnodes.index, nodes.meta)
+
+Section = dict[str, str]
 
 
-class TechnicalEnglish(SearchEnglish):
-    """English as Sphinx has it, but "split-K" is one word, not "split" and a letter.
+def sections(doctree: nodes.document) -> list[Section]:
+    """A page's sections in order: ``id``, ``title``, ``text`` and, of data, ``words``.
 
-    A page is also found by the parts of its terms, if they are more than a letter: by "split K", or
-    by "buffered".
+    The first is the page's own, with its title; an entry of a glossary is a section.
     """
-
-    js_splitter_code = (
-        r"var splitQuery = (query) => "
-        r"query.match(/[\p{Letter}\p{Number}_]+(?:-[\p{Letter}\p{Number}_]+)*/gu) || [];"
-    )
-
-    def split(self, input: str) -> list[str]:
-        """Split a text into words, and what is joined by hyphens into its parts as well."""
-        found = []
-        for word in _WORD.findall(input):
-            found.append(word)
-            if "-" in word:
-                found += [part for part in word.split("-") if len(part) > 1]
-        return found
-
-    def word_filter(self, word: str) -> bool:
-        """Whether a word is indexed: stop words aren't, at the beginning of a sentence neither."""
-        return bool(word) and super().word_filter(word) and super().word_filter(word.lower())
+    found = []
+    for node in doctree.findall(lambda node: isinstance(node, nodes.section) or _entry(node)):
+        title = next(node.findall(nodes.term if _entry(node) else nodes.title), None)
+        if title is None:
+            continue
+        ids = title["ids"] if _entry(node) else node["ids"] if found else [""]
+        text, words = [], []
+        for part in _parts(node):
+            if isinstance(part, _DATA):
+                words.append(_plain(part))
+            else:
+                text.append(part.astext())
+        found.append({"id": ids[0], "title": title.astext(),
+                      "text": " ".join("".join(text).split()),
+                      "words": _without_numbers(" ".join(words))})
+    return found
 
 
-def searched(doctree: nodes.document) -> nodes.document:
-    """A copy of a page of which the search is made: without numbers outside of prose.
+def _entry(node: nodes.Node) -> bool:
+    return (isinstance(node, nodes.definition_list_item)
+            and isinstance(node.parent.parent, addnodes.glossary))
 
-    Tags of raw HTML become spaces there: Sphinx takes them out, and what stands in the cells of a
-    row would be one word.
-    """
-    copy = doctree.deepcopy()
-    for raw in list(copy.findall(nodes.raw)):
-        if "html" in raw.get("format", "").split():
-            text = html.unescape(_TAG.sub(" ", _UNSEEN.sub(" ", raw.astext())))
-            raw.replace_self(nodes.paragraph("", _without_numbers(text)))
-    for block in list(copy.findall(nodes.literal_block)):
-        block.replace_self(nodes.paragraph("", _without_numbers(block.astext())))
-    return copy
+
+def _parts(node: nodes.Element) -> Iterator[nodes.Node]:
+    """What a section consists of, without its sections: blocks of data, and texts."""
+    for child in node.children:
+        if isinstance(child, (nodes.section, nodes.term, *_LEFT_OUT)) or _entry(child):
+            continue
+        if isinstance(child, (nodes.Text, *_DATA)):
+            yield child
+        else:
+            yield from _parts(child)
+            if isinstance(child, nodes.TextElement) and not isinstance(child, nodes.Inline):
+                yield nodes.Text(" ")
+
+
+def _plain(node: nodes.Node) -> str:
+    """The words of data; raw HTML without tags, and without what its figures say."""
+    if not isinstance(node, nodes.raw):
+        return " ".join(text.astext() for text in node.findall(nodes.Text))
+    if "html" not in node.get("format", "").split() or "<figure" in node.astext():
+        return ""
+    return html.unescape(_TAG.sub(" ", _UNSEEN.sub(" ", node.astext())))
 
 
 def _without_numbers(text: str) -> str:
@@ -74,35 +90,47 @@ def _without_numbers(text: str) -> str:
         word for word in _WORD.findall(text) if not _NUMBER.fullmatch(word)))
 
 
-def scorer() -> str:
-    """The script that ranks answers, with the page that teaches each term."""
-    return text_of(SCORER).replace(
-        "taught: TAUGHT", f"taught: {json.dumps(taught.pages())}")
+def script(pages: dict[str, Any]) -> str:
+    """What the search page loads.
+
+    Parameters
+    ----------
+    pages : dict
+        By document its ``address`` and its ``sections``.
+    """
+    known = json.dumps({"pages": pages, "taught": taught.pages(), "meant": taught.MEANT,
+                        "priors": taught.PRIORS}, ensure_ascii=False, separators=(",", ":"))
+    return f"window.bookSections = {known};\n"
 
 
-def ranked(app: Sphinx) -> None:
-    """Give the search its script; it takes it from a file."""
-    file = Path(app.doctreedir) / SCORER.name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(scorer(), encoding="utf-8")
-    app.config.html_search_scorer = str(file)
-
-
-def indexed(app: Sphinx) -> None:
-    """Let the builder index `searched` copies of its pages."""
-    builder = app.builder
-    if not isinstance(builder, StandaloneHTMLBuilder):
+def collect(app: Sphinx) -> None:
+    """Take the sections of each page that is written, in place of Sphinx's own index."""
+    if not isinstance(app.builder, StandaloneHTMLBuilder):
         return
-    index = builder.index_page
+    stored = Path(app.doctreedir) / "sections.json"  # of pages that this build doesn't write again
+    app.book_sections = json.loads(text_of(stored)) if stored.exists() else {}
 
     def index_page(pagename: str, doctree: nodes.document, title: str) -> None:
-        index(pagename, searched(doctree), title)
+        if pagename in app.env.all_docs and "orphan" not in app.env.metadata[pagename]:
+            app.book_sections[pagename] = {
+                "address": app.builder.get_target_uri(pagename), "sections": sections(doctree)}
 
-    builder.index_page = index_page  # type: ignore[method-assign]
+    app.builder.index_page = index_page  # type: ignore[method-assign]
+    app.builder.dump_search_index = lambda: None  # type: ignore[method-assign]
+
+
+def write(app: Sphinx, error: Exception | None) -> None:
+    """Write what a browser loads."""
+    if error is not None or not hasattr(app, "book_sections"):
+        return
+    pages = {name: page for name, page in sorted(app.book_sections.items())
+             if name in app.env.all_docs}
+    stored = Path(app.doctreedir) / "sections.json"
+    stored.write_text(json.dumps(pages), encoding="utf-8")
+    (Path(app.outdir) / FILE).write_text(script(pages), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     """Search in it."""
-    app.connect("builder-inited", ranked, priority=100)  # before the builder reads the name
-    app.connect("builder-inited", indexed)
-    app.add_search_language(TechnicalEnglish)
+    app.connect("builder-inited", collect)
+    app.connect("build-finished", write)

@@ -1,4 +1,4 @@
-"""Which page teaches which term of the glossary: the search shows it first.
+"""What the search knows of the book: which page teaches which term, and people's words for things.
 
 A term that no page of its own teaches is the glossary's alone, and stands under its name here.
 """
@@ -11,7 +11,8 @@ GLOSSARY = "chapters/glossary"
 TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/method": (
         "latency", "latency hiding", "arithmetic intensity", "roofline", "ridge point",
-        "bottleneck", "account of issue slots", "issue slot", "stale", "measured", "modelled",
+        "bottleneck", "stall", "account of issue slots", "issue slot", "stale", "measured",
+        "modelled",
     ),
     "chapters/01_naive": (
         "thread", "lane", "grid", "request", "sector", "wavefront", "coalescing",
@@ -22,7 +23,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/05_bank_conflicts": ("bank", "bank conflict"),
     "chapters/06_vectorized": ("vectorised access",),
     "chapters/07_double_buffer": ("double buffering",),
-    "chapters/08_warp_tile": ("warp", "stall"),
+    "chapters/08_warp_tile": ("warp",),
     "chapters/09_fp32_limit": ("register bank",),
     "chapters/10_wmma": ("tensor core", "WMMA", "fragment", "FP16"),
     "chapters/12_wmma_pipeline": ("named barrier", "warp specialisation", "epilogue"),
@@ -48,6 +49,33 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
         "cache line", "broadcast", "software pipelining", "operand cache", "register file",
         "wave quantisation",
     ),
+}
+
+# What people say, as a pattern of whole words, and how the book says it.
+MEANT: Mapping[str, str] = {
+    "(?:non-?)?determinis(?:m|tic)|reproducible|bitwise": "same bits every order",
+    "toolchain": "compile CUDA NVRTC compiler",
+    "_?scaled_mm|(?<!wave )quanti[sz](?:ed?|ation)": "FP8 scale",
+    "(?:cuda )?(?:out of memory|oom)": "stages fit shared memory",
+    "tensor cores? (?:are |is )?(?:so )?slow": "tensor cores share of the peak",
+    "(?:why is )?(?:my )?kernel (?:is )?(?:so )?slow": "the method what a kernel waits for",
+    "slow|slower than expected": "waits bottleneck",
+    "illegal memory access|segfault|out of bounds": "access outside an array",
+    "hangs?|stuck": "deadlock",
+    "race conditions?|data races?": "races",
+    "fusion|fusing": "fused",
+    "skinny|gemv|decode|small batch(?: inference)?": "few tiles split-K",
+    "lda|ldb|leading dimensions?|unaligned|misaligned rows?": "any row",
+    "nsight|nsight compute|ncu|nsys": "profile",
+    "coalesced": "coalescing",
+    "accuracy|precision|rounding errors?": "bits error",
+    "cute": "layouts fragment swizzle descriptor",
+}
+# Pages that repeat, list or look up what others teach, with what their sections count for.
+PRIORS: Mapping[str, float] = {
+    "chapters/fp32": 0.5, "chapters/tensor_cores": 0.5, "chapters/claims": 0.4,
+    "chapters/course": 0.4, "chapters/objectives": 0.5, "chapters/references": 0.3,
+    "chapters/scoreboard": 0.7, "chapters/index": 0.4, GLOSSARY: 0.8,
 }
 
 

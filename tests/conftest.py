@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from book.paper import BROWSERS
+from book import pdf
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
 from lib.plotting import display
@@ -24,7 +24,7 @@ NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
 
 def find_browser() -> tuple[str, str] | None:
     """Paths of a browser and of its driver, or None."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = pdf.browser()
     driver = shutil.which("chromedriver")
     return (browser, driver) if browser and driver else None
 

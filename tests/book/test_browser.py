@@ -22,7 +22,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from book import checks, serve, taught
+from book import checks, serve
 from lib import gpus
 from tests.book.looked import EVERY, on_pages
 from tests.book.views import COLOURS, POLL, READING, emulate, wait_until_drawn
@@ -660,88 +660,6 @@ def test_book_opens_from_files(browser, site):
     assert complaints(browser) == []
 
 
-@pytest.mark.parametrize("words, page_of_them", [
-    ("bank conflict", "chapters/05_bank_conflicts.html"),
-    ("double buffer", "chapters/07_double_buffer.html"),
-])
-def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them):
-    page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True)
-    first = WebDriverWait(page, 10, POLL).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
-        "no search result")[0]
-    assert page_of_them in first.get_attribute("href")
-
-
-FIRST = """
-return arguments[0].map((term) => {
-  history.replaceState(null, "", "?q=" + encodeURIComponent(term));
-  const found = Search._performSearch(...Search._parseQuery(term));
-  return found.length ? found.sort((a, b) => a[4] - b[4])[found.length - 1][0] : "";
-});
-"""
-
-
-def test_search_shows_the_page_first_that_teaches_a_term(reader):
-    page = reader("search.html?q=tile", changes=True, fresh=True)
-    WebDriverWait(page, 10, POLL).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"))
-    wanted = taught.pages()
-    found = page.execute_script(FIRST, list(wanted))
-    assert dict(zip(wanted, found, strict=True)) == wanted
-
-
-# Of each term what the search quotes of the page that it shows first, and the words that it looks
-# for there.
-QUOTED = """
-const [terms, done] = arguments;
-const pages = {};
-(async () => {
-  const found = [];
-  for (const term of terms) {
-    history.replaceState(null, "", "?q=" + encodeURIComponent(term));
-    const parsed = Search._parseQuery(term);
-    const first = Search._performSearch(...parsed).sort((a, b) => a[4] - b[4]).pop();
-    pages[first[0]] ??= await (await fetch(first[0] + ".html")).text();
-    const quoted = Search.makeSearchSummary(pages[first[0]], parsed[1], first[2]);
-    found.push([term, quoted.textContent, [...parsed[1]]]);
-  }
-  done(found);
-})();
-"""
-
-
-def test_search_quotes_the_words_together_for_each_term_of_the_glossary(reader):
-    page = reader("search.html?q=tile", changes=True, fresh=True)
-    WebDriverWait(page, 10, POLL).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"))
-    found = page.execute_async_script(QUOTED, list(taught.pages()))
-    assert len(found) == len(taught.pages())
-    for term, quoted, stems in found:
-        said = quoted.lower()
-        # As words of the text, not inside of others: "lane", not "plane".
-        lacks = [stem for stem in stems if not re.search(rf"\b{re.escape(stem)}", said)]
-        assert term in said or lacks == [], term
-        assert len(quoted) < 400 and "import numpy" not in said and "show the" not in said, quoted
-    together = [term for term, quoted, _ in found if term in quoted.lower()]
-    assert len(together) > 0.95 * len(found)
-
-
-def test_search_takes_a_term_with_a_hyphen_for_one_word(reader):
-    def found(words):
-        page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True, fresh=True)
-        WebDriverWait(page, 10, POLL).until(
-            lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results .search-summary")
-            and "finished" in page.find_element(By.CSS_SELECTOR, ".search-summary").text,
-            "the search did not end")
-        return [item.text for item in page.find_elements(By.CSS_SELECTOR, "#search-results li")]
-
-    joined, apart = found("split-K"), found("split K")
-    assert 0 < len(joined) < len(apart) / 2
-    for item in joined:
-        assert "split-k" in item.lower()
-        assert "Show the code" not in item
-
-
 def test_search_finds_a_page(reader, address):
     page = reader("search.html?q=roofline", changes=True)
     links = WebDriverWait(page, 10, POLL).until(
@@ -783,6 +701,14 @@ document.fonts.ready.then(() => Promise.all(loaded().map(address =>
 """
 
 
+# Whether a browser keeps the kernels of 05.
+KERNELS = """
+const done = arguments[0];
+caches.open('gemm-live').then(cached => cached.keys()).then(
+  keys => done(keys.some(one => one.url.includes('/05_bank_conflicts.json'))));
+"""
+
+
 def wait_for_copies(page):
     """Wait until all that the open page has loaded is copied."""
     wait_until_drawn(page)
@@ -811,12 +737,20 @@ def test_pages_and_panel_work_without_the_server_after_a_visit(browser, site):
     panel = Panel(browser)
     assert "right" in panel.part("answer").text
     assert "right" in panel.run(M="64")
-    # From now on a page is copied when it is read.
+    # From now on a page is copied when it is read, and so are the kernels of its panel.
     with uncached(site, port):
         opened("chapters/05_bank_conflicts.html")
         wait_for_copies(browser)
+        WebDriverWait(browser, 15, POLL).until(lambda page: page.execute_async_script(KERNELS))
     asked, failed = opened("chapters/05_bank_conflicts.html")
     assert failed == [] and len(asked) > 20
+    assert "right" in Panel(browser).run(M="32")
+    # One that was never open says so, and leads to those that were.
+    browser.get(root + "chapters/method.html")
+    assert "not kept on this device" in browser.find_element(By.TAG_NAME, "h1").text
+    browser.find_element(By.PARTIAL_LINK_TEXT, "bank conflicts").click()
+    wait_until_drawn(browser)
+    assert browser.current_url == root + "chapters/05_bank_conflicts.html"
     browser.execute_cdp_cmd("Storage.clearDataForOrigin", {
         "origin": root.rstrip("/"), "storageTypes": "all"})
 

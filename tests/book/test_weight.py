@@ -50,7 +50,7 @@ def test_what_a_browser_loads_of_a_page_weighs_little(browser, address, path):
     received = loaded(browser, address + path)
     assert len(received) > 15 and any(name.endswith(".html") for name in received), received
     assert sum(received.values()) < MAX_BYTES, sorted(received.items(), key=lambda one: -one[1])[:8]
-    assert any("searchindex" in name for name in received) == (path == "search.html")
+    assert any("sections" in name for name in received) == (path == "search.html")
 
 
 def test_what_a_script_asks_for_late_is_counted(browser, address, site):
