@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from book import execution, numbers, worklogs
+from book import execution, numbers, roles, worklogs
 from book.release import ROOT, whole
 from lib.ptx.files import text_of
 
@@ -96,6 +96,10 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         cell.source = cell.source.rstrip("\n")
         if cell.cell_type != "code":
             cell.pop("attachments", None)
+            try:
+                cell.source = roles.linked(cell.source)
+            except roles.UnknownTarget as error:
+                raise NotebookError(f"cell {cell.id}: {error}") from error
             continue
         count += 1
         cell.execution_count = count

@@ -6,7 +6,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from book import notebooks
+from book import notebooks, roles
+from lib.paths import ROOT
 
 
 def executed(*outputs, source="x", **metadata):
@@ -161,3 +162,26 @@ def test_command_executes_in_the_notebook_s_folder_and_without_a_gpu(tmp_path, c
     assert notebooks.main(["--execute", str(path)]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_text() == before
+
+
+def test_roles_become_links_that_a_notebook_shows_and_a_page_reads_as_roles():
+    text = ("A {term}`warp`, its {term}`lanes <lane>` and `{x}`, as "
+            "{cite}`boehm2022matmul,ptxisa` have it.")
+    stored = normal(new_markdown_cell(text)).cells[0].source
+    assert stored == (
+        "A [warp](glossary.md#term-warp), its [lanes](glossary.md#term-lane) and `{x}`, as "
+        "([Boehm, 2022](references.md#boehm2022matmul); "
+        "[NVIDIA Corporation, 2025](references.md#ptxisa)) have it.")
+    assert roles.resolved(stored) == text.replace("`warp`", "`warp <warp>`")
+    assert roles.linked(stored) == stored
+    elsewhere = "[here](glossary.md#term-nothing-like-it) and ([there](references.md#nobody))"
+    assert roles.resolved(elsewhere) == elsewhere
+    for wrong in ("{term}`nothing like it`", "{cite}`nobody`"):
+        with pytest.raises(notebooks.NotebookError, match="has no"):
+            normal(new_markdown_cell(wrong))
+
+
+def test_no_chapter_shows_a_raw_role():
+    for path in sorted((ROOT / "chapters").glob("*.ipynb")):
+        text = path.read_text(encoding="utf-8")
+        assert roles.linked(text) == text, f"{path.name}: python -m lib notebooks --write"
