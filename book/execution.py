@@ -171,7 +171,10 @@ def main() -> int:
                 code = os.waitstatus_to_exitcode(status)
                 _write(result, json.loads(text_of(Path(notebook))),
                        f"the process ended with status {code}", [], {}, 0.0)
-            print(number, flush=True)
+            try:
+                print(number, flush=True)
+            except BrokenPipeError:  # whoever asked is gone, and with it the use of the rest
+                os._exit(1)
     return 0
 
 

@@ -52,7 +52,7 @@ def parse(text: str) -> NotebookNode:
     """
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise NotebookError(f"no JSON: {error}") from error
     if not isinstance(document, dict) or "cells" not in document:
         raise NotebookError("no notebook of format 4: it has no cells")

@@ -11,6 +11,7 @@ import importlib
 import sys
 from typing import NoReturn
 
+from lib.cli import interruption  # noqa: F401 - before what is slow to load
 from lib.compiler import streams
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine

@@ -513,3 +513,12 @@ def test_a_kernel_too_wrong_to_be_timed_exits_1(call, monkeypatch):
     monkeypatch.setattr("lib.run.runner.run", refuse)
     status, _, err = call("check", "01_naive", "--backend", "emulator")
     assert status == 1 and err == "error: 01_naive at 64x64x64: wrong; not timed\n"
+
+
+def test_an_interruption_while_modules_load_is_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", "import lib.cli.interruption; raise KeyboardInterrupt"],
+        capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stderr == "interrupted\n" and done.returncode != 0
+    first, *_ = re.findall(r"^from lib\S* import .*", (ROOT / "lib/__main__.py").read_text(), re.M)
+    assert first.startswith("from lib.cli import interruption")

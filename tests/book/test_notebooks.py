@@ -185,3 +185,9 @@ def test_no_chapter_shows_a_raw_role():
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
         text = path.read_text(encoding="utf-8")
         assert roles.linked(text) == text, f"{path.name}: python -m lib notebooks --write"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 10_000 + "]", "{"])
+def test_what_is_no_json_is_told_and_ends_nothing(text):
+    with pytest.raises(notebooks.NotebookError, match="no JSON"):
+        notebooks.parse(text)
