@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from book import pdf, policy
+from book import pdf, policy, record_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = Path("_build/html/index.html")
@@ -44,6 +44,7 @@ def _build(
         for folder in (output / "html", output / ".doctrees"):
             shutil.rmtree(folder, ignore_errors=True)
     stamp.unlink(missing_ok=True)
+    record_pages.write(root)
     try:
         execute(root)
         jupyter_book(["build", str(root), "-W", "-n", "--keep-going"], standalone_mode=False)

@@ -24,7 +24,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from book import checks, execution
+from book import checks, execution, record_pages
 from lib.ptx.files import bytes_of, text_of
 
 # A file that is put here may be read by any chapter: a record of a kernel, a header. (A version's
@@ -59,8 +59,9 @@ def place(root: Path, name: str) -> Path:
 
 
 def chapters(root: Path) -> list[str]:
-    """The documents of the book that are notebooks."""
-    return [name for name in checks.listed(root) if (root / f"{name}.ipynb").is_file()]
+    """The documents of the book that are notebooks, and the versions' record pages."""
+    listed = [name for name in checks.listed(root) if (root / f"{name}.ipynb").is_file()]
+    return [*listed, *record_pages.names(root)]
 
 
 def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str]:

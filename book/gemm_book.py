@@ -71,8 +71,9 @@ REDIRECT = """\
 
 
 def configure(app: Sphinx, config: Config) -> None:
-    """Execute the chapters that have changed; name the book's templates."""
+    """Execute the chapters that have changed; name the book's templates and what is no page."""
     executed.bring_up_to_date(Path(app.srcdir))
+    config.exclude_patterns.extend(f"chapters/{old}.ipynb" for old in redirects.REDIRECTS)
     config.templates_path.append(str(ROOT / "book" / "templates"))
 
 
