@@ -27,12 +27,14 @@ from lib.topics.results import record
 page = Chapter({stem!r})
 """
 RECORDED = (
+    ("Speed of each variant", "page.speed()"),
     ("The account of each variant", "record.account(page.version)"),
     ("Pairs that differ in one thing", "record.pairs(page.version)"),
     ("Issue slots", "page.issue_slots()"),
     ("What each unit needs at least", "page.busiest()"),
     ("Machine code of the inner loop", "page.inner_loop()"),
 )
+BANKS = ("Banks of shared memory", "page.banks()")
 ALWAYS = (
     ("Registers, shared memory, resident warps", "page.resources()\npage.occupancy()"),
     ("Errors on awkward shapes", "page.check(page.kernel.fastest.name)"),
@@ -82,7 +84,8 @@ def _sections(stem: str) -> Iterator[tuple[str, str]]:
     yield (f"# Record of {stem[:2]}: {title}\n\n[The chapter](../{stem}.ipynb)",
            SETUP.format(stem=stem))
     recorded = record.is_recorded(version)
-    for heading, code in (*(RECORDED if recorded else ()), *ALWAYS):
+    banks = (BANKS,) if version.before and record.by_wavefronts(version) else ()
+    for heading, code in (*(RECORDED if recorded else ()), *banks, *ALWAYS):
         yield f"## {heading}", code
     if recorded:
         for name in record.names(version):

@@ -80,26 +80,6 @@ class Chapter:
 
     # Where we are, and the code.
 
-    @once_recorded()
-    def step(self, variant: str | None = None, before: str | None = None,
-             size: int = 4096) -> None:
-        """Draw the version before, this one and the best of cuBLAS (see `lib.topics.code.step`)."""
-        from lib.topics.code.step import page
-
-        page.draw(self.version, variant, before, size)
-
-    def picture(self, variant: str | None = None) -> None:
-        """Draw where we are in the machine: grid, block, warp, thread beside the loop nest."""
-        from lib.topics.code.running_picture import page
-
-        page.draw(self.version, variant)
-
-    def map(self, variant: str | None = None) -> None:
-        """Draw who computes what, from the stores and the launch of the traced run."""
-        from lib.topics.code.mapping import figure
-
-        figure.shown(self.version, variant)
-
     def code(self) -> None:
         """Display the difference to the version before, or a new kernel; the whole file folded."""
         from lib.topics.code.source import page
@@ -126,12 +106,6 @@ class Chapter:
         from lib.topics.limits.occupancy import page
 
         page.draw(self.version)
-
-    def mix(self, arch: str = "sm_90a") -> None:
-        """Draw what the inner loop's issue slots are spent on, against the version before."""
-        from lib.topics.code.instruction_mix import page
-
-        page.draw(self.version, arch)
 
     def inner_loop(self, arch: str = "sm_90a") -> None:
         """Display the inner loop's machine code, folded."""
@@ -190,13 +164,6 @@ class Chapter:
         from lib.topics.results.speed import page
 
         page.speed(self.version, *variants)
-
-    @once_recorded()
-    def other_shapes(self) -> None:
-        """Display what this version and the one before reach of cuBLAS on uneven shapes."""
-        from lib.topics.results.shapes import page
-
-        page.others(self.version)
 
     @once_recorded()
     def timeline(

@@ -15,9 +15,11 @@ from functools import cache
 
 import pytest
 
+from book import record_pages
 from lib import gpus
 from lib.chapter import Chapter
 from lib.gpus import GPUS
+from lib.kernels import catalogue
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from lib.ptx.core import machine
@@ -472,6 +474,8 @@ def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
     names = {name for name in vars(Chapter) if not name.startswith("_")} | {"version"}
     assert Chapter.__bases__ == (object,) and len(names) <= MAX_VERBS
     chapters = [code for name, code in library().items() if name.startswith("chapters.")]
+    chapters += ["\n".join(cell.source for cell in record_pages.notebook(stem).cells)
+                 for stem in catalogue.in_book()]
     used = {name: sum(bool(re.search(rf"\.{name}\b", code)) for code in chapters)
             for name in names}
     assert not {name: times for name, times in used.items() if times < 3}

@@ -78,7 +78,7 @@ def test_without_an_optional_package_the_record_is_shown_and_what_to_install(sho
         verb()
         assert "recorded: H100" in shown[-1] and MEASURED_H100 not in shown[-1]
         assert "not measured here: " in shown[-1] and "pip install -U nvmath-python" in shown[-1]
-    for verb in (page.step, page.roofline, page.busiest):
+    for verb in (page.roofline, page.busiest):
         verb()
         assert "recorded: H100" in shown[-1] and MEASURED_H100 not in shown[-1]
     page.check("two_parts")
