@@ -34,7 +34,9 @@ RECORDED = (
     ("What each unit needs at least", "page.busiest()"),
     ("Machine code of the inner loop", "page.inner_loop()"),
 )
-BANKS = ("Banks of shared memory", "page.banks()")
+BANKS = ("Banks of shared memory",
+         "if page.version.traced().trace.counters()[\"shared_wavefronts\"]:\n    page.banks()\n"
+         "else:\n    record.note(\"The first variant has no access to shared memory.\")")
 ALWAYS = (
     ("Registers, shared memory, resident warps", "page.resources()\npage.occupancy()"),
     ("Errors on awkward shapes", "page.check(page.kernel.fastest.name)"),
@@ -84,7 +86,7 @@ def _sections(stem: str) -> Iterator[tuple[str, str]]:
     yield (f"# Record of {stem[:2]}: {title}\n\n[The chapter](../{stem}.ipynb)",
            SETUP.format(stem=stem))
     recorded = record.is_recorded(version)
-    banks = (BANKS,) if version.before and record.by_wavefronts(version) else ()
+    banks = (BANKS,) if record.by_wavefronts(version) else ()
     for heading, code in (*(RECORDED if recorded else ()), *banks, *ALWAYS):
         yield f"## {heading}", code
     if recorded:

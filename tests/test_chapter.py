@@ -8,7 +8,6 @@ from msgspec import structs
 
 from lib import chapter
 from lib.chapter import Chapter
-from lib.compiler.arch import BLACKWELL
 from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE, in_book
@@ -17,10 +16,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import CalibrationRecord, KernelRecord, MachineRecord
 from lib.run import device
-from lib.topics.code.instruction_order.page import fetches
-from lib.topics.compute.register_banks.page import operands
 from lib.topics.limits.roofline.page import roofs_table
-from lib.topics.results.ablation.page import draw as draw_ablation
 from lib.topics.results.counters.page import before as show_before
 from lib.topics.results.counters.page import calibrated, per_multiply_add
 from lib.topics.results.counters.page import counted as counters_counted
@@ -152,17 +148,6 @@ def test_codes_have_a_row_for_each_size_that_both_are_recorded_at(shown):
     assert [row[0] for row in cells(shown[0])] == ["4,096"]
 
 
-def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
-    page = Chapter("13_wmma_vectorized")
-    fetches(page.version, "vectors_32x64")
-    plain, marked = cells(shown[0])
-    times = page.version.record.variants["vectors_32x64"].timeline
-    for row, seconds in ((plain, times.seconds_without), (marked, times.seconds_with)):
-        assert row[-1] == f"{2 * 2048**3 / seconds / 1e12:.1f}"
-    # Marks keep one round of loads a step, and products behind it; ptxas alone need not.
-    assert float(plain[1]) >= float(marked[1]) == 1 and "0" not in marked[2].split(", ")
-
-
 @pytest.mark.parametrize("page", CODES)
 def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
     counters_counted(page.version)
@@ -192,16 +177,11 @@ ALL_BY_TMA = {
 
 
 @pytest.mark.parametrize("page, part, kind", dealt(PAGES, [
-    ("picture", "emulated"), ("map", "emulated"), ("resources", "modelled"),
-    ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
+    ("resources", "modelled"), ("occupancy", "modelled"), ("check", "emulated"),
     ("counters", "emulated"), ("coalescing", "emulated")]))
 def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     first = [page.kernel.variants[0].name] if part in ("check", "counters", "coalescing") else []
-    if part == "mix" and page.kernel.min_arch == BLACKWELL:  # it has no machine code of Hopper's
-        with pytest.raises(ValueError, match="is compiled for sm_100a, not for sm_90a"):
-            page.mix()
-        return
     if part == "coalescing" and page.kernel.stem in ALL_BY_TMA:
         with pytest.raises(ValueError, match="draw its boxes instead"):
             page.coalescing(*first)
@@ -226,18 +206,6 @@ def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
 
 
 STEPS = ("square", "wide", "turning", "spread", "large")
-
-
-def test_an_ablation_s_steps_are_those_of_the_record_beside_what_was_predicted(shown):
-    page = Chapter("09_fp32_limit")
-    draw_ablation(page.version, *STEPS, since="08_warp_tile/warp_64x64", least=40.0)
-    speeds = [Chapter("08_warp_tile").version.recorded(4096, "warp_64x64").tflops]
-    speeds += [page.version.recorded(4096, name).tflops for name in STEPS]
-    for before, after in zip(speeds, speeds[1:], strict=False):
-        assert f"{after / before - 1:+.1%}" in shown[0]
-    for guess in predictions.PREDICTIONS["09_fp32_limit"].values():
-        assert f"predicted {guess.gain:+.1%}" in shown[0]
-    assert predictions.label() in shown[0] and records.label(page.version.record) in shown[0]
 
 
 def test_predictions_are_of_variants_and_of_single_steps():
@@ -275,15 +243,6 @@ def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown
         assert len(shown_as) == 1
         seen |= set(shown_as)
     assert len(seen) > 2
-
-
-def test_operands_of_loops_stand_beside_each_other(shown):
-    operands(Chapter("09_fp32_limit").version, "wide", "turning", above=("08_warp_tile",))
-    table = {row[0]: [float(x) for x in row[2:]] for row in cells(shown[0])}
-    assert list(table) == ["08 warp_64x32", "09 wide", "09 turning"]
-    for others, lost, least in table.values():
-        assert least == pytest.approx(128 + others + lost, abs=0.11)
-    assert "modelled from SASS" in shown[0]
 
 
 def test_counters_are_those_of_the_trace(shown):

@@ -467,7 +467,7 @@ SHELVES = ("code", "memory", "compute", "time", "limits", "results", "emulator")
 
 # Topics of which one kind has two subjects, or that need a step between model and page.
 OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "foreign/published",
-               "instruction/words", "ladder/contents", "tiling/thread_figure"}
+               "instruction/words", "ladder/contents"}
 
 
 def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
@@ -482,8 +482,7 @@ def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
 
 
 @pytest.mark.parametrize("verb", [
-    "step", "picture", "issue_slots", "map", "occupancy", "mix", "coalescing", "banks", "busiest",
-    "timeline", "roofline",
+    "issue_slots", "occupancy", "coalescing", "banks", "busiest", "timeline", "roofline",
 ])
 def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, monkeypatch):
     """The chapter's, its subject's, and what draws: not those that the numbers come from."""

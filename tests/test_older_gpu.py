@@ -117,14 +117,6 @@ def test_the_units_of_the_gpu_here_come_before_those_of_the_recorded_one(shown, 
     assert len(shown) == 3 and "H100" in shown[2]
 
 
-def test_a_step_is_measured_here_and_the_recorded_one_stands_under_it(shown, turing):
-    Chapter("03_strip").step()
-    assert MEASURED in shown[0] and "1.25 TFLOP/s" in shown[0]
-    assert "recorded: H100" in shown[1] and "1.25 TFLOP/s" not in shown[1]
-    Chapter("16_cp_async").step()
-    assert len(shown) == 3 and "recorded: H100" in shown[2]
-
-
 def test_a_gpu_test_of_another_gpu_s_kernel_says_why_it_is_skipped(monkeypatch):
     played.play(played.H100, monkeypatch.setattr)
     reasons = [why_not_here(SimpleNamespace(callspec=SimpleNamespace(

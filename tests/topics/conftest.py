@@ -9,16 +9,6 @@ from msgspec import structs
 from lib.gpus import GPUS
 from lib.plotting import dots
 from lib.records import schema, store
-from lib.topics.code.instruction_mix import figure as mix
-from lib.topics.code.mapping import figure as who
-from lib.topics.code.mapping.model import Region, Work
-from lib.topics.code.running_picture import figure as running_picture
-from lib.topics.code.running_picture import model as running_picture_model
-from lib.topics.code.step import figure as step
-from lib.topics.code.tiling import model as tiling
-from lib.topics.code.tiling import thread_figure as thread_tile
-from lib.topics.code.warp_tile import figure as warp_tile
-from lib.topics.code.warp_tile.model import WarpTile
 from lib.topics.compute.fragments import figure as fragments
 from lib.topics.compute.fragments.model import held
 from lib.topics.compute.streaming_multiprocessor import figure as sm
@@ -31,35 +21,20 @@ from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Roofs, points
 from lib.topics.memory.accumulators import figure as accumulators
 from lib.topics.memory.accumulators.model import InRegisters, InTensorMemory
-from lib.topics.memory.layouts import figure as swizzle
-from lib.topics.memory.layouts.model import Layout
 from lib.topics.memory.ldmatrix import figure as matrix_loads
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.operand import figure as operand
 from lib.topics.memory.operand.model import Tile
-from lib.topics.memory.rasterization import figure as raster
-from lib.topics.memory.rasterization.model import Raster
-from lib.topics.memory.tma_swizzle import figure as tma_swizzle
-from lib.topics.memory.tma_swizzle.model import Box, descriptor
-from lib.topics.memory.vectors import figure as vectors
-from lib.topics.memory.vectors.model import Step
-from lib.topics.memory.windows import figure as windows
-from lib.topics.memory.windows.model import windows as windows_of
-from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.results.shapes import figure as by_shape
-from lib.topics.results.sweep import figure as sweep
 from lib.topics.time.overlap import figure as overlap
 from lib.topics.time.overlap.model import overlap as order_of
 from lib.topics.time.overlap.page import FORMULAS, of_pair
 from lib.topics.time.pipeline import figure as pipeline
 from lib.topics.time.pipeline.model import pipeline as loop
-from lib.topics.time.ring import figure as ring
 from lib.topics.time.ring import model as ring_model
 from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
-from lib.topics.time.waves import figure as waves
-from lib.topics.time.waves.model import Deal
 from lib.topics.version import Version
 from tests import built
 
@@ -131,20 +106,6 @@ def timeline_with_roles(narrow=False):
     return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
-def both_addressings():
-    lanes = np.arange(32)
-    right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
-    wrong = 4096 + lanes // 16 * 8 * 272 + lanes % 16 * 2
-    return windows.draw(
-        [windows.Panel(name, expression, windows_of(addresses, 4096, 272))
-         for name, expression, addresses in (
-             ("mirrored", "&Bs[k + down][n + across]", right),
-             ("swapped", "&Bs[k + across][n + down]", wrong),
-         )],
-        evidence=EMULATED,
-    )
-
-
 def roof(narrow=False):
     roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100")
     flop = 2.0 * 2048**3
@@ -187,15 +148,6 @@ MIXES = (
 )
 
 
-def work(**changes):
-    R = who.Region
-    return who.Work(**{
-        "M": 128, "N": 128, "K": 128, "block": R(32, 64, 32, 32), "warp": [R(36, 64, 1, 32)],
-        "thread": [R(36, 70, 1, 1)], "a_step": R(36, 40, 1, 1), "b_step": R(40, 64, 1, 32),
-        "step": "one k", "reader": "warp",
-    } | changes)
-
-
 def close_roof(narrow=False):
     """Two versions of nearly one speed, and one whose memory levels are not recorded."""
     flop = 2.0 * 2048**3
@@ -206,11 +158,6 @@ def close_roof(narrow=False):
         + points("01 swapped", flop, 35e-3, {"L1/shared": 286e9}),
         current="01 coalesced", evidence=RECORDED, narrow=narrow,
     )
-
-
-def thread(TM, TN):
-    sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
-    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16)
 
 
 def accounts(narrow=False):
@@ -237,35 +184,6 @@ def overlap_recorded():
         cycles=4200)
 
 
-def nest(rows, columns, changed):
-    """A running picture of made-up tiles."""
-    whole = [Region(0, 0, rows, columns)]
-    work = Work(256, 256, 256, Region(128, 0, 128, 128), whole, whole[:1],
-                Region(0, 0, 128, 8), Region(0, 0, 8, 128), "one tile of 8 k", "block")
-    levels = running_picture_model.levels(changed, work, 8, 4096)
-    return running_picture.draw(
-        levels, [(256, 256), (128, 128), (rows, columns), (rows, columns)], evidence=EMULATED,
-        note="bytes: n = 4,096")
-
-
-def one_step(narrow=False):
-    return step.draw(
-        [step.Reached("01 naive", 5.84, 2e-4, 4.6e7, 11.8),
-         step.Reached("02 shared tile", 8.46, 1e-3, 3.2e7, 7.8),
-         step.Reached("the best of cuBLAS", 50.9, 5e-3, 5.3e6, 1.8, rival=True)],
-        evidence=RECORDED, narrow=narrow)
-
-
-def small_steps(narrow=False):
-    """Steps of a few per cent, one of them a loss, on a scale that begins near them."""
-    return ablation.draw(
-        ablation.Step("08 warp tile", 46.6),
-        [ablation.Step("wide", 45.9, 47.5), ablation.Step("spread", 53.1, 47.3)],
-        evidence=RECORDED, limit=("cuBLAS", 51.6), least=40.0, note="outlines reported: our log",
-        narrow=narrow,
-    )
-
-
 def ratios(narrow=False):
     return by_shape.draw(
         [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
@@ -275,8 +193,6 @@ def ratios(narrow=False):
 
 
 SCENES = {
-    "running picture": lambda: nest(16, 128, "04_register_tile"),
-    "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
     "pipeline, three buffers": lambda: pipeline.draw(
         loop(1200, 300, 3)),
@@ -286,11 +202,6 @@ SCENES = {
     "overlap, recorded": lambda: overlap_recorded(),
     "overlap, roles": lambda: overlap.draw(
         order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
-    "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
-    "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2)),
-    "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
-    "waves, one": lambda: waves.draw(
-        Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
     "accumulators": lambda: accumulators.where(
         ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
         title="The sums move out of the registers", evidence="modelled: x"),
@@ -298,13 +209,6 @@ SCENES = {
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
         title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
     "SM": lambda: sm.draw(GPUS["H100"]),
-    "raster": lambda: raster.draw(
-        Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
-        l2_bytes=GPUS["H100"].l2_bytes,
-    ),
-    "swizzle": lambda: swizzle.draw(
-        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
-    ),
     "ldmatrix, stacked": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled",
     ),
@@ -329,38 +233,16 @@ SCENES = {
     "ldmatrix, two": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
     ),
-    "windows": both_addressings,
-    "swizzle of TMA": lambda: tma_swizzle.draw(
-        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN",
-    ),
-    "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
-                                                   chunk=1),
-    "swizzle of TMA, off": lambda: tma_swizzle.draw(
-        Box(128, 16, False)),
-    "map, naive": lambda: who.draw(work()),
-    "map, tile": lambda: who.draw(
-        work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
-             step="one tile of 32 k", reader="block")
-    ),
-    "thread tile, 8 × 8": lambda: thread(8, 8),
-    "thread tile, spilling": lambda: thread(16, 16),
-    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
-    "warp tile": lambda: warp_tile.draw(
-        WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")]),
 }
 
 FIGURES = {
     "slots": accounts,
-    "step": one_step,
-    "step, narrow": lambda: one_step(narrow=True),
     "slots, narrow": lambda: accounts(narrow=True),
-    "ablation, small steps": small_steps,
     "by_shape": ratios,
     "timeline, narrow": lambda: timelines(2, narrow=True),
     "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
     "roofline, narrow": lambda: roof(narrow=True),
     "roofline, close versions, narrow": lambda: close_roof(narrow=True),
-    "ablation, narrow": lambda: small_steps(narrow=True),
     "ladder": lambda: ladder.draw(bars(), evidence=RECORDED),
     "dots": dots_in_rows,
     "dots, narrow": lambda: dots_in_rows(narrow=True),
@@ -374,22 +256,8 @@ FIGURES = {
         notes={"DRAM": "compulsory bytes"},
     ),
     "busiest, no time": lambda: busiest.draw(TIMES, evidence="modelled: H100 data sheet"),
-    "mix": lambda: mix.draw(*MIXES, evidence="modelled: SASS of the inner loop, sm_90a"),
-    "mix, alone": lambda: mix.draw(MIXES[0], evidence="modelled: SASS of the inner loop, sm_90a"),
     "occupancy": lambda: occupancy.draw(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
-    ),
-    "sweep": lambda narrow=False: sweep.draw(
-        [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
-         sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
-         sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
-        evidence=RECORDED, title="Registers gain, a second buffer may not", narrow=narrow,
-    ),
-    "ablation": lambda: ablation.draw(
-        ablation.Step("14 ldmatrix", 200.0),
-        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
-         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
-        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
     ),
     "busiest, with a remark": lambda: busiest.draw(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
@@ -404,7 +272,7 @@ FIGURES = {
     "timeline, roles": timeline_with_roles,
 }
 FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
-    "by_shape", "sweep",
+    "by_shape",
 )}
 
 

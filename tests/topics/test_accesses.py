@@ -6,10 +6,7 @@ from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.run import runner
 from lib.show import banks, coalescing
-from lib.topics.code.mapping import model as mapping
-from lib.topics.code.mapping.model import Region
 from lib.topics.memory.accesses.model import named
-from lib.topics.version import Version
 
 
 def emulated(stem, variant=None, watch=(1, 3)):
@@ -92,30 +89,6 @@ def test_a_launch_that_watched_nobody_is_an_error():
         named(emulated("01_naive", watch=None).launch, "global")
 
 
-@pytest.mark.parametrize(
-    "stem, variant, warp, a, b",
-    [
-        ("01_naive", "coalesced", Region(3, 32, 1, 32), Region(3, 0, 1, 1), Region(0, 32, 1, 32)),
-        ("01_naive", "swapped", Region(0, 35, 32, 1), Region(0, 0, 32, 1), Region(0, 35, 1, 1)),
-        ("02_shared_tile", None, Region(3, 32, 1, 32), Region(0, 0, 32, 32),
-         Region(0, 32, 32, 32)),
-    ],
-)
-def test_who_computes_what_is_read_off_the_stores(stem, variant, warp, a, b):
-    work = mapping.work(emulated(stem, variant))
-    assert work.block == Region(0, 32, 32, 32)
-    assert work.warp == [warp]
-    assert work.thread == [Region(warp.row, warp.column, 1, 1)]
-    assert (work.a_step, work.b_step) == (a, b)
-
-
-def test_scattered_elements_become_few_rectangles():
-    elements = [(r, c) for r in (0, 1, 4, 5) for c in (0, 1, 2, 8)]
-    assert mapping.regions(elements) == [
-        Region(0, 0, 2, 3), Region(0, 8, 2, 1), Region(4, 0, 2, 3), Region(4, 8, 2, 1),
-    ]
-
-
 def test_a_call_s_arguments_on_the_next_line_name_the_array():
     kernel = kernels.find("12_wmma_pipeline")
     chosen = kernel.variant("staged")
@@ -125,11 +98,3 @@ def test_a_call_s_arguments_on_the_next_line_name_the_array():
     assert {("store", "slices[warp]"), ("load", "slices[warp]")} <= found
 
 
-@pytest.mark.parametrize("stem, rows", [("25_epilogue", [48, 112]), ("26_fp8", [176])])
-def test_rows_of_a_warpgroup_s_warp_where_c_has_two_bytes(stem, rows):
-    """Of each 64 rows that wgmma multiplies a warp has 16, and a lane two columns of each 8."""
-    version = Version(stem)
-    work = mapping.work(version.stored_by_lanes())
-    assert version.kernel.variants[0].out == "bfloat16"
-    assert [(one.row, one.rows) for one in work.warp] == [(row, 16) for row in rows]
-    assert {(one.rows, one.columns) for one in work.thread} == {(1, 2)}

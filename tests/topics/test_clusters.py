@@ -11,23 +11,17 @@ from lib.kernels.shapes import LAST_WAVES, timed
 from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing, Pair
-from lib.topics.code.running_picture import page as picture_page
 from lib.topics.columns import Retimed, launches
 from lib.topics.compute.split_k import figure as split_k_figure
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
 from lib.topics.memory.accesses import page as accesses_page
-from lib.topics.memory.multicast import figure as multicast_figure
 from lib.topics.memory.multicast import model as multicast
-from lib.topics.memory.multicast import page as multicast_page
-from lib.topics.memory.rasterization import model as rasterization
-from lib.topics.memory.rasterization import page as rasterization_page
-from lib.topics.results.numbers.model import Numbers, evaluate, evidence
+from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.shapes import model as by_shape
 from lib.topics.results.shapes import page as shapes_page
 from lib.topics.time.clusters import model as clusters
-from lib.topics.time.clusters import page as clusters_page
 from lib.topics.time.shares import model as shares
 from lib.topics.time.shares import page as shares_page
 from lib.topics.version import Version
@@ -48,14 +42,6 @@ def test_masks_name_the_blocks_that_need_a_part(name):
         # Together they load a tile each for all that need it.
         assert one.a * across == rows * 128 and one.b * down == columns * 128
         assert len(one.waits_for) == down + across - 1 and one.rank in one.waits_for
-
-
-def test_a_cluster_s_loads_are_a_row_a_block(shown):
-    multicast_page.loads(Version("21_clusters"), "cluster_2x2")
-    rows = cells(shown[0])
-    assert len(rows) == 4
-    assert rows[1] == [
-        "1", "1, 0", "8,192 B", "`1010`: 1, 3", "16,384 B", "`0011`: 0, 1", "0, 1, 3"]
 
 
 def test_the_blocks_of_a_tile_take_all_steps_and_all_rows_once():
@@ -153,22 +139,6 @@ def test_last_waves_are_from_nearly_empty_to_full():
     assert not set(CATALOGUE["24_any_row"].own_shapes) & set(timed(CATALOGUE["24_any_row"], half))
 
 
-def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
-    size = (4096,) * 3
-    alone, two, across = (rasterization.asked(size, (128, 256), cluster)
-                          for cluster in ((1, 1), (2, 1), (1, 2)))
-    assert alone == 512 * (128 + 256) * 4096 * 2
-    assert two == pytest.approx(alone * 2 / 3) and across == pytest.approx(alone * 5 / 6)
-    one = rasterization.Raster(4096, 4096, 4096, (128, 256), 4, 2)
-    assert one.from_l2 == two
-    rasterization_page.traffic(Version("21_clusters"), "cluster_1x1", "hilbert_8")
-    rows = cells(shown[0])
-    assert rows[0][:4] == ["`cluster_1x1`", "1 × 1; 4", "1.61", rows[0][3]]
-    assert rows[1][1] == "2 × 1; Hilbert, 8"
-    rasterization_page.traffic(Version("21_clusters"), "wide", above=("20_persistent/wide",))
-    assert [row[0] for row in cells(shown[1])] == ["20’s `wide`", "`wide`"]
-
-
 @pytest.fixture
 def of_another_run(monkeypatch):
     """A record of 21 whose `unclustered` was added later, and timed beside `wide` then."""
@@ -192,19 +162,6 @@ def of_another_run(monkeypatch):
 
 
 @pytest.mark.usefixtures("of_another_run")
-def test_behind_a_row_of_another_run_stands_what_it_was_timed_beside(shown):
-    version = Version("21_clusters")
-    rasterization_page.traffic(version, "cluster_1x1", "unclustered", against="wide")
-    same, other, again = cells(shown[0])
-    assert [same[0], other[0], again[0]] == [
-        "`cluster_1x1`", "`unclustered`", "`wide`, in that run"]
-    pair = version.recorded(4096, "unclustered").pair
-    assert pair.variant == "wide" and again[-1] == f"{pair.tflops:.4g}"
-    assert again[5] == f"{pair.clock.cycles:,.0f}"
-    assert again[3] == f"{version.metrics(4096, 'wide')['l2_bytes'] / 1e9:.2f}"
-
-
-@pytest.mark.usefixtures("of_another_run")
 def test_a_pair_of_two_runs_is_told_of_the_run_that_timed_both(shown):
     version = Version("21_clusters")
     accounts_page.isolated(version, "clusters of 2 × 1")
@@ -220,15 +177,6 @@ def test_a_variant_that_was_not_timed_beside_another_has_no_such_row():
     again = Retimed(second.page, second.variant, second.size, first)
     with pytest.raises(store.NotRecorded, match="isn't recorded beside"):
         assert again.row
-
-
-def test_profiled_launches_stand_without_a_speed(shown):
-    version = Version("21_clusters")
-    rasterization_page.profiled(version, "cluster_1x1", "wide", size=8192)
-    for row, name in zip(cells(shown[0]), ("cluster_1x1", "wide"), strict=True):
-        found = version.metrics(8192, name)
-        assert row[0] == f"`{name}`" and row[5] == f"{found['cycles'] / 1e6:.3f}"
-        assert row[4] == f"{found['dram_read_bytes'] / 1e9:.2f}"
 
 
 def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
@@ -389,50 +337,6 @@ def test_a_cluster_that_finds_no_room_has_all_its_tiles_still_to_do(
         assert (begin > 0) == (cluster >= at_once)
 
 
-@pytest.mark.parametrize("size", clusters_page.SIZES)
-def test_as_many_clusters_as_fit_are_never_slower_than_as_many_as_sms_hold(size):
-    for variant in CLUSTERS.variants:
-        more, fitting = (clusters.walk(variant, size, by_sms=by_sms) for by_sms in (True, False))
-        assert fitting.time <= more.time and fitting.waves == 1
-        if variant.grid.size < 3:  # these fill all SMs
-            assert fitting == more
-    with pytest.raises(ValueError, match="isn't persistent"):
-        clusters.walk(CATALOGUE["18_tma"].variants[0], size)
-    with pytest.raises(ValueError, match="at least 1"):
-        clusters.Walk(1, 0, 1)
-
-
-def test_waves_of_clusters_are_told_by_what_is_launched(shown):
-    version = Version("21_clusters")
-    clusters_page.waves(version, "wide", "cluster_2x2", sizes=(4096,))
-    assert cells(shown[0]) == [
-        ["2 × 1", "4,096", "256", "66", "66", "1 wave, 4 tiles", "66", "1 wave, 4 tiles"],
-        ["2 × 2", "4,096", "128", "30", "33", "2 waves, 7 tiles", "30", "1 wave, 5 tiles"]]
-    with display.collected() as figures:
-        clusters_page.draw(version, "cluster_2x2")
-    (scene,) = figures
-    assert scene.title == "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5"
-    assert "33 clusters launched: 30 run, 3 wait" in scene.text
-    assert scene.body.count('class="wait"') == 3
-    quoted = {f"{what}('cluster_2x2', by_sms={by_sms})": found for what, by_sms, found in (
-        ("clusters", True, "33"), ("clusters", False, "30"), ("waves", True, "2"),
-        ("waves", False, "1"), ("tiles_long", True, "7"), ("tiles_long", False, "5"))}
-    assert {one: evaluate(one, "21_clusters") for one in quoted} == quoted
-    assert set(map(evidence, quoted)) == {"modelled"}
-
-
-def test_a_cluster_is_drawn_with_who_loads_each_part():
-    found = multicast.observed(CLUSTERS, CLUSTERS.variant("cluster_2x2"))
-    assert multicast.loaders(found, 1) == ((1, 3), (0, 1))
-    assert multicast.loaders(found, 2) == ((0, 2), (2, 3))
-    scene = multicast_figure.draw(found, evidence="emulated: two by two")
-    assert scene.title == "A block loads 24,576 of the 49,152 bytes that it multiplies in a step"
-    for rank in range(4):
-        block = scene.body.split(f">rank {rank}<")[1].split("</svg>")[0]
-        of_a, of_b = multicast.loaders(found, rank)
-        assert re.findall(r">(\d)</text>", block) == [str(one) for one in (*of_a, *of_b)]
-
-
 def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
     parts = split_k.parts((64, 64), 16, 4)
     scene = split_k_figure.draw(parts, 16, evidence="modelled: four")
@@ -441,20 +345,6 @@ def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
                              scene.body.split("block ")[3])
     assert re.findall(r"M([0-9.]+)", steps) == ["33", "97", "161", "225"]  # 2, 6, 10, 14 of 16 px
     assert {float(y) for y in re.findall(r"M\S+ ([0-9.]+)h", sums)} == {14.0}  # half of 26 px down
-
-
-def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
-    version = Version("21_clusters")
-    current = store.current
-    monkeypatch.setattr(store, "current", lambda kernel, name, stored: (
-        None if name == "band_8" else current(kernel, name, stored)))
-    rasterization_page.traffic(version, "band_8", "wide")
-    text, stored = cells(shown[0])
-    assert text[3] == rasterization_page.NOT_YET and not any(text[4:])
-    assert rasterization_page.NOT_YET not in stored
-    accounts_page.isolated(version, "bands of 8", "bands of 4")
-    text, stored = cells(shown[1])
-    assert accounts_page.NOT_YET in text and accounts_page.NOT_YET not in stored
 
 
 def test_sentences_quote_the_timed_launches_and_the_longest_phase():
@@ -480,10 +370,14 @@ def test_cycles_of_a_pair_are_those_of_the_timed_launches(shown):
     assert f"{first / 1e3:,.1f} → {second / 1e3:,.1f}, {second / first - 1:+.1%}" in row[4]
 
 
-def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply():
-    with display.collected() as figures:
-        picture_page.draw(Version("21_clusters"))
-        picture_page.draw(Version("22_few_tiles"))  # sums are dealt anew before they are stored
-    for scene, tile, sums in zip(figures, ("block, 128×256", "warp, 16×64"), (128, 32),
-                                 strict=True):
-        assert tile in scene.text and f"{sums} sums in each lane" in scene.text
+@pytest.mark.parametrize("size", (2048, 4096, 8192))
+def test_as_many_clusters_as_fit_are_never_slower_than_as_many_as_sms_hold(size):
+    for variant in CLUSTERS.variants:
+        more, fitting = (clusters.walk(variant, size, by_sms=by_sms) for by_sms in (True, False))
+        assert fitting.time <= more.time and fitting.waves == 1
+        if variant.grid.size < 3:  # these fill all SMs
+            assert fitting == more
+    with pytest.raises(ValueError, match="isn't persistent"):
+        clusters.walk(CATALOGUE["18_tma"].variants[0], size)
+    with pytest.raises(ValueError, match="at least 1"):
+        clusters.Walk(1, 0, 1)

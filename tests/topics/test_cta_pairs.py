@@ -3,8 +3,6 @@
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.show.words import number
-from lib.topics.code.running_picture import page as running_picture
 from lib.topics.memory.cta_pairs import figure, model, page
 from lib.topics.memory.tensor_memory import model as steps
 from lib.topics.memory.tensor_memory import page as memory
@@ -91,9 +89,3 @@ def test_a_pair_asks_for_two_thirds_of_the_bytes_and_half_of_the_instructions():
     assert ours.products == before.products
 
 
-def test_the_running_picture_counts_what_a_block_loads_of_b_for_both(shown):
-    """(128 + 128) elements of two bytes for 128·256 multiply-adds; 27 loads (128 + 256)."""
-    for stem, nbytes in (("27_tcgen05", 384 * 2), ("28_cta_pairs", 256 * 2)):
-        running_picture.draw(Version(stem))
-        assert "block, 128×256" in shown[-1]
-        assert f"L2 → SM:</p><p>{number(nbytes / (128 * 256), 2)} B per FMA" in shown[-1]

@@ -1,37 +1,22 @@
 """Each kind of figure says, in title and alt text, what its numbers say."""
 
 import re
-import textwrap
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
 from lib.plotting import dots
 from lib.show.scene import WIDTH
-from lib.topics.code.instruction_mix import figure as mix
-from lib.topics.code.mapping.model import Region, Work
-from lib.topics.code.running_picture import figure as running_picture
-from lib.topics.code.running_picture import model as running_picture_model
-from lib.topics.code.step import figure as step
-from lib.topics.code.step import page as step_page
 from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.roofline import figure as roofline
 from lib.topics.limits.roofline.model import Point, Roofs, l1_bytes
 from lib.topics.limits.roofline.model import points as points_of
-from lib.topics.memory.staging import figure as staging
-from lib.topics.memory.staging.model import Staging
-from lib.topics.memory.tma_box import figure as tma_box
-from lib.topics.memory.tma_box import model as box_model
-from lib.topics.memory.tma_swizzle import figure as tma_swizzle
-from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
 from lib.topics.time.timeline.page import of_marks
-from lib.topics.version import Version
 from tests import built
 from tests.topics.conftest import record
 
@@ -109,19 +94,6 @@ def test_an_axis_of_ratios_holds_all_and_few_ticks(values, ends):
     assert (high - low) / each < 240 / 44 + 1e-9
 
 
-def test_map(scenes):
-    assert scenes["map, naive"].title == "One k: a warp reads 33 different elements for 64 FLOP"
-    scene = scenes["map, tile"]
-    assert scene.title == (
-        "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP")
-    assert "a block reads 32 × 32 of A and 32 × 32 of B" in scene.text
-
-
-def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
-    assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
-    assert "wide" in shown(drawn["ablation, narrow"])
-
-
 def test_roofline_names_the_nearest_roof(drawn):
     # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
     fig = drawn["roofline"]
@@ -166,35 +138,11 @@ def test_busiest(drawn):
     assert "measured 2 ms" in shown(measured)
 
 
-def test_sweep(drawn):
-    fig = drawn["sweep"]
-    assert {"+45%", "+3%", "+12%", "-20%"} <= set(shown(fig))
-    assert ("32×32×8, 16 warps: late 20 TFLOP/s, early 21.5 (+7%), both 22 (+2%)."
-            in fig.alt)
-
-
-def test_mix(drawn):
-    fig = drawn["mix"]
-    assert fig.finding == (
-        "02 shared tile: 1,062 other instructions for every 1,000 FMA, where 01 naive needed 3,010"
-    )
-    assert "2,000 global load, 32 bit" in fig.alt
-
-
 def test_occupancy(drawn):
     fig = drawn["occupancy"]
     assert "registers and warps on T4; registers on A100; registers on H100" in fig.finding
     assert "room for 25 blocks" in shown(fig)
     assert "H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers" in fig.alt
-
-
-def test_thread_tile(scenes):
-    scene = scenes["thread tile, 8 × 8"]
-    assert scene.title == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP per float"
-    assert "T4 100% of its peak fed; 16 of 32 warps, limited by registers" in scene.text
-    spilling = scenes["thread tile, spilling"]
-    assert "318 registers per thread: they spill" in spilling.text
-    assert spilling.text.count("100% of its peak fed; its registers spill") == 3
 
 
 def test_timeline(drawn):
@@ -326,13 +274,6 @@ def test_pipeline(scenes):
     assert "12,000 cycles with one buffer" in text
 
 
-def test_swizzle(scenes):
-    scene = scenes["swizzle"]
-    assert scene.title == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
-    assert "unpadded 32 wavefronts in 1 of 32 banks" in scene.text
-    assert "swizzled 1 wavefront in 32 of 32 banks" in scene.text
-
-
 def test_fragments(scenes):
     scene = scenes["fragments, A"]
     assert scene.title == "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"
@@ -353,47 +294,11 @@ def test_ldmatrix(scenes):
     assert "names no row" in scenes["ldmatrix, two"].text
 
 
-def test_windows(scenes):
-    scene = scenes["windows"]
-    assert scene.title == "mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
-    assert "lanes 16 to 31, all at row 8" in scene.text
-    assert ">lane 0<" in scene.body and ">lane 31<" in scene.body
-
-
-def test_staging():
-    scene = staging.draw(Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4")
-    assert scene.title == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
-    assert "4 warps of 32 × 32, 32 sums a lane" in scene.body
-    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in scene.body
-    alone = staging.draw(Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100")
-    assert alone.title.startswith("No tile, warps of 16×16: L1/shared feeds")
-    assert staging.impossible((32, 64), (64, 64)).title == (
-        "Warps of 64×64 don't divide a tile of 32×64")
-
-
 def test_overlap(scenes):
     scene = scenes["overlap, at once"]
     assert scene.title == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
     assert "block 0 block 1 all stores all products 0 4,000 cycles" in scene.text
     assert "block 3, consumers block 3, producers" in scenes["overlap, roles"].text
-
-
-def test_vectors(scenes):
-    scene = scenes["vectors"]
-    assert scene.title == ("32×64×16, 128 bits a lane: 6 of 16 load instructions have work, and "
-                           "these bring all 3,072 bytes")
-    assert "8 load instructions, 2 with work" in scene.text
-    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in scene.text
-
-
-def test_swizzles_of_tma(scenes):
-    scene = scenes["swizzle of TMA"]
-    assert "SBO: 64 bits 45–32 1,024 B / 16: from 8 rows" in scene.text
-    assert "LBO: 512 bits 29–16 8,192 B / 16: from a slab" in scene.text
-    # Row 7 of the chunk lies in line 7, in its place 6: chunk 1 XOR 7.
-    x, y = tma_swizzle.Grid(16, 8, tma_swizzle._CELL, corner="bank", left=36).box(7, 6)[:2]
-    assert f"M{x:g} {y:g}h" in scene.body.split("as it lies")[1]
-    assert scenes["swizzle of TMA, off"].title.endswith("meet 4 of 32 banks, 8 wavefronts")
 
 
 def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
@@ -402,37 +307,11 @@ def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
     assert widths and not {(name, width) for name, width in widths if width > WIDTH}
 
 
-def test_rings(scenes):
-    assert scenes["ring"].title.startswith("4 stages: after the first tile, consumers never wait")
-    assert "stage 1 1 1: 0 5 5: 1 9 9: 0" in scenes["ring"].text
-    assert "2 stages: consumers wait for tiles for" in scenes["ring, starved"].title
-
-
 def test_timeline_tells_roles_apart(drawn):
     fig = drawn["timeline, roles"]
     assert fig.finding.startswith("Consumers are in the inner loop for ")
     assert {"consumers", "producer", "stages\nin flight"} <= set(shown(fig))
     assert any(text.startswith("block 3; the first 9") for text in shown(fig))
-
-
-def test_boxes():
-    even = tma_box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors")
-    assert even.title == "One request, 512 sectors: every byte is used"
-    assert "… 121 rows like these" in even.body and "worse" not in even.body
-    askew = tma_box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors")
-    assert askew.title == "One request, 35 sectors: 80% of the bytes are used"
-    assert "worse" in askew.body
-
-
-def test_the_boxes_of_a_step_are_placed_in_the_matrices_and_in_the_stage():
-    scene = tma_box.placed(box_model.placed((128, 256), 64, (128, 64), (64, 64), 2),
-                       evidence="modelled: boxes")
-    assert scene.title == "A stage is 5 boxes, 1 of A and 4 of B, each named by {column, row}"
-    assert all(text in scene.body for text in (
-        "at {128, 128}", "at {512, 128}, {576, 128}, …", "+ 0 B", "+ 16,384 B", "+ 40,960 B",
-        "its stage, 49,152 B"))
-    with pytest.raises(ValueError, match="don't fill tiles of 128×64 and 64×256"):
-        box_model.placed((128, 256), 64, (128, 64), (64, 96), 2)
 
 
 def test_busiest_of_another_machine(drawn):
@@ -448,49 +327,6 @@ def test_roofline_of_tensor_cores_names_the_instruction(drawn):
     assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
 
 
-def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
-    fig = drawn["ablation"]
-    assert fig.finding == "From 200 to 300 TFLOP/s; the largest step is one barrier, +25%"
-    assert "+5.0%, predicted +2.0%" in shown(fig) and "-5.0%" in shown(fig)
-    assert "larger tile: 239 TFLOP/s, -5.0%." in fig.alt
-    assert "one barrier: 300 TFLOP/s, +25.3% (predicted +29.5%)." in fig.alt
-    assert "mma.m16n8k8, 459" in shown(fig)
-
-
-def test_an_ablation_says_how_far_a_gain_may_be_off():
-    steps = [ablation.Step("two buffers", 46.0, spread=0.005), ablation.Step("turned", 47.0)]
-    fig = ablation.draw(ablation.Step("one", 50.0, spread=0.002), steps, evidence="recorded: H100")
-    assert "-8.0% ± 0.7" in shown(fig) and "+2.2%" in shown(fig)
-    assert "two buffers: 46 TFLOP/s, -8.0% ± 0.7." in fig.alt
-    assert any("±: spread between series" in text for text in shown(fig))
-
-
-def test_an_ablation_without_steps_says_so():
-    fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
-    assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"
-
-
-def test_a_mix_on_tensor_cores_is_counted_against_them():
-    this = ("14 ldmatrix", {"tensor": 1000.0, "integer": 600.0})
-    fig = mix.draw(this, ("09 limit", {"FMA": 1000.0, "shared load": 90.0}),
-                   evidence="modelled: SASS of the inner loop, sm_90a")
-    assert fig.finding == (
-        "14 ldmatrix: 600 other instructions for every 1,000 tensor instructions, where 09 limit "
-        "needed 90 for 1,000 FMA"
-    )
-    assert "14 ldmatrix, for every 1,000 tensor instructions: 600 integer." in fig.alt
-    assert "09 limit, for every 1,000 FMA: 90 shared load." in fig.alt
-
-
-def test_an_ablation_of_small_steps_says_where_its_scale_begins(drawn):
-    fig = drawn["ablation, small steps"]
-    assert "scale from 40 TFLOP/s" in shown(fig)
-    assert "-1.5%, predicted +1.9%" in shown(fig) and "outlines reported: our log" in shown(fig)
-    full = drawn["ablation"]
-    assert not any(text.startswith("scale from") for text in shown(full))
-    assert "filled: measured; outlined: predicted" in shown(full)
-
-
 def test_slots_say_what_became_of_them(drawn):
     fig = drawn["slots"]
     assert fig.finding == (
@@ -503,157 +339,6 @@ def test_slots_say_what_became_of_them(drawn):
     assert "tensor" not in shown(fig)
 
 
-def test_a_step_says_what_it_was_worth(drawn):
-    fig = drawn["step"]
-    assert fig.finding == (
-        "02 shared tile is 45% faster than 01 naive: 16.6% of the best of cuBLAS")
-    assert "8.46 of 50.9 TFLOP/s ± 0.1%, 32 M cycles, 7.8 J" in shown(fig)
-
-
-@pytest.mark.parametrize("tflops, cycles, finding", [
-    (103.0, 1.0e6, "b takes as many cycles as a"),
-    (107.0, 0.87e6, "b takes 13% fewer cycles than a"),
-    (96.0, 1.2e6, "b takes 20% more cycles than a"),
-    (107.0, 1e6 / 1.07, "b is 7% faster than a"),
-])
-def test_a_step_between_different_clocks_is_told_in_cycles(tflops, cycles, finding):
-    rows = [step.Reached("a", 100.0, cycles=1e6), step.Reached("b", tflops, cycles=cycles),
-            step.Reached("cuBLAS", 200.0, rival=True)]
-    assert step.draw(rows, evidence="recorded: H100").finding.startswith(f"{finding}: ")
-
-
-@pytest.mark.parametrize("tflops, said", [(199.0, "99.5%"), (189.4, "94.7%"), (200.0, "100%"),
-                                          (210.4, "105.2%"), (121.0, "60%")])
-def test_a_share_near_the_rival_has_a_decimal(tflops, said):
-    rows = [step.Reached("a", tflops), step.Reached("cuBLAS", 200.0, rival=True)]
-    fig = step.draw(rows, evidence="recorded: H100")
-    assert fig.finding.endswith(f", {said} of cuBLAS") and {said, "100%"} <= set(shown(fig))
-
-
-def test_a_step_beside_an_unsteady_rival_says_so():
-    rows = [step.Reached("a", 100.0), step.Reached("b", 120.0),
-            step.Reached("cuBLAS", 200.0, spread=0.03, rival=True)]
-    assert step.draw(rows, evidence="recorded").finding.endswith("60% of cuBLAS (± 3%)")
-    steady = [*rows[:2], step.Reached("cuBLAS", 200.0, spread=0.003, rival=True)]
-    assert step.draw(steady, evidence="recorded").finding.endswith("60% of cuBLAS")
-
-
-def test_a_step_s_bars_are_shares_of_the_rival_each_in_its_own_run():
-    """The version before was timed in a run in which the rival was faster."""
-    rows = [step.Reached("1 a", 100.0, of=250.0), step.Reached("2 b", 120.0, of=200.0),
-            step.Reached("the best of cuBLAS", 200.0, rival=True)]
-    for narrow in (False, True):
-        fig = step.draw(rows, evidence="recorded", narrow=narrow)
-        bars = [patch.get_path().get_extents().width for patch in fig.findobj(PathPatch)]
-        assert [width / bars[-1] for width in bars] == pytest.approx([0.4, 0.6, 1.0])
-        assert {"share of the best of cuBLAS, each in its own run", "40%", "100 of 250 TFLOP/s",
-                "60%", "120 of 200 TFLOP/s", "100%", "200 TFLOP/s", "cuBLAS in 2's run",
-                } <= set(shown(fig))
-    assert "a: 100 TFLOP/s, 40% of the best of cuBLAS in its own run (250). 2 b: 120 " in fig.alt
-    assert fig.alt.endswith("the best of cuBLAS: 200 TFLOP/s, in 2's run.")
-
-
-def test_a_step_between_two_variants_names_the_run_of_its_rival_by_the_variant():
-    rows = [step.Reached("23 whole", 100.0, of=250.0), step.Reached("23 cut", 120.0, of=200.0),
-            step.Reached("cuBLAS", 200.0, rival=True)]
-    assert "cuBLAS in cut's run" in shown(step.draw(rows, evidence="recorded"))
-
-
-def test_a_step_without_a_version_before_has_one_run():
-    rows = [step.Reached("a", 1000.0, of=1250.0), step.Reached("cuBLAS", 1250.0, rival=True)]
-    fig = step.draw(rows, evidence="recorded")
-    assert {"share of cuBLAS in the same run", "1,000 TFLOP/s", "1,250 TFLOP/s", "cuBLAS",
-            } <= set(shown(fig))
-    assert fig.alt == ("a: 1,000 TFLOP/s, 80% of cuBLAS in the same run. "
-                       "cuBLAS: 1,250 TFLOP/s.")
-
-
-@pytest.mark.parametrize("days, said", [
-    (["2026-11-24", "2026-11-24"], "2026-11-24"),
-    (["2026-11-24", "2026-11-27"], "2026-11-24 (14), 27 (15)"),
-    (["2026-12-01", "2026-11-27"], "2026-11-27 (15), 12-01 (14)"),
-])
-def test_a_step_s_evidence_has_the_day_of_each_run(days, said):
-    assert step_page.dated(days, ["14", "15"]) == said
-
-
-def test_the_day_of_a_step_is_when_it_was_timed_not_when_its_record_was_written():
-    page = Version("12_wmma_pipeline")
-    row = page.recorded(4096)
-    day = page.record.chunks[row.chunk].started[8:10]
-    assert f"{day} (12)" in step_page.recorded(page)[1]
-
-
-def test_a_running_picture_has_the_bytes_of_each_level(scenes):
-    scene = scenes["running picture"]
-    assert scene.title.startswith("A block computes 128×128 elements of C, a thread 16×128")
-    assert "L2 → SM: 0.062 B per FMA by the tile" in scene.text  # 4·(1/128 + 1/128)
-    assert "thread, 16×128, changed" in scene.text
-    assert "for k0 in range(0, K, 8):" in scene.text
-
-
-def test_a_running_picture_draws_whose_sums_a_lane_holds_not_what_it_stores():
-    """Through shared memory lane 0 stores a column; of the sums it holds pairs (PTX ISA, mma)."""
-    warp, column = [Region(32, 0, 32, 32)], [Region(32, 0, 32, 1)]
-    work = Work(64, 64, 64, Region(0, 0, 64, 64), warp, column, Region(0, 0, 64, 16),
-                Region(0, 0, 16, 64), "one tile of 16 k", "block")
-    counted = {"dram_read_bytes": 0.0, "l2_bytes": 0.0, "shared_wavefronts": 64**3 / 128}
-    levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
-    thread = levels[-1]
-    assert (thread.rows, thread.columns) == (4, 8)
-    assert sum(part.rows * part.columns for part in levels[2].parts) == 32
-    assert levels[2].recorded is None and levels[2].wavefronts == 0.25
-
-
-@pytest.mark.parametrize("stores, said", [(0, "per 32 FMAs"), (500, "per 32 FMAs, with stores")])
-def test_a_running_picture_says_whether_its_wavefronts_are_of_stores_too(stores, said):
-    warp = [Region(32, 0, 32, 32)]
-    work = Work(64, 64, 64, Region(0, 0, 64, 64), warp, warp, Region(0, 0, 64, 16),
-                Region(0, 0, 16, 64), "one tile of 16 k", "block")
-    counted = {"dram_read_bytes": 0.0, "l2_bytes": 0.0, "shared_wavefronts": 64**3 / 128,
-               "shared_store_instructions": stores}
-    levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
-    extents = [(64, 64), (64, 64), (32, 32), (4, 8)]
-    scene = running_picture.draw(levels, extents, evidence="recorded")
-    assert scene.body.count(f"<p>0.25 wavefronts {said}</p>") == 1
-
-
-def test_a_running_picture_counts_what_is_shared_once():
-    """Two blocks of a cluster load half of B each; a warpgroup's 64 rows are those of WGMMA."""
-    warp = [Region(0, 0, 16, 256)]
-    work = Work(256, 256, 64, Region(0, 0, 128, 256), warp, [Region(0, 0, 1, 2)],
-                Region(0, 0, 128, 64), Region(0, 0, 64, 256), "one tile of 64 k", "block")
-    alone, shared = (running_picture_model.levels("21_clusters", work, 64, 4096, None, 2, cluster)
-                     for cluster in ((1, 1), (2, 1)))
-    assert alone[1].bytes_per_fma == 2 * (1 / 128 + 1 / 256)
-    assert shared[1].bytes_per_fma == 2 * (1 / 256 + 1 / 256)
-    assert (alone[1].whose, shared[1].whose) == ("the tile", "the cluster")
-    assert shared[2].bytes_per_fma == 2 * (1 / 64 + 1 / 256) and shared[2].whose == "64×256"
-    wide = running_picture_model.levels("17_wgmma", work, 64, 4096, None, 2)
-    extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
-    scene = running_picture.draw(wide, extents, evidence="emulated")
-    assert "a WGMMA 64×256: 0.039 B into the tensor cores" in scene.title
-    less = "B counted; rest: served on the way"
-    assert less not in scene.text
-    wide[1] = replace(wide[1], recorded=0.5 * wide[1].bytes_per_fma)
-    assert less in running_picture.draw(wide, extents, evidence="emulated").text
-
-
-def test_running_pictures_of_the_same_tiles_have_titles_of_their_own():
-    """From 17 on most versions have the same tile: the title says what each does with it."""
-    work = Work(256, 256, 64, Region(0, 0, 128, 256), [Region(0, 0, 16, 256)],
-                [Region(0, 0, 1, 2)], Region(0, 0, 128, 64), Region(0, 0, 64, 256),
-                "one tile of 64 k", "block")
-    extents = [(256, 256), (128, 256), (16, 256), (1, 2)]
-    stems = [stem for stem in running_picture_model.NESTS if stem >= "17"]
-    titles = {
-        stem: running_picture.draw(running_picture_model.levels(stem, work, 64, 4096, None, 2),
-                                   extents, evidence="emulated").title for stem in stems}
-    assert len(set(titles.values())) == len(stems) == 12
-    # A pair's tile is 256×256, of which each block loads half of B: 2 · (1/256 + 1/256).
-    assert titles["28_cta_pairs"].endswith("half of B each: 0.016 B per FMA, not 0.023")
-
-
 def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
     fig = drawn["by_shape"]
     assert fig.finding == (
@@ -661,17 +346,6 @@ def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
     )
     assert "0.835  tall" in shown(fig)
     assert "512×512×512: 1.04 of cuBLAS with medium, 0.54 with large." in fig.alt
-
-
-def test_waves_show_the_idle_time_and_who_shares_a_tile(scenes):
-    scene = scenes["waves"]
-    assert scene.title == "H100, n = 4,096: work for 97% of the time; in equal shares, 100%"
-    assert "248 tiles cut, 256 partial sums" in scene.text
-    # Block 1 ends tile 1, which block 0 began, and begins tile 3, which block 2 ends.
-    assert scene.body.split("the cut tiles")[1].count(">3</text>") == 3
-    small = scenes["waves, one"]
-    assert "no work" in small.text and "3 blocks per SM" in small.text
-    assert "time of 1 tile" in small.text
 
 
 def test_the_nearest_roof_crosses_no_name_of_a_level():
@@ -712,13 +386,6 @@ def test_names_at_the_roofline_never_overlap(speeds):
         assert box.y0 >= ax.get_window_extent().y0 - 2
 
 
-def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(scenes):
-    scene = scenes["raster"]
-    assert scene.title == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"
-    assert "132 tiles at the same time" in scene.text and "1.07 GB, 128 FLOP a byte" in scene.text
-    assert "the last one 116 tiles" in scene.text
-
-
 def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
     record = {
         "events": ["load", "wait", "compute", "barrier", "store", "end"],
@@ -733,11 +400,3 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
     assert "blocks\nrunning" not in shown(fig)
 
 
-@pytest.mark.parametrize("stem", running_picture_model.NESTS)
-def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
-    limit = 31  # letters of the narrow picture's column
-    for lines in running_picture_model.NESTS[stem].loop.values():
-        text = textwrap.dedent("\n".join(lines)).format(
-            m=128, n=128, step=16, each=128, columns=256, warp="16×16")
-        lines = [re.sub(r" +# (by )?", " # ", line) for line in text.splitlines()]
-        assert all(len(line) <= limit for line in lines), text

@@ -8,18 +8,13 @@ from msgspec import convert, structs
 from lib import chapter
 from lib.chapter import Chapter
 from lib.kernels.shapes import LAYERS
-from lib.plotting import display
 from lib.records import store as records
 from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
 from lib.records.store import HOT_ROUNDS
 from lib.topics.code.source.page import instruction
-from lib.topics.memory.tma_swizzle.page import draw as draw_tma_swizzle
-from lib.topics.results.ablation import page as ablation_page
 from lib.topics.results.counters.page import machines
 from lib.topics.results.shapes.page import trials
 from lib.topics.results.speed.page import alone, tensor_compare
-from lib.topics.time.in_flight.page import bytes_in_flight
-from lib.topics.time.ring.page import buffers
 from tests import built
 from tests.pages import cells
 
@@ -70,16 +65,6 @@ def test_machines_are_counted_as_the_trace_counts_them(shown):
     assert found["products of a warp, mma.sync"] == [f"{256**3 // (16 * 8 * 16):,}", "0"]
 
 
-def test_the_swizzle_and_the_ring_are_drawn(shown):
-    draw_tma_swizzle("MN")
-    buffers(1200, 600, 2)
-    buffers(1200, 600, 2, apart=False)
-    assert "MN-major" in shown[0] and "2 stages: consumers wait" in shown[1]
-    # A block whose threads all copy and multiply has no producer, and no barrier with a parity.
-    assert "2 stages, 900 cycles per tile: products, 600 cycles, wait 33% of it" in shown[2]
-    assert not any(word in shown[2] for word in ("producer", "consumers", "parity"))
-
-
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda *_, **__: None)
     alone(Chapter("17_wgmma").version)
@@ -109,23 +94,6 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
         "**2.400; 2.400**"]
 
 
-def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", lambda figure, narrow=None: figures.append(figure))
-    speeds = {"persistent": 520.0, "in_flight": 520.0, "ping_pong": 572.0}
-    page = recorded("20_persistent", lambda name, shape: speeds.get(name, 1.0))
-    monkeypatch.setattr(records, "load", lambda kind, gpu, stem: recorded(
-        stem, lambda name, shape: 500.0).version.record)
-    ablation_page.draw(page.version, *speeds, since="19_warp_specialization", of_rival=True)
-    assert "in_flight" in figures[0].alt and "% of cuBLAS" in figures[0].alt
-
-
-def test_shapes_that_nobody_recorded_are_said_to_be_missing(shown, monkeypatch):
-    monkeypatch.setattr(records, "rows", lambda: [])
-    Chapter("24_any_row").other_shapes()
-    assert len(shown) == 1 and "python -m lib record 24_any_row" in shown[0]
-
-
 def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortened(shown):
     version = Chapter("17_wgmma").version
     instruction(version, "wgmma.mma_async")
@@ -142,12 +110,6 @@ def test_the_launches_own_clock_and_cycles_stand_beside_the_speed(shown):
     # What no row has read has no column.
     assert cells(shown[0])[0][3:] == ["1.00", "0.20", "1,755", "1,755,000"]
     assert re.search(r"recorded: H100, 2026-11-22, board", shown[0])
-
-
-def test_bytes_in_flight_are_those_of_all_stages_but_one():
-    page = Chapter("16_cp_async")
-    assert bytes_in_flight(page.version, "stages_2") == (256 + 128) * 32 * 2
-    assert bytes_in_flight(page.version, "k8") == 3 * bytes_in_flight(page.version, "stages_2")
 
 
 def test_burst_alone_and_sustained_are_rows_of_their_own(shown):

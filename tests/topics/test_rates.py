@@ -4,10 +4,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import find
 from lib.topics.code.instruction_mix import model as mix
-from lib.topics.code.tiling import model as tiling
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.roofline import model as roofline
 from lib.topics.limits.roofline.model import Roofs, l1_bytes
@@ -173,45 +170,6 @@ def test_loop_instructions():
     per_thousand = {"FMA": 1000.0, "shared load, 32 bit": 2000.0, "control": 125.0}
     # 3.125 warp instructions for each of 524,288 warp FFMAs.
     assert busiest.loop_instructions(per_thousand, NAIVE) == 1_638_400
-
-
-@pytest.mark.parametrize(
-    ("TM", "TN", "loads", "registers"),
-    [(1, 1, 2.0, 33), (8, 1, 1.125, 47), (8, 8, 0.25, 110), (16, 8, 0.1875, 182)],
-)
-def test_thread_tiles(TM, TN, loads, registers):
-    tile = tiling.thread_tile(TM, TN)
-    assert tile.loads_per_fma == loads
-    assert tile.flop_per_load == 2 / loads
-    assert tile.registers == registers
-    assert tile.shared_bytes == 4 * 8 * 16 * (TM + TN)
-
-
-def test_what_shared_memory_feeds():
-    """An H100's SM: 4 warp FMAs and one wavefront a clock. A T4's: 2 of the one, half the other."""
-    assert tiling.thread_tile(1, 1).fed(H100) == 0.125
-    assert tiling.thread_tile(8, 1).fed(H100) == pytest.approx(8 / 9 / 4)
-    assert tiling.thread_tile(8, 8).fed(H100) == 1.0
-    assert tiling.thread_tile(8, 8).fed(GPUS["T4"]) == 1.0
-    assert tiling.thread_tile(8, 4).fed(GPUS["T4"]) == pytest.approx(2 / 3)
-    assert tiling.thread_tile(16, 16).fed(H100) == 1.0
-
-
-def test_a_thread_tile_that_takes_too_many_registers_does_not_fit():
-    tile = tiling.thread_tile(16, 16)
-    assert not tile.fits and tile.occupancy(H100, 256) is None
-    assert tiling.thread_tile(8, 8).occupancy(H100, 256).warps == 16
-
-
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("TM, TN", [(4, 4), (8, 4), (4, 8), (8, 8)])
-def test_registers_of_the_model_are_about_ptxas_s(arch, TM, TN):
-    kernel = find("05_bank_conflicts")
-    variant = kernel.variant("spread")
-    tile = (16 * TM, 16 * TN)
-    used = compile_kernel(kernel, variant.scheduled(tile=tile, thread=(TM, TN)), arch).resources
-    assert used.registers == pytest.approx(tiling.thread_tile(TM, TN).registers, abs=8)
-    assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
 def test_loops_of_different_products_are_counted_by_their_work():

@@ -3,27 +3,21 @@
 from collections import Counter
 
 import pytest
-from msgspec import structs
 
 from lib.chapter import Chapter
 from lib.compiler.compiled import compile_source
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.pairs import ptx_difference
-from lib.kernels.spec import Pair
 from lib.paths import CUDA
-from lib.records import store as records
 from lib.records.predictions import PREDICTIONS
-from lib.records.schema import KernelRecord
 from lib.show.banks import describe
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts.page import isolated
 from lib.topics.memory.accesses.model import named
-from lib.topics.results.ablation.page import causes, stalls, way
 from lib.topics.results.counters.page import steps
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.sweep import model as sweep
-from lib.topics.version import RECORDED_ON, Version, short_name
+from lib.topics.version import Version
 from tests.pages import cells
 
 SIZE = 4096
@@ -37,17 +31,6 @@ def gain(stem, *names, since=None):
     """Speed of each over that of the one before it, less 1."""
     speeds = [*([since] if since else []), *(speed(stem, name) for name in names)]
     return [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
-
-
-def test_01_wavefronts_and_a_busy_stage_say_how_far_apart_the_mappings_are():
-    here = Numbers("01_naive")
-    for name in ("coalesced", "swapped"):
-        assert here.l1_wavefronts(name) == pytest.approx(here.w(name), rel=0.01)
-    foretold = here.w("swapped") / here.w() * here.ratio("l1_data_percent", "", "swapped")
-    assert here.faster("coalesced", "swapped") == pytest.approx(foretold, rel=0.02)
-    # Bytes don't: those of the L2 are nearly the same, and DRAM idles.
-    assert here.ratio("l2_bytes", "swapped", "coalesced") < 1.3
-    assert here.of_roof("DRAM", "swapped") < 0.02
 
 
 def test_02_the_merged_loads_pay_and_so_do_the_tiles_without_them():
@@ -161,36 +144,6 @@ def test_03_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
     assert sectors == [0.25, 0.25, 0.125, 0.125]
 
 
-def test_03_the_speed_grows_as_the_strip_s_wavefronts_fall():
-    here = Numbers("03_strip")
-    assert here.w() == pytest.approx(47 / 64, rel=1e-3)
-    assert here.w("tile64") < here.w() < here.w("strip8") < here.w("element") / 2
-    fewer = here.w("element") / here.w("strip8")
-    assert here.faster("strip8", "element") == pytest.approx(fewer, rel=0.05)
-    # The larger tile needs fewer of them and is slower: the stage idles.
-    assert here.gain("tile64", "strip8") < -0.1 < 0.05 < here.gain("columns_first", "tile64")
-    assert here.metric("l1_data_percent", "tile64") < 0.8 * here.metric(
-        "l1_data_percent", "strip8")
-
-
-def test_03_the_warps_that_the_larger_tile_leaves_out_are_taken_from_the_small_one():
-    here = Numbers("03_strip")
-    assert here.warps("sixteen_warps") == here.warps("tile64") == 16 < here.warps("strip8") == 24
-    assert here.warps() == 32 and here.w("sixteen_warps") == here.w("strip8")
-    assert here.shared_bytes("sixteen_warps") <= 48 * 1024  # what a launch takes unasked
-
-
-def test_03_one_mapping_is_all_that_the_conflict_takes():
-    page = Chapter("03_strip")
-    fast, slow = (page.version.metrics(SIZE, name) for name in ("columns_first", "strips_first"))
-    assert fast["instructions"] == pytest.approx(slow["instructions"], rel=1e-3)
-    assert fast["shared_wavefronts"] == fast["shared_wavefronts_ideal"]
-    assert slow["shared_wavefronts"] / fast["shared_wavefronts"] == pytest.approx(12.4, abs=0.1)
-    assert 8 < speed("03_strip", "columns_first") / speed("03_strip", "strips_first") < 12.4
-    assert slow["l1_data_percent"] > 95 > 80 > fast["l1_data_percent"]
-    assert max(stalls(fast), key=lambda wait: wait[1])[0] == "short scoreboard"
-
-
 def test_the_steps_of_03_stand_with_their_counts_and_what_is_not_recorded_names_its_command(shown):
     steps(Chapter("03_strip").version, "strip8", "columns_first", above=("02_shared_tile",))
     rows = cells(shown[0])
@@ -216,13 +169,6 @@ def test_04_all_excess_wavefronts_are_of_bs_and_in_the_small_block_half_of_them(
     excess = [here.each("shared_wavefronts", name) - here.each("shared_wavefronts_ideal", name)
               for name in ("block64", "tile8")]
     assert excess == [0.25, 0.125]
-
-
-def test_05_is_04_by_another_name_and_leaves_what_the_peak_leaves():
-    same = Pair("nothing", "04_register_tile/tile8", "05_bank_conflicts/together")
-    assert ptx_difference(same) == []
-    here = Numbers("05_bank_conflicts")
-    assert here.each("shared_wavefronts") < here.w() < 0.25 < here.w("padded") < here.w("together")
 
 
 def test_04_both_tiles_pay():
@@ -261,44 +207,6 @@ def test_06_the_compiler_merges_neighbours_in_shared_memory_only():
     assert set(loads("06_vectorized", "float4")) == {"LDG.E.128", "LDS.128"}
 
 
-def test_03_the_strip_gains_as_its_wavefronts_fall_and_the_larger_tile_costs():
-    stem, here = "03_strip", Numbers("03_strip")
-    strip, tile, depth = gain(stem, "element", "strip8", "tile64", "columns_first")
-    assert strip > 1.1 and -0.25 < tile < -0.15 and 0.08 < depth < 0.16
-    assert speed(stem, "strip8") > speed(stem)
-    # The data stage is as busy with the strip as without, and much less in the larger tile.
-    busy = {name: here.metric("l1_data_percent", name)
-            for name in ("element", "strip8", "tile64", "columns_first")}
-    assert busy["strip8"] == pytest.approx(busy["element"], abs=1.5)
-    assert 1 + strip == pytest.approx(
-        here.l1_wavefronts("element") / here.l1_wavefronts("strip8"), rel=0.02)
-    assert busy["tile64"] < busy["columns_first"] - 8 < busy["strip8"] - 15
-    assert here.l1_wavefronts("tile64") < here.l1_wavefronts("strip8")
-    for reason in ("short_scoreboard", "long_scoreboard"):
-        assert here.slot(reason, "tile64") > 1.5 * here.slot(reason, "strip8")
-    assert [here.warps(name) for name in ("element", "strip8", "tile64", "columns_first")] == [
-        64, 24, 16, 32]
-    blocks = {name: here.warps(name) * 32 // Chapter(stem).kernel.variant(name).threads
-              for name in ("tile64", "columns_first")}
-    assert blocks == {"tile64": 1, "columns_first": 2}
-    assert here.slot("barrier") > here.slot("barrier", "tile64")
-
-
-def test_06_waits_for_global_memory_and_not_for_shared():
-    names, here = ("transposed", "unrolled", "shared_128", "global_128", "float4"), Numbers(
-        "06_vectorized")
-    found = Chapter("06_vectorized").version.metrics(SIZE)
-    assert "long scoreboard" in dict(stalls(found)) and found["stall_mio_throttle"] < 0.1
-    for name in names:
-        assert 0.25 / here.l1_wavefronts(name) > 0.75 and here.metric("l1_data_percent", name) < 70
-        assert here.l1_wavefronts(name) == pytest.approx(here.w(name), rel=0.03)
-    # The same bytes asked for with either depth; those that the L2 and DRAM move are not fewer.
-    before = Chapter("06_vectorized").version.metrics(SIZE, "global_128")
-    assert found["l1_load_bytes"] == before["l1_load_bytes"]
-    assert found["l2_bytes"] > before["l2_bytes"]
-    assert found["dram_read_bytes"] > before["dram_read_bytes"]
-
-
 def test_06_shared_loads_and_depth_pay_and_global_vectors_hardly():
     found = gain("06_vectorized", "transposed", "unrolled", "shared_128", "global_128", "float4")
     unrolled, shared, wide, deeper = found
@@ -312,24 +220,6 @@ def test_06_shared_loads_and_depth_pay_and_global_vectors_hardly():
     assert waits["global_128"] > waits["shared_128"] and waits["float4"] < 0.6 * waits["global_128"]
     assert here.stall("barrier") < 0.7 * here.stall("barrier", "global_128")
     assert here.slot("memory", "unrolled") > 2 * here.slot("memory", "shared_128")
-
-
-def test_08_prefetch_pays_and_the_second_buffer_costs():
-    stem = "08_warp_tile"
-    names = ("waiting_flat", "waiting_unpaired", "waiting_paired", "one_buffer", "warp_64x32",
-             "warp_64x64", "warp_64x64_k16")
-    found = dict(zip(names, gain(stem, *names, since=speed("06_vectorized", "global_128")),
-                     strict=True))
-    assert max(found, key=found.get) == "one_buffer" and found["one_buffer"] > 0.15
-    assert found["warp_64x32"] < -0.05 and found["warp_64x64"] > 0.05
-    assert abs(found["warp_64x64_k16"]) < 0.01
-    assert all(abs(found[name]) < 0.04 for name in ("waiting_unpaired", "waiting_paired"))
-    waits = [Chapter(stem).version.metrics(SIZE, name)["stall_long_scoreboard"]
-             for name in ("waiting_paired", "one_buffer", "warp_64x32")]
-    assert waits[1] < waits[0] / 3 and waits[2] > 1.5 * waits[1]
-    before, after = (dict(stalls(Chapter(stem).version.metrics(SIZE, name)))
-                     for name in ("waiting_paired", "one_buffer"))
-    assert next(iter(before)) == "long scoreboard" and "long scoreboard" not in after
 
 
 def test_09_no_early_step_counts_and_the_warp_s_shape_costs():
@@ -386,21 +276,6 @@ def test_08_a_larger_tile_of_a_lane_only_takes_back_what_the_buffer_cost():
     assert paired["l1_data_percent"] < flat["l1_data_percent"] < 60
     assert found["warp_64x32"]["instructions"] > 1.02 * found["one_buffer"]["instructions"]
     assert found["warp_64x32"]["stall_barrier"] < found["one_buffer"]["stall_barrier"]
-
-
-def test_08_a_lane_s_tile_pays_and_a_warp_s_rectangle_and_order_of_lanes_do_not():
-    stem, numbers = "08_warp_tile", Numbers("08_warp_tile")
-    flat = speed("07_double_buffer", "both")
-    rectangle, order, lane = gain(stem, "unpaired", "warp_64x32", "warp_64x64", since=flat)
-    assert max(abs(rectangle), abs(order)) < 0.01 < 0.05 < lane
-    w = {name: numbers.l1_wavefronts(name) for name in ("unpaired", "warp_64x32", "warp_64x64")}
-    assert w["unpaired"] == pytest.approx(numbers.l1_wavefronts("07_double_buffer/both"), rel=0.01)
-    assert w["warp_64x32"] < 0.76 * w["unpaired"]
-    assert 32 / (128 * w["warp_64x32"]) > 1.3, "the page says: no limit"
-    for name, each in w.items():
-        assert numbers.w(name) == pytest.approx(each, rel=0.02)
-    assert numbers.stall("long_scoreboard", "warp_64x64") < 0.3 * numbers.stall("long_scoreboard")
-    assert numbers.work_between("warp_64x64") > 10 * numbers.work_between("warp_64x32")
 
 
 def test_07_values_in_registers_pay_and_a_second_buffer_brings_the_wait_back():
@@ -501,36 +376,6 @@ def test_09_predictions_were_wrong_one_by_one_and_right_together():
     assert abs(Numbers(stem).predicted(*steps) - together) < 0.015
 
 
-def test_10_half_the_wavefronts_are_not_twice_the_speed_and_movm_passes_the_stage():
-    here = Numbers("10_wmma")
-    fewer = here.l1_wavefronts() / here.l1_wavefronts("four_fragments")
-    busier = here.ratio("l1_data_percent", "four_fragments", "")
-    assert fewer == pytest.approx(2, rel=0.05) and busier < 1
-    assert here.faster("four_fragments", "one_fragment") == pytest.approx(fewer * busier, rel=0.03)
-    assert 1.5 < here.faster("four_fragments", "one_fragment", 2048) < 2
-    # Two MOVM per product of 128 multiply-adds of a warp, and none with B by columns.
-    saved = here.l1_wavefronts("four_fragments") - here.l1_wavefronts("b_by_columns")
-    assert saved == pytest.approx(2 / 128, abs=0.004)
-    assert here.ratio("instructions", "b_by_columns", "four_fragments") < 0.7
-    assert all(abs(here.gain("b_by_columns", "four_fragments", n)) < 0.12 for n in (2048, SIZE))
-    assert here.tflops() < here.tflops("09_fp32_limit")
-
-
-def test_11_the_warp_s_tile_pays_and_the_block_s_alone_does_not():
-    here = Numbers("11_wmma_shared")
-    assert here.l1_wavefronts("warps_16x16") < 0.9 * here.l1_wavefronts("tile_32x64")
-    assert here.gain("warps_16x16", "tile_32x64", 2048) < 0.01
-    assert here.gain("warps_16x16", "tile_32x64") < -0.1
-    assert here.metric("l1_data_percent", "warps_16x16") < 0.8 * here.metric(
-        "l1_data_percent", "tile_32x64")
-    assert here.l1_wavefronts() < 0.9 * here.l1_wavefronts("warps_16x16")
-    for size in (2048, SIZE):
-        assert here.gain("", "warps_16x16", size) > 0.3
-        assert here.gain("", "unpadded", size) > 0.5
-        assert here.faster("tile_32x64", "10_wmma", size) > 2
-    assert here.registers() == here.registers("unpadded") and here.warps() == here.warps("unpadded")
-
-
 def test_12_a_second_buffer_gains_nothing_at_4096():
     here = Numbers("12_wmma_pipeline")
     assert here.warps("at_once") < here.warps("staged") < here.warps("epilogue") == here.warps(
@@ -553,82 +398,6 @@ def test_12_a_second_buffer_gains_nothing_at_4096():
     assert max(w) < 1.1 * min(w)
     assert here.stall("long_scoreboard", "staged", 2048) < here.stall(
         "long_scoreboard", "epilogue", 2048)
-
-
-def test_13_vectors_lose_in_the_small_tile_and_pay_in_the_larger_ones():
-    here = Numbers("13_wmma_vectorized")
-    for size in (2048, SIZE):
-        assert here.gain("vectors_32x64", "halves_32x64", size) < -0.05
-        for tile in ("64x64", "128x128"):
-            assert here.gain(f"vectors_{tile}", f"halves_{tile}", size) > 0.2
-        assert here.gain("", "vectors_64x64", size) > here.gain("", "halves_128x128", size)
-        assert here.faster("two_warps", "vectors_32x64", size) > 1.5
-        assert all(here.faster("", f"{stem}/{name}", size) > 2 for stem, name in (
-            ("10_wmma", "four_fragments"), ("11_wmma_shared", "warps_32x32"),
-            ("12_wmma_pipeline", "roles"), ("12_wmma_pipeline", "epilogue")))
-    for tile in ("32x64", "64x64", "128x128"):
-        halves, vectors = f"halves_{tile}", f"vectors_{tile}"
-        assert here.l1_wavefronts(vectors) < 0.95 * here.l1_wavefronts(halves)
-        busier = here.ratio("l1_data_percent", vectors, halves)
-        assert busier < 0.9 if tile == "32x64" else busier > 1.05
-    # Idle threads stand at the barrier; and the compiler fetches twice in every other step.
-    waits = [Numbers("13_wmma_vectorized").stall("barrier", name, 2048)
-             for name in ("halves_32x64", "vectors_32x64", "two_warps")]
-    assert waits[1] > 2 * waits[0] > waits[2]
-    version = Chapter("13_wmma_vectorized").version
-    found = {name: order.fetches([i.opcode for i in version.compiled("sm_90a", name).inner_loop])
-             for name in ("vectors_32x64", "vectors_64x64")}
-    assert found["vectors_32x64"].rounds == 1.5 * found["vectors_32x64"].steps
-    assert found["vectors_64x64"].rounds == found["vectors_64x64"].steps
-    assert here.with_marks("vectors_32x64") > 1.05 > 1 > here.with_marks("two_warps")
-    assert here.warps("halves_64x64") == here.warps("12_wmma_pipeline/staged")
-
-
-def test_the_way_goes_by_what_each_version_changes(shown):
-    page = Chapter("09_fp32_limit")
-    way(page.version, "square", "large")
-    before, chain = page.version.before, []
-    while before:
-        chain.insert(0, before)
-        before = before.before
-    assert [one.kernel.stem for one in chain] == [f for f in CATALOGUE if f < "09"]
-    missing = [one.kernel.stem for one in chain
-               if records.load(KernelRecord, RECORDED_ON, one.kernel.stem) is None]
-    if missing:
-        assert f"python -m lib record {missing[0]}" in shown[0] and len(shown) == 1
-        return
-    rows = [*(short_name(one.kernel) for one in chain), "09 square", "09 large"]
-    places = [shown[0].find(f">{row}<") for row in rows]
-    assert places == sorted(places) and min(places) > 0
-    last = speed("09_fp32_limit", "large") / speed("09_fp32_limit", "square") - 1
-    off = sum(page.version.recorded(SIZE, name).spread for name in ("square", "large"))
-    assert f"{last:+.1%} ± {100 * off:.1f}, predicted +11.6%" in shown[0]
-
-
-def test_each_step_stands_beside_what_it_is_held_against(shown):
-    page = Chapter("08_warp_tile")
-    causes(page.version, "waiting_paired", "one_buffer", above=("06_vectorized/global_128",))
-    rows = cells(shown[0])
-    assert [row[0].partition(":")[0] for row in rows] == [
-        "**06 global_128**", "**waiting_paired**", "**one_buffer**"]
-    for row, (stem, name) in zip(rows, (("06_vectorized", "global_128"),
-                                        ("08_warp_tile", "waiting_paired"),
-                                        ("08_warp_tile", "one_buffer")), strict=True):
-        assert row[1] == f"{speed(stem, name):.2f}"
-        assert row[-1].count(";") == 2
-
-
-def test_what_has_no_record_says_so(shown):
-    version = Chapter("08_warp_tile").version
-    version.reader.__dict__["record"] = structs.replace(version.record, variants={})
-    causes(version, "waiting_paired")
-    assert shown[0].startswith("*Not recorded yet: the record of 08_warp_tile has nothing for ")
-
-
-def test_ready_warps_do_not_wait():
-    found = stalls({"stall_selected": 9.0, "stall_not_selected": 8.0, "stall_wait": 0.5,
-                    "stall_barrier": 2.0, "stall_drain": 0.1, "cycles": 1e9, "stall_misc": 0.2})
-    assert found == [("barrier", 2.0), ("wait", 0.5), ("misc", 0.2)]
 
 
 @pytest.mark.parametrize("stem", ["02_shared_tile", "06_vectorized", "09_fp32_limit"])
@@ -661,29 +430,6 @@ def by(stem, before, after, size=SIZE):
 SIZES = (2048, 4096)
 
 
-def test_17_a_narrow_product_costs_and_the_second_doubling_hardly_pays():
-    here = Numbers("17_wgmma")
-    for size in SIZES:
-        assert by("17_wgmma", "n64", "n128", size) > 0.02
-        assert abs(by("17_wgmma", "n128", "n256", size)) < 0.02
-        assert by("17_wgmma", "n256", "serial", size) < -0.01
-    each = [here.tensor_cycles(True, name) for name in ("n64", "n128", "n256")]
-    assert max(each) < 1.01 * min(each), "the page says: the width doesn't move it"
-    for unit, sign in (("tensor_pipe_percent", 1), ("l1_data_percent", -1)):
-        narrow, *wider = (sign * here.metric(unit, name) for name in ("n64", "n128", "n256"))
-        assert narrow < min(wider)
-    found = stalls(Chapter("17_wgmma").version.metrics(SIZE, "wide"))
-    assert found[0][0] == "barrier", "the page says: the longest of the waits"
-
-
-def test_18_the_mbarriers_are_most_of_the_step():
-    here = Numbers("18_tma")
-    for size in SIZES:
-        copies = by("18_tma", "17_wgmma", "barrier", size)
-        assert by("18_tma", "barrier", "mbarriers", size) > max(0.03, copies)
-    assert here.ratio("cycles", "mbarriers", "barrier") < 0.95
-
-
 def test_19_roles_change_nothing_and_ping_pong_loses():
     here = Numbers("19_warp_specialization")
     assert abs(by("19_warp_specialization", "18_tma", "one_tile", 2048)) < 0.01
@@ -692,29 +438,6 @@ def test_19_roles_change_nothing_and_ping_pong_loses():
     for size in SIZES:
         assert by("19_warp_specialization", "cooperative", "ping_pong", size) < -0.02
     assert here.ratio("tensor_pipe_percent", "ping_pong", "cooperative") < 0.95
-
-
-def test_20_the_staged_store_and_the_turns_pay_and_products_in_flight_do_not():
-    for size in SIZES:
-        assert by("20_persistent", "persistent", "staged", size) > 0.02
-        assert by("20_persistent", "cooperative", "ping_pong", size) > 0.02
-        assert abs(by("20_persistent", "persistent", "in_flight", size)) < 0.01
-    assert by("20_persistent", "19_warp_specialization", "persistent", 2048) > 0.3
-    assert by("20_persistent", "19_warp_specialization", "persistent") > -0.02
-
-
-def test_21_clusters_of_two_save_bytes_and_hardly_time():
-    here = Numbers("21_clusters")
-    assert here.ratio("l2_bytes", "", "cluster_1x1") < 0.9
-    for size in SIZES:
-        assert abs(by("21_clusters", "cluster_1x1", "wide", size)) < 0.02
-    others = ("cluster_1x1", "cluster_1x2", "band_1", "band_2", "band_8", "band_16", "hilbert_8")
-    assert all(here.cycles(name) == pytest.approx(here.cycles(), rel=0.005)
-               for name in (*others, "unclustered"))
-    assert here.ratio("l2_bytes", "", "unclustered") < 0.9
-    assert here.ratio("l2_bytes", "", "20_persistent") == pytest.approx(1, abs=0.05)
-    assert here.ratio("cycles", "unclustered", "") > 1.05  # profiled, and no record says why
-    assert all(here.mhz() > here.mhz(name) for name in ("cluster_1x2", "20_persistent"))
 
 
 @pytest.mark.parametrize("stem, variant", [("18_tma", "wide"), ("20_persistent", "persistent")])
@@ -727,68 +450,6 @@ def test_recorded_wgmmas_read_all_bytes_of_both_operands(stem, variant):
 
 # What two runs of one instantiation differ by on another day, at least.
 FLOOR = 0.01
-
-
-def test_14_wmma_is_faster_and_the_deeper_instruction_does_not_make_up_for_it():
-    here = Numbers("14_ldmatrix")
-    for size in (2048, SIZE):
-        assert here.gain("k8", "wmma", size) < -FLOOR < FLOOR < here.gain("k16", "k8", size)
-        assert here.gain("k16", "wmma", size) < FLOOR
-    assert here.gain("k16", "wmma") < -0.1
-    # The instruction: busy for a third longer, as long with the depth of WMMA's.
-    busy = here.tensor_cycles(True, "wmma")
-    assert here.tensor_cycles(True) == pytest.approx(4 / 3 * busy, rel=0.02)
-    assert here.tensor_cycles(True, "k16") == pytest.approx(busy, rel=0.02)
-    # And more cycles in which the pipe idles, with either.
-    idle = here.tensor_cycles(False, "wmma")
-    assert here.tensor_cycles(False, "k16") > 1.1 * idle
-    assert here.tensor_cycles(False, "k8") > (1 + 5 * FLOOR) * idle
-    assert here.ratio("instructions", "k16", "wmma") == pytest.approx(1, abs=0.05)
-    assert here.stall("long_scoreboard", "k16") > 1.2 * here.stall("long_scoreboard", "wmma")
-    assert [here.loads_ahead(name) for name in ("wmma", "k8", "k16")] == [4, 3, 3]
-
-
-def test_15_conflicts_and_waiting_cost_and_the_way_round_conflicts_hardly_matters():
-    here = Numbers("15_turing_limit")
-    for size in (2048, SIZE):
-        for name in ("padded", "swizzled"):
-            assert here.faster(name, "unpadded", size) > 2
-        assert FLOOR / 2 < here.gain("swizzled", "padded", size) < here.predicted("swizzled") - 0.02
-        assert here.gain("prefetch", "swizzled", size) > 0.2
-        assert here.gain("one_buffer", "no_prefetch", size) > 0.4
-        small, large = (here.gain(name, "one_block", size) for name in ("prefetch", "one_buffer"))
-        assert 0.4 < small < large < small + 0.12
-        assert FLOOR < here.gain("two_buffers", "one_buffer", size) < here.predicted("two_buffers")
-    for name in ("prefetch", "one_buffer"):
-        assert here.tensor_cycles(True, name) == pytest.approx(
-            here.tensor_cycles(True, "one_block"), rel=0.03)
-        assert here.metric("tensor_pipe_percent", name) > 1.4 * here.metric(
-            "tensor_pipe_percent", "one_block")
-    # The first row isn't isolated: the compiler moves a load, too.
-    assert here.loads_ahead("padded") > here.loads_ahead("14_ldmatrix/k8")
-    assert here.metric("tensor_pipe_percent", "") > 1.5 * here.metric(
-        "tensor_pipe_percent", "14_ldmatrix")
-
-
-def test_15_the_deeper_instruction_loses_in_a_loop_that_has_no_registers_for_it():
-    here = Numbers("15_turing_limit")
-    for size in (2048, SIZE):
-        assert here.gain("k16", "", size) < -FLOOR
-    assert here.tensor_cycles(True) > 1.25 * here.tensor_cycles(True, "k16")
-    assert here.metric("tensor_pipe_percent", "k16") < 0.8 * here.metric("tensor_pipe_percent")
-    assert here.registers("k16") == 255 and here.ratio("instructions", "k16", "") > 1.3
-
-
-def test_16_ring_and_instruction_pay_together_only():
-    here, before = Numbers("16_cp_async"), "15_turing_limit"
-    for size in (2048, SIZE):
-        assert here.gain("tile_128x256_k8", before, size) < -FLOOR
-        assert here.gain(f"{before}/k16", before, size) < -FLOOR
-        assert here.gain("tile_128x256", before, size) > 0.3
-    loop = f"{before}/k16"
-    assert here.stall("long_scoreboard", loop) < 0.5
-    assert here.registers(loop) == 255 > here.registers("tile_128x256") + 10
-    assert here.ratio("instructions", loop, "tile_128x256") > 2
 
 
 def test_16_the_faster_instruction_needs_a_deeper_ring():
@@ -811,3 +472,70 @@ def test_16_the_faster_instruction_needs_a_deeper_ring():
 def test_21_names_the_kernel_that_gemm_launches_at_its_size():
     launched = Version("hopper").recorded(SIZE, "tuned").instantiation
     assert launched == Version("22_few_tiles").recorded(SIZE, "swapped_256").instantiation
+
+
+def stalls(metrics, count=3):
+    """The reasons for which warps wait longest, and the cycles per instruction issued."""
+    waits = {name.removeprefix("stall_").replace("_", " "): value
+             for name, value in metrics.items() if name.startswith("stall_")}
+    return sorted(((reason, value) for reason, value in waits.items()
+                   if reason not in ("selected", "not selected")), key=lambda one: -one[1])[:count]
+
+
+def test_03_one_mapping_is_all_that_the_conflict_takes():
+    page = Chapter("03_strip")
+    fast, slow = (page.version.metrics(SIZE, name) for name in ("columns_first", "strips_first"))
+    assert fast["instructions"] == pytest.approx(slow["instructions"], rel=1e-3)
+    assert fast["shared_wavefronts"] == fast["shared_wavefronts_ideal"]
+    assert slow["shared_wavefronts"] / fast["shared_wavefronts"] == pytest.approx(12.4, abs=0.1)
+    assert 8 < speed("03_strip", "columns_first") / speed("03_strip", "strips_first") < 12.4
+    assert slow["l1_data_percent"] > 95 > 80 > fast["l1_data_percent"]
+    assert max(stalls(fast), key=lambda wait: wait[1])[0] == "short scoreboard"
+
+
+def test_06_waits_for_global_memory_and_not_for_shared():
+    names, here = ("transposed", "unrolled", "shared_128", "global_128", "float4"), Numbers(
+        "06_vectorized")
+    found = Chapter("06_vectorized").version.metrics(SIZE)
+    assert "long scoreboard" in dict(stalls(found)) and found["stall_mio_throttle"] < 0.1
+    for name in names:
+        assert 0.25 / here.l1_wavefronts(name) > 0.75 and here.metric("l1_data_percent", name) < 70
+        assert here.l1_wavefronts(name) == pytest.approx(here.w(name), rel=0.03)
+    # The same bytes asked for with either depth; those that the L2 and DRAM move are not fewer.
+    before = Chapter("06_vectorized").version.metrics(SIZE, "global_128")
+    assert found["l1_load_bytes"] == before["l1_load_bytes"]
+    assert found["l2_bytes"] > before["l2_bytes"]
+    assert found["dram_read_bytes"] > before["dram_read_bytes"]
+
+
+def test_08_prefetch_pays_and_the_second_buffer_costs():
+    stem = "08_warp_tile"
+    names = ("waiting_flat", "waiting_unpaired", "waiting_paired", "one_buffer", "warp_64x32",
+             "warp_64x64", "warp_64x64_k16")
+    found = dict(zip(names, gain(stem, *names, since=speed("06_vectorized", "global_128")),
+                     strict=True))
+    assert max(found, key=found.get) == "one_buffer" and found["one_buffer"] > 0.15
+    assert found["warp_64x32"] < -0.05 and found["warp_64x64"] > 0.05
+    assert abs(found["warp_64x64_k16"]) < 0.01
+    assert all(abs(found[name]) < 0.04 for name in ("waiting_unpaired", "waiting_paired"))
+    waits = [Chapter(stem).version.metrics(SIZE, name)["stall_long_scoreboard"]
+             for name in ("waiting_paired", "one_buffer", "warp_64x32")]
+    assert waits[1] < waits[0] / 3 and waits[2] > 1.5 * waits[1]
+    before, after = (dict(stalls(Chapter(stem).version.metrics(SIZE, name)))
+                     for name in ("waiting_paired", "one_buffer"))
+    assert next(iter(before)) == "long scoreboard" and "long scoreboard" not in after
+
+
+def test_17_a_narrow_product_costs_and_the_second_doubling_hardly_pays():
+    here = Numbers("17_wgmma")
+    for size in SIZES:
+        assert by("17_wgmma", "n64", "n128", size) > 0.02
+        assert abs(by("17_wgmma", "n128", "n256", size)) < 0.02
+        assert by("17_wgmma", "n256", "serial", size) < -0.01
+    each = [here.tensor_cycles(True, name) for name in ("n64", "n128", "n256")]
+    assert max(each) < 1.01 * min(each), "the page says: the width doesn't move it"
+    for unit, sign in (("tensor_pipe_percent", 1), ("l1_data_percent", -1)):
+        narrow, *wider = (sign * here.metric(unit, name) for name in ("n64", "n128", "n256"))
+        assert narrow < min(wider)
+    found = stalls(Chapter("17_wgmma").version.metrics(SIZE, "wide"))
+    assert found[0][0] == "barrier", "the page says: the longest of the waits"

@@ -13,7 +13,6 @@ from lib.show.banks import describe
 from lib.topics.compute.fragments.model import SHAPES, formulae, held
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.memory.tma_swizzle.model import SPANS, Box, descriptor
-from lib.topics.memory.windows.model import misaligned, rows, windows
 from lib.topics.time.ring import model as ring
 
 LANES = range(32)
@@ -195,17 +194,6 @@ def test_descriptors_that_can_not_be():
         descriptor(1000, 128, "K")
     with pytest.raises(ValueError, match="span"):
         Box(48)
-
-
-def test_windows():
-    lanes = np.arange(32)
-    right = windows(512 + lanes % 16 * 272 + lanes // 16 * 16, 512, 272)
-    assert [(w.row, w.column) for w in right[15:18]] == [(15, 0), (0, 8), (1, 8)]
-    assert misaligned(right) == 0 and set(rows(right).values()) == {2}
-    wrong = windows(512 + lanes // 16 * 8 * 272 + lanes % 16 * 2, 512, 272)
-    assert rows(wrong) == {0: 16, 8: 16} and misaligned(wrong) == 28
-    with pytest.raises(ValueError, match="lane 1 points"):
-        windows(np.array([512, 511]), 512, 272)
 
 
 @pytest.mark.parametrize("copy, multiply, stages", [

@@ -10,46 +10,13 @@ from lib.plotting import display
 from lib.run.runner import run
 from lib.show.banks import describe_copy
 from lib.show.coalescing import Access, strided
-from lib.show.scene import Scene
-from lib.topics.compute.fragments import page as fragments_page
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.bottleneck import scaling
-from lib.topics.limits.bottleneck.page import saturated, saturates, unit_times
+from lib.topics.limits.bottleneck.page import saturated, unit_times
 from lib.topics.limits.roofline import model as roofline
 from lib.topics.limits.roofline.model import Roofs
-from lib.topics.memory.ldmatrix import figure as ldmatrix_figure
-from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.memory.tma_box import page as tma_box_page
-from lib.topics.memory.tma_box.model import box
-from lib.topics.memory.vectors import figure as vectors_figure
-from lib.topics.memory.windows import page as windows_page
 
 T4 = GPUS["T4"]
-
-
-def test_boxes():
-    found = box(128, 128, 8192)
-    assert found.count == 512 and found.efficiency == 1
-    assert found.sectors[1] == (8192, 8224, 8256, 8288)
-    askew = box(64, 128, 4128, 16)
-    assert askew.count == 64 * 5 and askew.efficiency == 0.8
-    assert box(2, 16, 16).count == 1  # neighbouring rows share a sector
-    with pytest.raises(ValueError, match="multiple of 16"):
-        box(2, 16, 24)
-
-
-def test_boxes_are_what_the_emulator_counts():
-    kernel = find("18_tma")
-    variant = kernel.variants[0]
-    M, N = variant.tile
-    done = run(kernel, variant.problem(M, N, 128), variant=variant, backend="emulator", exact=True)
-    loads = [s for s in done.launch.trace.sites if s.kind == "bulk load"]
-    steps = 128 // variant.step
-    rows, columns = variant.maps.boxes["A"]
-    a = box(rows, 2 * columns, 2 * 128).count * steps
-    rows, columns = variant.maps.boxes["B"]
-    b = box(rows, 2 * columns, 2 * N).count * steps * (N // columns)
-    assert sum(site.sectors for site in loads) == a + b
 
 
 def test_copies_of_one_line_to_one_line_go_together():
@@ -130,24 +97,6 @@ def test_an_explorer_of_what_a_t4_would_saturate():
     made = saturated(Chapter("15_turing_limit").version, "padded", "tile_128x256")
     assert len(made.frames) == 8 and "T4" in made.label
     assert "shared memory" in made.at(*made.default).partition("longest is ")[2]
-
-
-def test_pages_draw_both_addressings_and_boxes():
-    with display.collected() as figures:
-        windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
-        tma_box_page.draw(Chapter("20_persistent").version, "C")
-        with pytest.raises(ValueError, match="loads no A and B by TMA"):
-            tma_box_page.draw_placed(Chapter("17_wgmma").version)
-        fragments_page.draw("mma.m16n8k8", "C")
-        saturates(Chapter("15_turing_limit").version, size=1024)
-        vectors_figure.shown(Chapter("13_wmma_vectorized").version, "vectors_32x64")
-        ldmatrix_figure.shown(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"),
-                              "swizzled")
-    titles = [figure.title if isinstance(figure, Scene) else figure.finding for figure in figures]
-    assert [title.split(":")[0] for title in titles] == [
-        "k8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
-        "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
-    ]
 
 
 def test_pages_draw_copies_and_say_what_has_none():

@@ -1,1 +1,0 @@
-"""What a version was worth: before, this, and the best of cuBLAS."""
