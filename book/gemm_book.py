@@ -41,6 +41,7 @@ from book import (  # noqa: E402
     executed,
     first_use,
     icons,
+    record_pages,
     redirects,
     roles,
     scripts,
@@ -221,8 +222,8 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, panels, roles, scripts, search, site,
-                 styles, tables):
+    for part in (accessible, code_lines, first_use, icons, panels, record_pages, roles, scripts,
+                 search, site, styles, tables):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

@@ -122,14 +122,9 @@ print("right:", done.verdict.ok, "· hazards:", len(done.launch.hazards))""",
 **2. Mend a bug.**
 
 **3. Write the lines.**""", ()),
-    ("text", "## Everything that was recorded\n\nCounters and the whole file.", ("record",)),
-    ("code", """\
-page.speed()
-page.counters()
-page.issue_slots()
-page.check()
-page.code()
-page.resources()""", ("hide-cell", "nbval-check-output", "record")),
+    ("code", "page.check()\npage.speed()", ("hide-cell", "nbval-check-output", "record")),
+    ("text", "[The record of this version](records/{stem}.ipynb): every variant, size, counter "
+             "and pair, errors, machine code, the whole file.", ()),
 )
 # What the chapter above costs.
 BUDGET = {"kernels compiled": 6, "kernels disassembled": 4, "blocks emulated": 200,

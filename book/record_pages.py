@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from sphinx.application import Sphinx
 
 from lib.ptx.files import text_of
 
@@ -71,7 +73,7 @@ def write(root: Path) -> None:
 
 
 def notebook(stem: str) -> NotebookNode:
-    """The page of one version. Without a kernel's name in it no button leads to Colab."""
+    """The page of one version."""
     cells = [_cell(number, text, code) for number, (text, code) in enumerate(_sections(stem))]
     return new_notebook(cells=[one for pair in cells for one in pair],
                         metadata={"orphan": True, "language_info": {"name": "python"}})
@@ -99,6 +101,21 @@ def _cell(number: int, text: str, code: str) -> tuple[NotebookNode, NotebookNode
     return (new_markdown_cell(text, id=f"heading-{number}"),
             new_code_cell(code.rstrip("\n"), id=f"cell-{number}",
                           metadata={"tags": ["remove-input"]}))
+
+
+def offer_nothing_to_run(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Take away the buttons that lead to the page's notebook: it is in no repository."""
+    if pagename.startswith(f"{FOLDER}/"):
+        context["header_buttons"] = [
+            button for button in context.get("header_buttons", [])
+            if button.get("label") not in ("launch-buttons", "download-buttons")]
+
+
+def setup(app: Sphinx) -> None:
+    """Behind the theme, which adds its buttons at 501."""
+    app.connect("html-page-context", offer_nothing_to_run, priority=502)
 
 
 def main() -> None:

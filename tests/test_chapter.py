@@ -194,7 +194,7 @@ def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, mo
 
 @pytest.mark.parametrize("page, part, kind", dealt(RECORDED_TOO, [
     ("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
-    ("busiest", "modelled"), ("step", "recorded"), ("issue_slots", "recorded")]))
+    ("busiest", "modelled"), ("issue_slots", "recorded")]))
 def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     getattr(page, part)()

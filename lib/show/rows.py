@@ -7,7 +7,7 @@ import math
 from lib.show.scene import Drawing, Scene, column, key, words
 
 STEP = 16  # bytes: what a tensor map's strides are multiples of
-_ITEM, _LEFT = 2, 92.0  # bytes of an element; px left of the rows
+_ITEM, _LEFT = 2, 104.0  # bytes of an element; px left of the rows
 
 
 def begins(length: int, rows: int) -> list[int]:

@@ -437,7 +437,7 @@ def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
 
 
 def test_what_is_scrolled_sideways_is_found(reader):
-    page = reader("chapters/method.html", width=390, changes=True)
+    page = reader("chapters/07_double_buffer.html", width=390, changes=True)
     _, many = page.execute_script(SCROLLED, [])
     assert many > 10, "figures, and the frames of an explorer"
     planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'
@@ -569,7 +569,7 @@ def test_print_shows_explorers_and_whole_figures(reader, path):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_removed_lines_have_the_removal_s_colour(reader, theme):
-    page = reader("chapters/02_shared_tile.html", theme=theme)
+    page = reader("chapters/records/02_shared_tile.html", theme=theme)
     colours = [page.execute_script("return getComputedStyle(arguments[0]).backgroundColor",
                                    page.find_element(By.CSS_SELECTOR, f".changes .{mark}"))
                for mark in ("removed", "added")]

@@ -44,6 +44,9 @@ def make_book(tmp_path):
     (tmp_path / "lib").mkdir()
     for name in ("__init__.py", "paths.py"):  # all of the library that the build itself needs
         shutil.copy(ROOT / "lib" / name, tmp_path / "lib")
+    (tmp_path / "lib" / "ptx").mkdir()
+    (tmp_path / "lib" / "ptx" / "__init__.py").write_text("")
+    shutil.copy(ROOT / "lib" / "ptx" / "files.py", tmp_path / "lib" / "ptx")
     (tmp_path / "lib" / "show").mkdir()
     for file in ("__init__.py", "scene.py", "colours.py", *(
             style.name for style in (ROOT / "lib" / "show").glob("*.css"))):

@@ -106,9 +106,11 @@ def test_what_it_used_and_what_it_cost_is_known(tmp_path):
 def test_lib_says_what_work_it_does(tmp_path):
     done, _ = run(tmp_path, f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
                   "from lib import chapter\nfrom lib.problem import Problem\n"
-                  "from lib.topics.memory.layouts import figure as layouts\n"
+                  "from lib.gpus import GPUS\nfrom lib.plotting.display import show\n"
+                  "from lib.topics.compute.streaming_multiprocessor import figure\n"
                   "page = chapter.Chapter('01_naive')\n"
-                  "_ = page.run(Problem(48, 32, 8), backend='emulator')\nlayouts.shown()")
+                  "_ = page.run(Problem(48, 32, 8), backend='emulator')\n"
+                  "show(figure.draw(GPUS['H100']))")
     assert done.error == ""
     assert done.work == {"kernels compiled": 1, "kernels disassembled": 1, "blocks emulated": 2,
                          "figures drawn": 1}

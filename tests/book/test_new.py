@@ -27,7 +27,7 @@ def scratch(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
     for chapter in (ROOT / "chapters").glob("*.ipynb"):
         (tmp_path / "chapters" / chapter.name).touch()
-    for file in ("_toc.yml", "tests/chapters/budget.json"):
+    for file in ("_toc.yml", "chapters/glossary.md", "tests/chapters/budget.json"):
         shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
 

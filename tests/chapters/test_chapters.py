@@ -105,8 +105,8 @@ def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
     # What only the emulator has run has its steps in place of cycles, and no speed under a roof.
     emulated = find(path.stem).min_arch == BLACKWELL
     timed = ("emulated_timeline(", "by_intensity(") if emulated else (
-        "page.timeline(", "page.roofline(")
-    for call in ("page.check(", "page.speed(", *timed):
+        "page.speed(", "page.timeline(", "page.roofline(")
+    for call in ("page.check(", *timed):
         assert any(call in source for source in code), f"no {call})"
 
 
