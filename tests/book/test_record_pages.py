@@ -15,7 +15,6 @@ from lib.topics.version import Version
 @pytest.fixture()
 def book(tmp_path):
     """A folder with two chapters, and a page of a version that has none any more."""
-    (tmp_path / "lib").mkdir()
     (tmp_path / record_pages.FOLDER).mkdir(parents=True)
     for stem in ("05_bank_conflicts", "27_tcgen05"):
         shutil.copy(ROOT / "chapters" / f"{stem}.ipynb", tmp_path / "chapters")
