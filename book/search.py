@@ -20,7 +20,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-from book import taught
+from book import record_pages, taught
 from lib.ptx.files import text_of
 
 FILE = Path("_static") / "sections.js"
@@ -56,6 +56,11 @@ def sections(doctree: nodes.document) -> list[Section]:
                       "text": " ".join("".join(text).split()),
                       "words": _without_numbers(" ".join(words))})
     return found
+
+
+def _headed(section: dict[str, str]) -> dict[str, str]:
+    """A record's section by its heading: its tables are numbers."""
+    return {**section, "text": "", "words": ""}
 
 
 def _entry(node: nodes.Node) -> bool:
@@ -98,8 +103,10 @@ def script(pages: dict[str, Any]) -> str:
     pages : dict
         By document its ``address`` and its ``sections``.
     """
+    priors = {**taught.PRIORS, **{name: taught.RECORDS for name in pages
+                                  if name.startswith(f"{record_pages.FOLDER}/")}}
     known = json.dumps({"pages": pages, "taught": taught.pages(), "meant": taught.MEANT,
-                        "priors": taught.PRIORS}, ensure_ascii=False, separators=(",", ":"))
+                        "priors": priors}, ensure_ascii=False, separators=(",", ":"))
     return f"window.bookSections = {known};\n"
 
 
@@ -111,12 +118,18 @@ def collect(app: Sphinx) -> None:
     app.book_sections = json.loads(text_of(stored)) if stored.exists() else {}
 
     def index_page(pagename: str, doctree: nodes.document, title: str) -> None:
-        if pagename in app.env.all_docs and "orphan" not in app.env.metadata[pagename]:
+        looked_up = pagename.startswith(f"{record_pages.FOLDER}/")
+        if pagename in app.env.all_docs and (
+                looked_up or "orphan" not in app.env.metadata[pagename]):
+            found = sections(doctree)
             app.book_sections[pagename] = {
-                "address": app.builder.get_target_uri(pagename), "sections": sections(doctree)}
+                "address": app.builder.get_target_uri(pagename),
+                "sections": [_headed(one) for one in found] if looked_up else found}
 
     app.builder.index_page = index_page  # type: ignore[method-assign]
     app.builder.dump_search_index = lambda: None  # type: ignore[method-assign]
+    # Sphinx would warn that the index of the last build, which it never wrote, is missing.
+    app.builder.load_indexer = lambda docnames: None  # type: ignore[method-assign]
 
 
 def write(app: Sphinx, error: Exception | None) -> None:

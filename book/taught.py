@@ -77,6 +77,7 @@ PRIORS: Mapping[str, float] = {
     "chapters/course": 0.4, "chapters/objectives": 0.5, "chapters/references": 0.3,
     "chapters/scoreboard": 0.7, "chapters/index": 0.4, GLOSSARY: 0.8,
 }
+RECORDS = 0.2  # what those of a record's page count for: they are found by a variant's name
 
 
 def pages() -> dict[str, str]:

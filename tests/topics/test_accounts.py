@@ -265,7 +265,8 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     assert naive[1:4] == [f"{account.each:.3g}", f"{account.cap:.1%}", f"{account.busy:.0%}"]
     assert naive[6] == f"{account.share:.1%}"
     # The same empty slots as on the versions' own pages.
-    assert by_wavefronts[5][5] == f"{Numbers('06_vectorized').slot('empty'):.0%}"
+    first = CATALOGUE["06_vectorized"].variants[0].name
+    assert by_wavefronts[5][5] == f"{Numbers('06_vectorized').slot('empty', first):.0%}"
     assert "128 in FP32, 2,048 in FP16" in shown[0]
     # A share of the peak times the clock of the launches that were timed is the speed.
     for stem, row in zip(stems[len(by_wavefronts):], by_tensor, strict=True):
