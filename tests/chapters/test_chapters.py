@@ -104,10 +104,10 @@ def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
     code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     # What only the emulator has run has its steps in place of cycles, and no speed under a roof.
     emulated = find(path.stem).min_arch == BLACKWELL
-    timed = ("emulated_timeline(", "by_intensity(") if emulated else (
-        "page.speed(", "page.timeline(", "page.roofline(")
-    for call in ("page.check(", *timed):
-        assert any(call in source for source in code), f"no {call})"
+    timed = (r"emulated_timeline\(|timeline_of_blocks\(", r"by_intensity\(") if emulated else (
+        r"page\.speed\(", r"page\.timeline\(", r"page\.roofline\(")
+    for call in (r"page\.check\(", *timed):
+        assert any(re.search(call, source) for source in code), f"no {call})"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
