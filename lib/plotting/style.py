@@ -235,10 +235,23 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
                      va="top", linespacing=1.2)
             y -= _FOOT_LINE * len(lines)
         return fig
-    fig.text(1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom")
+    fig.text(1 - _MARGIN / width, 0.06 / height, "\n".join(foot_lines(evidence)), size=SMALL,
+             ha="right", va="bottom", linespacing=1.1)
     if note:
         fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig
+
+
+def foot_lines(text: str) -> list[str]:
+    """A wide figure's evidence in lines that it has room for: the foot holds two."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, SMALL) <= (WIDTH - 2 * _MARGIN) * 72:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def fits_one_line(note: str, evidence: str) -> bool:

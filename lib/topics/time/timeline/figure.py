@@ -124,7 +124,7 @@ def draw(
         _version(ax, top, one, mine, mean, window, wide)
         top -= height + _BETWEEN
     if own_line:
-        ax.text(0, 2, cost, va="bottom")
+        ax.text(0, 2 if len(style.foot_lines(evidence)) == 1 else 6, cost, va="bottom")
     return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
                         note="" if own_line else cost)
 
