@@ -77,7 +77,7 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
             "14_ldmatrix/wmma_loads_first"),
     },
     "15_turing_limit": {
-        "padded": Prediction(0.0, "14's tile, 14's wavefronts, 14's blocks an SM"),
+        "padded": Prediction(0.0, "14's tile, 14's wavefronts, 14's blocks per SM"),
         "swizzled": Prediction(
             0.05, "1.00 wavefronts an HMMA after 1.125, and shared memory is nearly as busy as the "
             "tensor pipe"

@@ -150,4 +150,4 @@ def _modifiers(d: Decoding) -> None:
         d.wrong(".v8 is for types of 32 bits")
     width = SIZES[d.type] * many
     if width > 16 and (width > 32 or space_of(d) != "global"):
-        d.unsupported("an access of at most 16 bytes a lane, or 32 of global memory")
+        d.unsupported("an access of at most 16 bytes per lane, or 32 of global memory")

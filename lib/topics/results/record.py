@@ -14,12 +14,10 @@ from lib.records.schema import Row, mhz
 from lib.topics.limits.accounts import page as accounts
 from lib.topics.version import Version
 
-BOARD = 6  # digits of a board's hash that tell it from the others
-
 
 def names(version: Version) -> list[str]:
     """The version's variants, then the steps that isolate a change."""
-    return [variant.name for variant in (*version.kernel.variants, *version.kernel.steps)]
+    return [variant.name for variant in version.kernel.measured]
 
 
 def is_recorded(version: Version) -> bool:
@@ -53,8 +51,8 @@ def variant(version: Version, name: str) -> None:
     chosen, stored = version.kernel.variant(name), version.reader.variant(name)
     code = " · ".join(f"`{text}`" for text in dict.fromkeys(
         row.instantiation for row in stored.bench))
-    note(f"{chosen.meaning}: {code} · {chosen.threads} threads a block, {stored.registers} "
-         f"registers a thread, {stored.shared_bytes:,} B of shared memory a block")
+    note(f"{chosen.meaning}: {code} · {chosen.threads} threads per block, {stored.registers} "
+         f"registers per thread, {stored.shared_bytes:,} B of shared memory per block")
     listed([
         Column("M×N×K", lambda row: _shape(row.shape)),
         Column("TFLOP/s", lambda row: f"{row.tflops:.4g} ± {row.spread:.1%}"),
@@ -63,7 +61,7 @@ def variant(version: Version, name: str) -> None:
         Column("sustained", _sustained),
         Column("MHz", lambda row: mhz(row.clock), ",.0f"),
         Column("J per product", lambda row: row.joules and row.joules[0], ".4f"),
-        Column("board, day", lambda row: f"{row.board[:BOARD]}, "
+        Column("board, day", lambda row: f"{row.board[:records.BOARD]}, "
                                          f"{records.day(version.record, row.chunk)}"),
     ], stored.bench, records.label(version.record))
     shapes = [one.shape for one in stored.counters]

@@ -33,7 +33,7 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Scene:
         rows += [words("outside the SM", bold=True)] if number == 2 else []
         rows.append(_row(drawing.label(box, f"{name}\n{what}"), *([stall] if stall[0] else [])))
     return Scene(
-        f"An SM of {article(gpu.key)} issues up to {gpus.ISSUE_SLOTS} warp instructions a cycle; "
+        f"An SM of {article(gpu.key)} issues up to {gpus.ISSUE_SLOTS} warp instructions per cycle; "
         "a warp that waits has a reason with a name",
         apart(words(f"SM: 1 of {gpu.sms}", bold=True), words("why a warp isn’t issued", bold=True))
         + column(*rows), evidence or f"modelled: data sheet of {gpu.name}")

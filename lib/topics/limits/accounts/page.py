@@ -245,7 +245,7 @@ def rates(size: int = SIZE) -> None:
 def _ahead(one: Launches) -> str:
     """The variant that is far faster than the first at this size, with its speed; else nothing."""
     found, kernel, first = [], one.page.kernel, one.variant
-    for variant in (*kernel.variants, *kernel.steps) if kernel.own_shapes else ():
+    for variant in kernel.measured if kernel.own_shapes else ():
         if (variant.dtype, variant.out, variant.b_layout) != (
                 first.dtype, first.out, first.b_layout):
             continue
