@@ -159,6 +159,8 @@ def _strided(variant: Variant, problem: Problem) -> Variant:
     # Tensor maps know the gaps of A and B, and warps that read them don't.
     gaps = not problem.operand("C").tight if variant.maps else not problem.plain
     by = ("A_BY_ROWS",) if gaps or variant.a_layout == "column" else ()
+    if by and variant.vectors.narrow:
+        variant = variant.scheduled(**variant.vectors.narrow)
     template = (*variant.template, *by, *(("S",) if gaps else ()))
     if gaps and variant.maps and "C" in variant.maps.boxes:  # its lanes store C
         variant = stored_by_lanes(variant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.gpus import LANES
@@ -274,18 +275,50 @@ def fp32_step(name: str, meaning: str, *, block: tuple[int, int, int], warp: tup
     return _limit(name, meaning, _of_limit(block, warp, stages=3, spread=1, turning=False))
 
 
-def fp32_layouts(name: str, meaning: str) -> Variant:
-    """Beside 09: 64×128 tiles, a float copied at a time, so that matrices may lie in any way."""
-    file = "09_fp32_limit_layouts"
-    schedule = Schedule((64, 128), 16, (64, 32), stages=4, blocks=3)
-    (BM, BN), padding = schedule.tile, 4
+# Tiles of the step beside 09, by rows and columns: of a warp and a thread, steps of K, slices of
+# such a step that warps have, stages, and blocks that an SM must hold.
+_SHAPES: Mapping[tuple[int, int], tuple[tuple[int, int], tuple[int, int], int, int, int, int]] = {
+    (1, 128): ((1, 128), (1, 4), 32, 8, 4, 2),
+    (4, 128): ((4, 128), (4, 4), 32, 8, 4, 2),
+    (8, 128): ((8, 128), (8, 4), 32, 8, 4, 2),
+    (16, 128): ((16, 64), (8, 4), 32, 4, 4, 2),
+    (32, 128): ((32, 64), (8, 8), 16, 2, 4, 3),
+    (48, 128): ((48, 64), (12, 8), 16, 2, 4, 2),
+    (32, 64): ((32, 32), (8, 4), 32, 2, 3, 4),
+    (64, 64): ((64, 32), (8, 8), 16, 2, 4, 3),
+    (64, 128): ((64, 32), (8, 8), 16, 1, 4, 3),
+    (128, 64): ((64, 32), (8, 8), 16, 1, 4, 3),
+    (128, 128): ((64, 32), (8, 8), 16, 1, 3, 2),
+    (128, 4): ((128, 4), (4, 4), 32, 8, 4, 2),
+    (128, 8): ((128, 8), (4, 8), 32, 8, 4, 2),
+    (128, 16): ((64, 16), (8, 4), 32, 4, 4, 2),
+    (128, 32): ((64, 32), (8, 8), 16, 2, 4, 3),
+    (128, 48): ((64, 48), (8, 12), 16, 2, 4, 2),
+}
+
+
+def fp32_shape(tile: tuple[int, int], split: int, name: str = "") -> Variant:
+    """Beside 09: a tile for any shape and layout, whose K so many blocks of a cluster share."""
+    file, (BM, BN), padding = "09_fp32_limit_shapes", tile, 4
+    warp, thread, BK, slices, stages, blocks = _SHAPES[tile]
+    schedule = Schedule(tile, BK, warp, thread, vec=4, stages=stages, blocks=blocks, split=split,
+                        own={"SLICES": slices})
+    ring = stages * BK * sum(lines + padding * (lines >= 8) for lines in tile)
+    sums = slices * BM * (BN + padding) * (slices * split > 1)
     return Variant(
-        name, schedule, (*_TILES, "STAGES", "BLOCKS", "A_BY_ROWS", "B_BY_ROWS"),
-        (LANES * _warps(schedule), 1), "block", meaning, grid=Line(), file=file,
-        function=function(file), strided=True, any_layout=True,
-        shared_bytes=(schedule.stages * schedule.step * (BM + BN + 2 * padding)
-                      * ITEM_BYTES["float32"]),
+        name or f"{BM}x{BN}_{split}", schedule,
+        (*_TILES, "TM", "TN", "STAGES", "SLICES", "CLUSTER_K", "BLOCKS", "VEC", "B_BY_ROWS"),
+        (LANES * _warps(schedule) * slices, 1), "block",
+        f"{BM}×{BN} tiles, for all layouts" + f", {split} blocks share K" * (split > 1),
+        any_layout=True, vectors=Vectors({"vec": 1}, ("N",)), grid=Line(split=split), file=file,
+        function=function(file), programmatic_launch=True, min_arch="sm_90a" * (split > 1),
+        shared_bytes=max(ring, sums) * ITEM_BYTES["float32"],
     )
+
+
+def fp32_shapes() -> tuple[Variant, ...]:
+    """The tiles among which `lib.gemm` chooses in FP32, beside those of 09."""
+    return tuple(fp32_shape(tile, split) for tile in _SHAPES for split in (1, 2, 4, 8))
 
 
 def cp_async(
