@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from lib.gpus import LANES
+from lib.gpus import LANES, for_arch
 from lib.kernels.grid import LastWave, Line
 from lib.kernels.schedule import Argument, Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Roles, TensorMaps, Variant
@@ -153,6 +153,14 @@ def few_tiles(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
         programmatic_launch=True,
         roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
     )
+
+
+def few_tiles_rows(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """22, operands swapped, in tiles of rows that its own file has no products for."""
+    return replace(few_tiles(name, meaning, schedule, **types),
+                   file="22_few_tiles_rows", function="few_tiles")
 
 
 def swapped_persists(
@@ -332,7 +340,7 @@ _SWAPPED_TILES = (
 _SEARCHED_TILES = (
     ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
     ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
-    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1),
+    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1), ((64, 64), 14, 2, 4, 1),
     *(((128, 64), 9, *cluster) for cluster in ((2, 1, 1), (4, 1, 1), (2, 2, 1))),
     ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1),
 )
@@ -352,7 +360,21 @@ _SEARCHED_WIDTHS = (
     ((128, 144), 6, 2, 1, 1), ((128, 160), 6, 2, 1, 1), ((128, 176), 5, 1, 2, 1),
     ((128, 224), 5, 2, 1, 1), ((128, 224), 5, 1, 2, 1),
     ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
+    ((64, 80), 12, 2, 1, 4), ((64, 96), 11, 2, 4, 1), ((128, 80), 8, 2, 1, 1),
+    ((128, 96), 8, 2, 4, 1), ((128, 160), 6, 4, 2, 1),
 )
+# For rows between 65 and 400, of which a tile has all, a half or a third: with operands swapped, so
+# many rows each. In a search of such rows (``rows``) these clusters, by a tile's columns, came
+# within 0.3 % of all that it timed: columns, the most rows for which registers suffice, clusters'
+# tiles down and across C, blocks that share K.
+_ROWS = range(72, 209, 8)
+_OF_ROWS = (
+    *((64, 208, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 1, 2))),
+    *((128, 208, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 1, 2), (2, 1, 2))),
+    (192, 160, 2, 1, 1), (256, 104, 2, 1, 1),
+)
+# Rows for which wgmma_swapped.cuh has products, so that 22's own file has.
+_IN_22 = (80, 96, 128, 160, 176, 192)
 # Of 21: rows, columns, stages, clusters' tiles down and across C. That of 128 rows and 160 columns,
 # which never came within 3 % of the fastest, is left out.
 _SEARCHED_WIDTHS_OF_21 = (
@@ -363,15 +385,15 @@ _SEARCHED_WIDTHS_OF_21 = (
 # What the next search times. No search has, or in one of the two types only, or they disagree; with
 # clusters of eight tiles, or of four that share B.
 _UNTIMED_TILES = (
-    ((64, 64), 14, 2, 4, 1), ((64, 128), 9, 2, 4, 1), ((64, 256), 5, 1, 2, 1),
+    ((64, 128), 9, 2, 4, 1), ((64, 256), 5, 1, 2, 1),
     ((128, 64), 9, 1, 1, 2), ((128, 64), 9, 2, 1, 2), ((128, 128), 6, 1, 2, 1),
     ((128, 128), 6, 1, 1, 2), ((256, 64), 5, 2, 1, 1),
 )
 _UNTIMED_WIDTHS = (
-    ((64, 80), 12, 2, 4, 1), ((64, 96), 11, 1, 1, 2), ((64, 96), 11, 2, 4, 1),
+    ((64, 80), 12, 2, 4, 1), ((64, 96), 11, 1, 1, 2),
     ((64, 112), 9, 1, 1, 2), ((64, 176), 7, 1, 1, 1),
-    ((128, 80), 8, 1, 1, 1), ((128, 80), 8, 2, 1, 1), ((128, 80), 8, 2, 4, 1),
-    ((128, 96), 7, 1, 1, 1), ((128, 96), 7, 2, 4, 1), ((128, 112), 7, 1, 1, 1),
+    ((128, 80), 8, 1, 1, 1), ((128, 80), 8, 2, 4, 1),
+    ((128, 96), 7, 1, 1, 1), ((128, 112), 7, 1, 1, 1),
     ((128, 112), 7, 2, 4, 1), ((128, 144), 6, 2, 4, 1), ((128, 160), 6, 4, 1, 1),
     ((128, 208), 5, 2, 1, 1), ((128, 224), 5, 4, 1, 1), ((256, 80), 5, 2, 1, 1),
 )
@@ -427,6 +449,20 @@ def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
     return (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES, types),
             *_shared_out(few_tiles, prefix, True, _SEARCHED_SWAPPED_TILES, types),
             *_widths_of_22(prefix, _SEARCHED_WIDTHS, types))
+
+
+def rows_of_22(prefix: str = "", **types: Unpack[Types]) -> Iterator[Variant]:
+    """Those for rows between 65 and 400, with as many stages as fit."""
+    # A block's barriers and the slack of its tiles.
+    room = for_arch("sm_90a").shared_bytes_per_block - 2 * ATOM_SLACK
+    known = {(tile, *others) for listed in (_SWAPPED_TILES, _SEARCHED_SWAPPED_TILES)
+             for tile, _, *others in listed}
+    for rows in _ROWS:
+        given = [((rows, columns), room // ((rows + columns) * ROW * 2), *cluster)
+                 for columns, most, *cluster in _OF_ROWS
+                 if rows <= most and ((rows, columns), *cluster) not in known]
+        yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix, True,
+                               given, types)
 
 
 def untimed_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
@@ -533,6 +569,7 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
             ("21_clusters", others), ("22_few_tiles", launched_of_22(prefix, **types)),
             ("21_clusters", searched_of_21(prefix, **types)),
             ("22_few_tiles", searched_of_22(prefix, **types)),
+            ("22_few_tiles", rows_of_22(prefix, **types)),
             ("24_any_row", launched_of_24(prefix, **types)),
         ]
         candidates = [

@@ -316,11 +316,14 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
+        if name not in self._by_name:
+            raise ValueError(unknown("variant", name, self._by_name) + f" of {self.stem}")
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Variant]:
         every = (*self.measured, *self.exhibits, *self.laid, *self.menu)
-        by_name = {variant.name: variant for variant in every}
-        if name not in by_name:
-            raise ValueError(unknown("variant", name, by_name) + f" of {self.stem}")
-        return by_name[name]
+        return {variant.name: variant for variant in every}
 
     def expression(self, variant: Variant) -> str:
         """The C++ name expression of an instantiation, such as ``naive<32, true>``."""
