@@ -18,6 +18,7 @@ from lib.kernels.families import (
     buffered,
     copies,
     cp_async,
+    fp32_rule,
     fp32_shape,
     fp32_shapes,
     fp32_limit,
@@ -410,7 +411,7 @@ CATALOGUE: dict[str, Kernel] = {
             level="all of them",
             ptx_archs=("sm_75",),
             variants=fp32_limit(),
-            laid=(fp32_shape((64, 128), 1, "any_layout"),),
+            laid=(fp32_rule(), fp32_shape((64, 128), 1, "any_layout")),
             menu=fp32_shapes(),
             steps=(
                 copies("copies", "08's warp_64x64, its tiles filled by copies in flight",

@@ -279,19 +279,12 @@ def fp32_step(name: str, meaning: str, *, block: tuple[int, int, int], warp: tup
 # such a step that warps have, stages, and blocks that an SM must hold.
 _SHAPES: Mapping[tuple[int, int], tuple[tuple[int, int], tuple[int, int], int, int, int, int]] = {
     (1, 128): ((1, 128), (1, 4), 32, 8, 4, 2),
-    (4, 128): ((4, 128), (4, 4), 32, 8, 4, 2),
     (8, 128): ((8, 128), (8, 4), 32, 8, 4, 2),
     (16, 128): ((16, 64), (8, 4), 32, 4, 4, 2),
-    (32, 128): ((32, 64), (8, 8), 16, 2, 4, 3),
-    (48, 128): ((48, 64), (12, 8), 16, 2, 4, 2),
     (32, 64): ((32, 32), (8, 4), 32, 2, 3, 4),
-    (64, 64): ((64, 32), (8, 8), 16, 2, 4, 3),
     (64, 128): ((64, 32), (8, 8), 16, 1, 4, 3),
-    (128, 64): ((64, 32), (8, 8), 16, 1, 4, 3),
-    (128, 128): ((64, 32), (8, 8), 16, 1, 3, 2),
     (128, 4): ((128, 4), (4, 4), 32, 8, 4, 2),
     (128, 8): ((128, 8), (4, 8), 32, 8, 4, 2),
-    (128, 16): ((64, 16), (8, 4), 32, 4, 4, 2),
     (128, 32): ((64, 32), (8, 8), 16, 2, 4, 3),
     (128, 48): ((64, 48), (8, 12), 16, 2, 4, 2),
 }
@@ -317,8 +310,17 @@ def fp32_shape(tile: tuple[int, int], split: int, name: str = "") -> Variant:
 
 
 def fp32_shapes() -> tuple[Variant, ...]:
-    """The tiles among which `lib.gemm` chooses in FP32, beside those of 09."""
+    """The tiles among which the rule chooses in FP32 on Hopper, beside those of 09."""
     return tuple(fp32_shape(tile, split) for tile in _SHAPES for split in (1, 2, 4, 8))
+
+
+def fp32_rule() -> Variant:
+    """What `lib.gemm` launches in FP32 on Hopper: whichever tile suits the shape."""
+    return replace(
+        fp32_shape((64, 128), 1, "any_shape"), meaning="the tile that suits the shape and layout",
+        by_rule=True, min_arch="sm_90a",
+        candidates=(*LIMIT_CANDIDATES, *(one.name for one in fp32_shapes())),
+    )
 
 
 def cp_async(

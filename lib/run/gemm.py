@@ -407,7 +407,8 @@ def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     Raises ValueError if none takes them.
     """
     for kernel in map(find, LAUNCHED):
-        for variant, problem in product((*kernel.variants, *kernel.laid), problems):
+        ruled = sorted((*kernel.variants, *kernel.laid), key=lambda one: not one.by_rule)
+        for variant, problem in product(ruled, problems):
             if not fit.refusal(variant, problem) and device.runs(kernel, variant):
                 return kernel, variant, problem
     problem = problems[0]
