@@ -150,14 +150,14 @@ class Costs:
 H100 = Costs(
     sms=PERSISTENT_SMS, gathered=GATHERED_SMS,
     shared_bytes=227 * 1024, threads=2048, registers=65536,
-    products=1882.0, alone=1.251, swapped=1.0, ingest=math.inf,
-    read=18.04, read_flight=1703.0,
-    l2=6016.0, l2_misfit=2364.0, aspect=0.06838,
-    dram=2853.0, flight=2330.0, narrow=1.045, cut=1.315,
-    start=895.5, persist=1219.0, cluster=831.6, wave=2564.0, read_wave=1414.0,
-    store=0.1709, odd=9.383, odd_swapped=3.442,
-    share=88.95, sums=0.4013, packing_bytes=1888.0,
-    energy=4.437e-07, l2_energy=35.77, sharpness=2.376,
+    products=1758.0, alone=1.261, swapped=1.0, ingest=math.inf,
+    read=18.67, read_flight=1645.0,
+    l2=5580.0, l2_misfit=2222.0, aspect=0.07029,
+    dram=2679.0, flight=2340.0, narrow=1.044, cut=1.316,
+    start=762.1, persist=1317.0, cluster=962.0, wave=2619.0, read_wave=1564.0,
+    store=0.1562, odd=9.988, odd_swapped=3.15,
+    share=94.33, sums=0.4026, packing_bytes=1921.0,
+    energy=5.36e-07, l2_energy=47.52, sharpness=2.344,
 )
 
 # The fit before, less a cost of ping-pong: to 369 sets of candidates, on kernels of an earlier

@@ -34,6 +34,7 @@ class Costs:
     across: float
     along: float
     wide: float
+    spread: float  # of that, what 09's own loop needs, which deals copies out over several steps
     # Sums, and warps, that an SM would need to be half as fast as with many.
     sums_half: float
     warps_half: float
@@ -56,9 +57,9 @@ class Costs:
 
 
 H100 = Costs(
-    read=0.4143, across=18.51, along=66.8, wide=41.31, sums_half=510.0, warps_half=0.1332,
-    step=11.55, flight=985.1, dram=1401.0, l2=3965.0, start=2480.0, early=0.5048, wave=933.0,
-    share=141.5, added=0.2587, cut=2.275, store=0.05301, sharpness=6.716,
+    read=0.3171, across=20.58, along=68.37, wide=48.84, spread=0.9474, sums_half=425.8,
+    warps_half=0.05032, step=6.004, flight=1724.0, dram=1317.0, l2=1794.0, start=4777.0,
+    early=0.8398, wave=1363.0, share=114.9, added=0.2153, cut=1.67, store=0.04781, sharpness=8.0,
 )
 
 
@@ -67,7 +68,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     schedule, grid = variant.schedule, variant.grid
     (BM, BN), BK, area = schedule.tile, variant.step, schedule.tile[0] * schedule.tile[1]
     # A lane's rows and columns: 09 names those of a warp, which are 8 lanes by 4.
-    TM, TN = schedule.thread or (schedule.warp[0] // 8, schedule.warp[1] // 4)
+    TM, TN = schedule.thread if variant.file else (schedule.warp[0] // 8, schedule.warp[1] // 4)
     slices = int(schedule.own.get("SLICES", 1))
     tiles, steps = grid.cluster_tiles(problem, variant.tile), max(ceil(problem.K / BK), 1)
     resident = grid.blocks_per_sm or max(schedule.blocks, min(
@@ -87,6 +88,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     along = costs.wide / WIDE if wide else costs.along
     copies = (BM * (costs.across if problem.a_layout == "row" else along)
               + BN * (along if problem.b_layout == "row" else costs.across))
+    copies *= 1 if variant.file else costs.spread
     issue = BK / FMA * (area + costs.read * area * (1 / TM + 1 / TN) / WIDE + copies)
     issue *= 1 + costs.sums_half / (at_once * area * slices**2)
     warps = at_once * variant.threads / 32
