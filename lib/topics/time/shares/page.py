@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lib import gpus
 from lib.plotting import style
@@ -38,7 +37,7 @@ def draw(version: Version, variant: str | None = None,
     """
     chosen = version.kernel.variant(variant)
     cut = model.shares(chosen, chosen.problem(*shape), sms)
-    whole = replace(cut, sharers=0)
+    whole = cut.whole
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
     show(figure.draw(whole, cut, what=what))
 
@@ -61,7 +60,7 @@ def gains(version: Version, whole: str = "whole", cut: str = "cut",
     points = []
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
         deal = model.shares(chosen, chosen.problem(*shape), sms)
-        if deal.sharers and shape in before and shape in after:
+        if deal.cut_tiles and shape in before and shape in after:
             one, other = before[shape], after[shape]
             points.append(model.Gain(shape, by_shape.last_wave(chosen, shape),
                                      one.seconds / other.seconds, one.spread + other.spread))
@@ -102,7 +101,7 @@ def parts(version: Version, variant: str | None = None,
     """Display where each cluster's share of the last wave begins and ends (see `draw`)."""
     chosen = version.kernel.variant(variant)
     cut = model.shares(chosen, chosen.problem(*shape), sms)
-    every = cut.rest * cut.steps
+    every = cut.cut_tiles * cut.steps
     rows = [
         (cluster, f"⌊{every} · {cluster} / {cut.sharers}⌋ = {every * cluster // cut.sharers}",
          f"{every * (cluster + 1) // cut.sharers - 1}",
