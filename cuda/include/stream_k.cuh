@@ -17,13 +17,17 @@ struct Shares {
 
     // The first `cut_tiles` are divided among the first `sharers` clusters.
     __device__ Shares(int tiles, int steps, int me, int clusters, int cut_tiles, int sharers)
-        : steps(steps), me(me), clusters(clusters), cut_tiles(cut_tiles), sharers(sharers)
+        : steps(steps), me(me), clusters(clusters), cut_tiles(cut_tiles)
     {
         const long long all = (long long)cut_tiles * steps, begin = all * me / sharers;
         length = me < sharers ? all * (me + 1) / sharers - begin : 0;
         tile = begin / steps, from = begin % steps;
         pieces = length > 0 ? (from + length + steps - 1) / steps : 0;
         count = pieces + (tiles - cut_tiles - me + clusters - 1) / clusters;
+        if (length == 0) return;
+        // Divided here, before there are sums that a call would spill.
+        first = (((long long)tile * steps + 1) * sharers - 1) / all;
+        last = ((long long)(tile + pieces) * steps * sharers - 1) / all;
     }
 
     __device__ Share operator[](int i) const
@@ -43,9 +47,8 @@ struct Shares {
                            int place, int barrier) const
     {
         constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS;
-        const long long all = (long long)cut_tiles * steps, begins = (long long)cut_tile * steps;
-        const int first = ((begins + 1) * sharers - 1) / all;
-        const int last = ((begins + steps) * sharers - 1) / all;
+        const int first = cut_tile == tile ? this->first : me;
+        const int last = cut_tile == tile + pieces - 1 ? this->last : me;
         const int thread = threadIdx.x % 128;
         auto part = [&](int cluster) {
             const size_t room = 2 * cluster + (cluster == first);
@@ -91,6 +94,7 @@ struct Shares {
     }
 
 private:
-    int steps, me, clusters, cut_tiles, sharers;
+    int steps, me, clusters, cut_tiles;
     int tile, from, length, pieces;  // of the cut tiles: where this cluster begins, in how many
+    int first, last;  // who begins its first tile, who ends its last
 };

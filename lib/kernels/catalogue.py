@@ -1027,6 +1027,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="23_stream_k",
+            best="wide_cut",
             function="stream_k",
             title="Stream-K",
             change="the last wave of tiles is cut along K into equal shares",

@@ -72,8 +72,16 @@ class Shares:
             last = min(self.steps, first + end - begin)
             parts.append(Part(tile, first, last))
             begin += last - first
-        return parts + [Part(tile, 0, self.steps)
-                        for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
+        # The tile that it begins before the one that it ends: so all clusters walk along K together.
+        return parts[-1:] + parts[:-1] + [
+            Part(tile, 0, self.steps)
+            for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
+
+    def places(self, time: int) -> int:
+        """At how many places along K clusters are that have done so many steps of their share."""
+        steps = [[step for part in self.of(cluster) for step in range(part.first, part.last)]
+                 for cluster in range(self.sharers)]
+        return len({walk[time] for walk in steps if time < len(walk)})
 
     @property
     def whole(self) -> Shares:
