@@ -72,7 +72,7 @@ class Shares:
             last = min(self.steps, first + end - begin)
             parts.append(Part(tile, first, last))
             begin += last - first
-        # The tile that it begins before the one that it ends: so all clusters walk along K together.
+        # The tile that it begins before the one that it ends: so all clusters walk along K at once.
         return parts[-1:] + parts[:-1] + [
             Part(tile, 0, self.steps)
             for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
