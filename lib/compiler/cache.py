@@ -65,7 +65,7 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     try:
         _write(path, zlib.compress(_seal(content) + content, 1))
     except OSError as error:
-        _say_not_kept(error.strerror)
+        _say_unwritable(error.strerror)
     return content
 
 
@@ -85,7 +85,7 @@ def is_cached(parts: Iterable[str | bytes]) -> bool:
 
 
 @lru_cache
-def _say_not_kept(why: str) -> None:
+def _say_unwritable(why: str) -> None:
     """Say once that a folder can't be written to, which costs time and changes no result."""
     if sys.stderr is not None:  # print would take standard output in its place
         print(f"note: nothing that is compiled can be kept in {FOLDER}: {why}", file=sys.stderr)

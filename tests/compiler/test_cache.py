@@ -72,7 +72,7 @@ def test_what_fails_is_not_kept(folder):
 
 @pytest.mark.parametrize("full", [False, True], ids=["no folder", "full disk"])
 def test_a_folder_that_cannot_be_written_changes_no_result(folder, full, capsys):
-    cache._say_not_kept.cache_clear()
+    cache._say_unwritable.cache_clear()
     if not full:
         folder.write_text("a file where the folder should be")
     content = os.urandom(5000)

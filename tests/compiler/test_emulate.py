@@ -348,8 +348,8 @@ def test_an_interruption_is_one_line_and_a_termination_none(program, tmp_path):
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) for _ in ends]
     time.sleep(4)
-    for process, (sent, (said, status)) in zip(processes, ends.items(), strict=True):
-        process.send_signal(sent)
+    for process, (number, (said, status)) in zip(processes, ends.items(), strict=True):
+        process.send_signal(number)
         assert process.communicate(timeout=60) == ("", said) and process.returncode == status
     assert result.read_bytes() == b"of a run before"
 
