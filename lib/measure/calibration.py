@@ -23,7 +23,6 @@ from lib.ptx.core.machine import WARP
 from lib.records import schema
 from lib.records.store import CALIBRATION_SOURCE as SOURCE
 from lib.run import device
-from lib.topics.compute.promotion.model import COMPARED, SIGNS, STEM, errors
 
 ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))
 
@@ -75,11 +74,10 @@ def launch_all() -> int:
 
 
 class Counted(NamedTuple):
-    """ncu's names of the metrics, by the patterns' names what was counted, and errors of sums."""
+    """ncu's names of the metrics, and by the patterns' names what was counted, in their order."""
 
     metrics: list[str]
     patterns: dict[str, schema.Pattern]
-    sums: tuple[schema.SumError, ...]
 
 
 def measure() -> Counted:
@@ -106,9 +104,7 @@ def measure() -> Counted:
             )
         counts = [number for m in metrics if (number := ncu.number(row[m])) is not None]
         measured[pattern.name] = pattern.recorded(counts)
-    return Counted(metrics, measured, tuple(
-        schema.SumError(kernel=f"{STEM}/{name}", signs=signs, K=K, error=error)
-        for name in COMPARED for signs in SIGNS for K, error in errors(STEM, name, signs, "gpu")))
+    return Counted(metrics, measured)
 
 
 def compiled(pattern: Pattern, arch: str) -> Compiled:

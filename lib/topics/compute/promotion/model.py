@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +24,6 @@ SIGNS = (RANDOM, ONE_SIGN)
 # Rows and columns of C: enough for a norm, and few enough to emulate many K.
 SIDE = 64
 DEPTHS = (128, 512, 2048, 8192)
-# Without promotion and with it, C in FP32.
-STEM, COMPARED = "26_fp8", ("no_promotion_float", "tensor_float")
 INTERVALS = (32, 64, 128, 256, 512)
 _KINDS = ("e4m3", "e4m3")
 _SIGN = np.uint8(0x80)
@@ -83,24 +80,16 @@ def drawn(problem: ScaledProblem, signs: str, seed: int = 0) -> Operands:
 @lru_cache(maxsize=32)
 def emulated(stem: str, name: str, signs: str, depths: Sequence[int] = DEPTHS) -> Curve:
     """Run an instantiation with FP32 C in the emulator, for several K."""
-    found = errors(stem, name, signs, "emulator", depths)
-    return Curve(name, find(stem).variant(name).promotes, signs, tuple(found))
-
-
-def errors(
-    stem: str, name: str, signs: str, backend: str, depths: Sequence[int] = DEPTHS
-) -> list[tuple[int, float]]:
-    """K, and the error of an instantiation there, on a GPU or in the emulator."""
     kernel = find(stem)
-    variant, measured = kernel.variant(name), []
+    variant = kernel.variant(name)
+    errors = []
     for K in depths:
         problem = variant.problem(SIDE, SIDE, K)
         assert isinstance(problem, ScaledProblem)
-        where: dict[str, Any] = {"trace": False, "sms": 1} if backend == "emulator" else {}
-        done = runner.run(kernel, problem, variant=variant, backend=backend,
-                          given=drawn(problem, signs), **where)
-        measured.append((K, done.verdict.error))
-    return measured
+        done = runner.run(kernel, problem, variant=variant, backend="emulator", trace=False, sms=1,
+                          given=drawn(problem, signs))
+        errors.append((K, done.verdict.error))
+    return Curve(name, variant.promotes, signs, tuple(errors))
 
 
 def summed(A: np.ndarray, B: np.ndarray, interval: int | None) -> np.ndarray:

@@ -50,9 +50,9 @@ def steps(variant: Variant, problem: Problem, sms: Sms = h100_sms) -> int:
         raise ValueError(f"{variant.name} cuts no wave")
     each = -(-problem.K // variant.step)
     clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
-    tiles, sharers = grid.cut(problem, variant.tile, variant.step, clusters)
-    whole = grid.cluster_tiles(problem, variant.tile) - tiles
-    return -(-whole // clusters) * each + -(-tiles * each // sharers)
+    full, rest = divmod(grid.cluster_tiles(problem, variant.tile), clusters)
+    sharers = grid.sharers(problem, variant.tile, variant.step, clusters)
+    return full * each + (-(-rest * each // sharers) if sharers else each if rest else 0)
 
 
 def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:

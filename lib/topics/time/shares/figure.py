@@ -1,4 +1,4 @@
-"""Who works on which tile when, whole and cut; and on which shapes a cut pays."""
+"""Who works on which tile when, the last wave whole and cut; and on which shapes a cut pays."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def draw(whole: Shares, cut: Shares, *, what: str,
     Parameters
     ----------
     whole, cut : Shares
-        The same tiles on the same clusters: whole, and cut.
+        The same tiles on the same clusters: the last wave whole, and cut.
     what : str
         The product, for the finding.
     """
     longest = max(whole.longest, cut.longest)
     return Scene(
-        f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last waves cut",
+        f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last wave cut",
         key(("compute", "a whole tile", False), ("load", "part of a tile: its steps", False),
             ("warning", "idle", True)) + "".join(
             words(f"{name}: {shares.longest} steps", bold=True)
             + lanes([(f"cluster {cluster}", _spans(shares, cluster))
                      for cluster in range(shares.clusters)], longest, unit=f"{longest} steps")
-            for name, shares in (("whole tiles", whole), ("the last waves cut", cut))), evidence)
+            for name, shares in (("whole tiles", whole), ("the last wave cut", cut))), evidence)
 
 
 def _spans(shares: Shares, cluster: int) -> Iterator[Span]:
@@ -125,7 +125,7 @@ def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low:
     ax.text(right, y + 4, "faster with the cut", weight="bold", ha="right", va="bottom")
     left, y = place(0, 1 - _STEP)
     ax.text(left + 4, y - 4, "slower with the cut", weight="bold", va="top")
-    ax.text(0, place(0, high)[1] + 8, "speed with the last waves cut, against whole tiles",
+    ax.text(0, place(0, high)[1] + 8, "speed with the last wave cut, against whole tiles",
             size=style.NORMAL, va="bottom")
 
 
@@ -177,7 +177,7 @@ def _when(points: Sequence[Gain]) -> str:
     """On how many shapes a cut pays, up to the fullest wave where it does, and beyond."""
     won = [one for one in points if one.won]
     if not won:
-        return f"A cut of the last waves pays on none of {style.plural(len(points), 'shape')}"
+        return f"A cut of the last wave pays on none of {style.plural(len(points), 'shape')}"
     limit = max(one.full for one in won)
     within = [one for one in points if one.full <= limit]
     beyond = len(points) - len(within)

@@ -1,9 +1,9 @@
 """Stream-K's shares: the tiles of the last, incomplete wave, cut along K among all clusters.
 
-The arithmetic of ``cuda/include/stream_k.cuh``. The tiles that are cut come first: those that don't
-fill a wave, and those of a whole wave with them. All their steps, in a row, are cut into shares of
-equal length, one per cluster that takes part; a share that passes a tile's end has a part on either
-side of it. The whole tiles follow.
+The arithmetic of ``cuda/include/stream_k.cuh``. Of `tiles` tiles those that don't fill a wave come
+first and are numbered first: ``tiles % clusters`` of them. All their steps, in a row, are cut into
+shares of equal length, one per cluster that takes part; a share that passes a tile's end is two
+parts. The whole tiles follow.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ class Shares:
         Of K, in each.
     clusters : int
         That run at once.
-    cut_tiles, sharers : int
-        How many tiles are cut, and among how many clusters; 0 and 1 if all stay whole.
+    sharers : int
+        Among which the last wave is cut; 0 if it stays whole.
     """
 
     tiles: int
     steps: int
     clusters: int
-    cut_tiles: int
     sharers: int
 
     @property
@@ -65,28 +64,19 @@ class Shares:
 
     def of(self, cluster: int) -> list[Part]:
         """What a cluster does, in its order."""
-        parts, every = [], self.cut_tiles * self.steps
-        begin, end = (every * place // self.sharers for place in (cluster, cluster + 1))
-        while cluster < self.sharers and begin < end:
-            tile, first = divmod(begin, self.steps)
-            last = min(self.steps, first + end - begin)
-            parts.append(Part(tile, first, last))
-            begin += last - first
-        # The tile that it begins before the one that it ends: so all clusters walk along K at once.
-        return parts[-1:] + parts[:-1] + [
-            Part(tile, 0, self.steps)
-            for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
-
-    def places(self, time: int) -> int:
-        """At how many places along K clusters are that have done so many steps of their share."""
-        steps = [[step for part in self.of(cluster) for step in range(part.first, part.last)]
-                 for cluster in range(self.sharers)]
-        return len({walk[time] for walk in steps if time < len(walk)})
-
-    @property
-    def whole(self) -> Shares:
-        """The same tiles, none of them cut."""
-        return replace(self, cut_tiles=0, sharers=1)
+        found = []
+        if self.sharers > self.rest:
+            every = self.rest * self.steps
+            begin, end = (every * place // self.sharers for place in (cluster, cluster + 1))
+            while cluster < self.sharers and begin < end:
+                tile, first = divmod(begin, self.steps)
+                last = min(self.steps, first + end - begin)
+                found.append(Part(tile, first, last))
+                begin += last - first
+        elif cluster < self.rest:
+            found.append(Part(cluster, 0, self.steps))
+        return found + [Part(tile, 0, self.steps)
+                        for tile in range(self.rest + cluster, self.tiles, self.clusters)]
 
     @property
     def longest(self) -> int:
@@ -168,7 +158,7 @@ def worth(variant: Variant, problem: Problem, sms: int, flops_per_s: float, l2_b
     l2_bytes_per_s : float
     """
     cut = shares(variant, problem, sms)
-    whole = cut.whole
+    whole = replace(cut, sharers=0)
     rows, columns = variant.tile
     steps = whole.longest - cut.longest
     each = FMA * rows * columns * variant.step / (flops_per_s / sms)
@@ -189,4 +179,4 @@ def shares(variant: Variant, problem: Problem, sms: int) -> Shares:
         raise ValueError(f"{variant.name} cuts no wave")
     clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
     return Shares(grid.cluster_tiles(problem, variant.tile), -(-problem.K // variant.step),
-                  clusters, *grid.cut(problem, variant.tile, variant.step, clusters))
+                  clusters, grid.sharers(problem, variant.tile, variant.step, clusters))

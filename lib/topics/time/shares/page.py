@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lib import gpus
 from lib.plotting import style
@@ -37,7 +38,7 @@ def draw(version: Version, variant: str | None = None,
     """
     chosen = version.kernel.variant(variant)
     cut = model.shares(chosen, chosen.problem(*shape), sms)
-    whole = cut.whole
+    whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
     show(figure.draw(whole, cut, what=what))
 
@@ -60,7 +61,7 @@ def gains(version: Version, whole: str = "whole", cut: str = "cut",
     points = []
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
         deal = model.shares(chosen, chosen.problem(*shape), sms)
-        if deal.cut_tiles and shape in before and shape in after:
+        if deal.sharers and shape in before and shape in after:
             one, other = before[shape], after[shape]
             points.append(model.Gain(shape, by_shape.last_wave(chosen, shape),
                                      one.seconds / other.seconds, one.spread + other.spread))
@@ -101,7 +102,7 @@ def parts(version: Version, variant: str | None = None,
     """Display where each cluster's share of the last wave begins and ends (see `draw`)."""
     chosen = version.kernel.variant(variant)
     cut = model.shares(chosen, chosen.problem(*shape), sms)
-    every = cut.cut_tiles * cut.steps
+    every = cut.rest * cut.steps
     rows = [
         (cluster, f"⌊{every} · {cluster} / {cut.sharers}⌋ = {every * cluster // cut.sharers}",
          f"{every * (cluster + 1) // cut.sharers - 1}",
