@@ -102,6 +102,9 @@ def main() -> int:
         status = build()
     except KeyboardInterrupt:
         status = INTERRUPTED
+    except OSError as error:  # a full disk, a folder that can't be written to
+        print(f"book: {error}", file=sys.stderr)
+        return 1
     if interrupted:  # Sphinx and click make errors of their own of it
         print("book: interrupted; the chapters that were executed are kept", file=sys.stderr)
         return INTERRUPTED

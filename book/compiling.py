@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from book.children import end_with_parent
+
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MAX_SOURCE = 200_000  # characters
@@ -187,4 +189,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main())

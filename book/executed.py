@@ -25,7 +25,7 @@ import yaml
 from nbformat import NotebookNode
 
 from book import checks, execution, record_pages
-from lib.ptx.files import bytes_of, text_of
+from lib.ptx.files import bytes_of, text_of, write_whole
 
 # A file that is put here may be read by any chapter: a record of a kernel, a header. (A version's
 # own source is read by those that name it.)
@@ -134,13 +134,13 @@ def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, be
     stored, note = place(root, name), _note(root, name)
     stored.parent.mkdir(parents=True, exist_ok=True)
     note.unlink(missing_ok=True)
-    stored.write_text(nbformat.writes(done.notebook), encoding="utf-8")
-    note.write_text(json.dumps({
+    write_whole(stored, nbformat.writes(done.notebook).encode())
+    write_whole(note, json.dumps({
         "code": code_digest(done.notebook), "environment": surroundings,
         "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)
                   if not file.startswith(OWN) or Path(file).stem == Path(name).name},
         "work": done.work, "seconds": round(done.seconds, 2),
-    }, indent=1), encoding="utf-8")
+    }, indent=1).encode())
 
 
 def merged(root: Path, name: str, text: str) -> NotebookNode:

@@ -29,6 +29,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from book.children import end_with_parent
 from lib.ptx.files import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,13 +128,17 @@ def execute(
                "MPLBACKEND": "agg"}
         with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as process:
-            process.stdin.write(json.dumps(order))
-            process.stdin.close()
-            for line in process.stdout:
-                number = int(line)
-                document = json.loads(text_of(results[number]))
-                notebook = nbformat.from_dict(document.pop("notebook"))
-                yield paths[number], Executed(notebook, **document)
+            try:
+                process.stdin.write(json.dumps(order))
+                process.stdin.close()
+                for line in process.stdout:
+                    number = int(line)
+                    document = json.loads(text_of(results[number]))
+                    notebook = nbformat.from_dict(document.pop("notebook"))
+                    yield paths[number], Executed(notebook, **document)
+            except BaseException:  # whoever asked has enough: a disk that is full, say
+                process.terminate()
+                raise
         if process.returncode:
             raise Ended("the process that executes notebooks ended with status "
                         f"{process.returncode}; run the command again")
@@ -185,9 +190,12 @@ def _fork(work: Callable[..., None], *arguments: Any) -> int:
         return pid
     status = 1
     try:
+        end_with_parent()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the jobs' numbers alone go there
         work(*arguments)
         status = 0
+    except OSError as error:  # a full disk
+        print(error, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -279,6 +287,10 @@ class Record:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     # A signal from the keyboard reaches the forks, too.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        sys.exit(str(error))

@@ -23,7 +23,7 @@ CLASS = "first-use"
 # Words that mean something else in many sentences.
 COMMON = frozenset({
     "measured", "recorded", "emulated", "modelled", "reported", "stale", "request", "scale",
-    "commit (tcgen05)",
+    "commit (tcgen05)", "step", "turn", "group",
 })
 _SECTION = re.compile(r"^:::\{glossary\}\n(.*?)^:::$", re.M | re.S)
 _TERM = re.compile(r"^(\S.*)\n  \S", re.M)

@@ -28,7 +28,7 @@ from typing import Any
 
 from lib import ptx
 from lib.compiler import command, pytest_plugin
-from lib.ptx.files import text_of
+from lib.ptx.files import text_of, write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path("docs") / "warplens-interface.json"
@@ -101,7 +101,7 @@ def accept(root: Path = ROOT) -> Changes:
 
 def write(description: Description, root: Path = ROOT) -> None:
     """Write the description."""
-    (root / FILE).write_text(_lines(description) + "\n", encoding="utf-8")
+    write_whole(root / FILE, (_lines(description) + "\n").encode())
 
 
 def least_version(before: str, part: str) -> tuple[int, int, int]:

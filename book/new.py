@@ -18,10 +18,10 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import notebooks
-from book.release import ROOT, setup_cell, whole
+from book.release import ROOT, setup_cell
 from lib.compiler.compiled import compile_source
 from lib.compiler.nvrtc import CompileError
-from lib.ptx.files import text_of
+from lib.ptx.files import text_of, write_whole
 
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 ENTRY = '''\
@@ -220,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)
-        whole(path, text)
+        write_whole(path, text.encode())
         print(f"{path.relative_to(ROOT)}: written")
     name = arguments.name
     print(f"Now: python -m lib check {name}; make chapter NAME={name}; make quick")

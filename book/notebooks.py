@@ -21,8 +21,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from book import execution, numbers, roles, worklogs
-from book.release import ROOT, whole
-from lib.ptx.files import text_of
+from book.release import ROOT
+from lib.ptx.files import text_of, write_whole
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -235,7 +235,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.worklogs:
         for path, new in assembled_worklogs():
             if new != text_of(path):
-                whole(path, new)
+                write_whole(path, new.encode())
                 print(f"{_shown(path)}: written")
         return 0
     for path in arguments.paths or _chapters():
@@ -249,7 +249,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{name}: not normal; run `python -m lib notebooks --write {name}`")
                 status = max(status, 1)
             else:
-                whole(path, new)
+                write_whole(path, new.encode())
                 print(f"{name}: written")
         except (NotebookError, execution.Ended, OSError, UnicodeDecodeError) as error:
             print(f"{name}: {error}", file=sys.stderr)

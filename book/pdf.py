@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from book.children import end_with_parent
 from book.worklogs import WORKLOGS
 from lib.ptx.files import text_of
 
@@ -63,7 +64,7 @@ def _print(program: str, page: Path, target: Path) -> None:
         target.unlink(missing_ok=True)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS,
-                                  check=False)
+                                  check=False, preexec_fn=end_with_parent)
         except subprocess.TimeoutExpired as error:
             raise NotPrinted(f"{program} took over {SECONDS} s for {page.name}") from error
         if not target.is_file():

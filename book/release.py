@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -24,8 +23,7 @@ import nbformat
 import yaml
 
 from book import course, paper, redirects
-from lib.paths import naming
-from lib.ptx.files import text_of
+from lib.ptx.files import text_of, write_whole
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
 VERSION = "0.1.0"
@@ -242,20 +240,8 @@ def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
             changed.append((path, new))
     if write:
         for path, new in changed:
-            whole(path, new)
+            write_whole(path, new.encode())
     return [path for path, _ in changed]
-
-
-def whole(path: Path, text: str) -> None:
-    """Write `text` to `path` whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with naming(path):
-            temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from book import interface, release
-from lib.ptx.files import text_of
+from lib.ptx.files import text_of, write_whole
 
 ROOT = release.ROOT
 UNRELEASED = "## Unreleased"
@@ -79,7 +79,7 @@ def prepare(version: str, root: Path = ROOT, today: datetime.date | None = None)
         root / "CITATION.cff": _cited(_read(root / "CITATION.cff"), date),
     }
     for path, text in new.items():
-        release.whole(path, text)
+        write_whole(path, text.encode())
     interface.write({**described, "released": version, "next": "patch"}, root)
     release.VERSION, release.REVISION = version, f"v{version}"
     return [*new, root / interface.FILE, *release.stamp(root, write=True)]

@@ -129,7 +129,7 @@ class Chapter:
         text : str
             The whole .cu file, changed; empty, it says what to write.
         variant : str, optional
-            Whose template arguments and launch it is run with: the first if not given.
+            Whose template arguments and launch it is run with: the fastest if not given.
         **options
             `sizes` and `sms`, where a mistake shows on other problems than the usual ones: see
             `lib.topics.results.correctness.model.findings`.

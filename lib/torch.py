@@ -265,8 +265,8 @@ def _check_linear(
                          "…×K and N×K")
     fold, N = Epilogue(activation).fold, weight.shape[0]
     if fold > 1 and N % (2 * GATES):
-        raise ValueError(f"SwiGLU takes gates and values in turns of {GATES} columns: N = {N} must "
-                         f"be a multiple of {2 * GATES}")
+        raise ValueError(f"SwiGLU takes gates and values alternately, {GATES} columns each: "
+                         f"N = {N} must be a multiple of {2 * GATES}")
     shape = (x.shape[0], N // fold)
     for name, one, wanted in (("weight", weight, tuple(weight.shape)), ("bias", bias, (N,)),
                               ("residual", residual, shape)):

@@ -11,19 +11,18 @@ from lib.chapter import Chapter
 from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.records import ladder, predictions, reported
+from lib.problem import Problem
+from lib.records import ladder, predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import CalibrationRecord, KernelRecord, MachineRecord
 from lib.run import device
 from lib.topics.limits.roofline.page import roofs_table
-from lib.topics.results.counters.page import before as show_before
-from lib.topics.results.counters.page import calibrated, per_multiply_add
-from lib.topics.results.counters.page import counted as counters_counted
+from lib.topics.results.counters.page import calibrated
 from lib.topics.results.ladder.page import draw as draw_ladder
 from lib.topics.results.shapes.page import draw as draw_shapes
-from lib.topics.results.speed.page import SPEED_SIZES, codes, provenance
-from lib.topics.version import roof, short_name
+from lib.topics.results.speed.page import SPEED_SIZES, provenance
+from lib.topics.version import Version, roof, short_name
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
@@ -114,50 +113,22 @@ def test_a_page_goes_on_where_nothing_is_recorded_and_says_so(shown, monkeypatch
             missing()
 
 
-CODES = [
-    pytest.param(Chapter(stem), id=stem) for stem, kernel in in_book().items()
-    if kernel.group == "FP16" and kernel.ptx_archs
-    and records.load(KernelRecord, chapter.RECORDED_ON, stem)
-]
-
-
-@pytest.mark.parametrize("page", CODES)
-def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
-    codes(page.version)
-    stored = records.load(KernelRecord, chapter.RECORDED_ON, page.kernel.stem).variants
-    stored = stored[page.kernel.variants[0].name]
-    for own, other in zip(stored.bench, stored.ptx["sm_75"].bench, strict=True):
-        if own.M == own.N == own.K and own.M in SPEED_SIZES:
-            row = next(r for r in cells(shown[0]) if r[0] == f"{own.M:,}")
-            assert row[2] == f"{own.tflops:.1f}" and row[4] == f"{other.tflops:.1f}"
-    words = [row[0] for row in cells(shown[0])]
-    assert words == [f"{n:,}" for n in SPEED_SIZES if any(row.is_cube(n) for row in stored.bench)]
-    assert ("on a T4, reported" in shown[0]) == (
-        page.kernel.stem in reported.T4_TENSOR_GFLOPS)
-
-
-def test_codes_have_a_row_for_each_size_that_both_are_recorded_at(shown):
-    page = Chapter("14_ldmatrix")
-    version = page.version
+@pytest.mark.parametrize("stem", [stem for stem, kernel in in_book().items()
+                                  if kernel.group == "FP16" and kernel.ptx_archs])
+def test_the_emulator_counts_of_older_ptx_what_ncu_counted(stem):
+    """Of the first variant, whose code of sm_75 is recorded, assembled for the recorded GPU."""
+    version = Version(stem)
     first = version.kernel.variants[0].name
-    stored = version.record.variants[first]
-    only = [row for row in stored.ptx["sm_75"].bench if row.M == 4096]
-    cut = structs.replace(stored, ptx={"sm_75": structs.replace(stored.ptx["sm_75"], bench=only)})
-    version.reader.__dict__["record"] = structs.replace(version.record, variants={first: cut})
-    codes(version)
-    assert [row[0] for row in cells(shown[0])] == ["4,096"]
-
-
-@pytest.mark.parametrize("page", CODES)
-def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
-    counters_counted(page.version)
-    measured = page.version.metrics(256, ptx_arch="sm_75")
-    rows = {row[0]: row[1:] for row in cells(shown[0])}
-    assert len(rows) > 8
-    for name, (emulated, counted) in rows.items():
-        assert counted == f"{measured[name.replace(' ', '_')]:,.0f}"
-        # What wmma.load becomes differs between sm_75 and the GPU that ran it; mma is one HMMA.
-        assert emulated == counted or "hmma instructions" not in rows
+    measured = version.metrics(256, first, "sm_75")
+    trace = version.run(Problem(256, 256, 256), first, backend="emulator", arch="sm_75",
+                        exact=True).trace
+    matrix = trace.matrix_counters()
+    counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+    # What wmma.load becomes differs between sm_75 and the GPU that ran it; mma is one HMMA.
+    if not matrix["wmma_instructions"]:
+        counts["hmma_instructions"] = matrix["mma_instructions"]
+        both = {name: count for name, count in counts.items() if name in measured}
+        assert len(both) > 8 and both == {name: measured[name] for name in both}
 
 
 def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
@@ -274,23 +245,6 @@ def test_a_trace_has_addresses(page):
 def test_the_trace_of_every_variant_has_addresses(page):
     for variant in page.kernel.variants:
         assert any(page.version.traced(variant.name).launch.trace.watched.values())
-
-
-def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
-    per_multiply_add(Chapter("03_strip").version)
-    table = {row[0]: row[1:] for row in cells(shown[0])}
-    # A K tile of 02 takes a warp 50 wavefronts for 32 multiply-adds; 03's, 42 for 64.
-    assert table["shared wavefronts"] == ["1.56", "0.656", "8.16"]
-    assert table["global load requests"] == ["0.0625", "0.0312", "0.0312"]
-    assert "03 strip, columns_first" in shown[0] and "02 shared tile, tile32" in shown[0]
-    assert Chapter("05_bank_conflicts").version.each("shared_wavefronts") == 13 / 64
-
-
-def test_the_version_before_is_shown_by_its_own_counters(shown):
-    show_before(Chapter("02_shared_tile").version)
-    assert "01_naive at" in shown[0]
-    with pytest.raises(ValueError, match="first version"):
-        show_before(Chapter("01_naive").version)
 
 
 def test_a_wrong_kernel_shows_in_the_table_of_checks(shown, monkeypatch):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from book import runtime_files
+from book.children import end_with_parent
 from book.panel import controls, examples, own_page
 from book.panel.bundler import bundle
 from book.runtime_files import entry, gzipped
@@ -25,7 +26,7 @@ from lib.kernels.catalogue import find
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
-from lib.ptx.files import bytes_of, text_of
+from lib.ptx.files import bytes_of, text_of, write_whole
 from lib.topics.results.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
 
 HERE = Path(__file__).parent
@@ -90,12 +91,12 @@ def make(stem: str, folder: Path, key: str) -> None:
     text = bundle(find(stem)).dumps()
     answer = controls.recorded(loads(text))
     folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"key": key, "bundle": text, "answer": answer}), encoding="utf-8")
+    write_whole(place, json.dumps({"key": key, "bundle": text, "answer": answer}).encode())
 
 
 def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
     """`make` for some chapters, two at a time."""
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2, initializer=end_with_parent) as pool:
         keys = [digest(stem, files) for stem in stems]
         list(pool.map(make, stems, [folder] * len(stems), keys))
 

@@ -18,8 +18,8 @@ from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.block_scaled import BlockScaledProblem
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Pair, Variant
-from lib.paths import naming
 from lib.problem import Problem, parse_shape
+from lib.ptx.files import write_whole
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -323,8 +323,7 @@ def _export(options: argparse.Namespace) -> int:
         print(made.text, end="")
         return 0
     if options.out is not None:
-        with naming(options.out):
-            options.out.write_text(made.text, encoding="utf-8")
+        write_whole(options.out, made.text.encode())
     document = {"kernel": kernel.stem, "variant": variant.name, "instantiation": made.instantiation,
                 "M": problem.M, "N": problem.N, "K": problem.K, "arch": made.arch,
                 "file": str(options.out) if options.out else made.text}

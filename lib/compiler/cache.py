@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import sys
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
-from lib.ptx.files import bytes_of
+from lib.ptx.files import bytes_of, write_whole
 
 
 def _folder(package: str) -> Path:
@@ -53,7 +55,8 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
         sealed = zlib.decompress(bytes_of(path))
         content = sealed[SEAL:]
         if sealed[:SEAL] == _seal(content):
-            os.utime(path)
+            with suppress(OSError):  # a folder that can only be read serves all the same
+                os.utime(path)
             return content
     except (OSError, zlib.error):
         pass
@@ -61,9 +64,8 @@ def cached(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     content = make()
     try:
         _write(path, zlib.compress(_seal(content) + content, 1))
-    except OSError:
-        # A folder that can't be written to costs time and changes no result.
-        pass
+    except OSError as error:
+        _say_unwritable(error.strerror)
     return content
 
 
@@ -82,17 +84,18 @@ def is_cached(parts: Iterable[str | bytes]) -> bool:
     return _path(parts).is_file()
 
 
+@lru_cache
+def _say_unwritable(why: str) -> None:
+    """Say once that a folder can't be written to, which costs time and changes no result."""
+    if sys.stderr is not None:  # print would take standard output in its place
+        print(f"note: nothing that is compiled can be kept in {FOLDER}: {why}", file=sys.stderr)
+
+
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; other processes may be writing the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.replace(file.name, path)
-        except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    if path.is_symlink() or not path.is_file():  # a pipe, say, which would be written to
+        path.unlink(missing_ok=True)
+    write_whole(path, content)
     global _unseen
     _unseen += len(content)
     if _unseen > LOOKS_AFTER * LIMIT_BYTES:

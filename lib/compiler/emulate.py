@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import errno
+import io
 import json
 import math
 import runpy
@@ -27,6 +27,7 @@ from lib.compiler.waiting import lasting
 from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
 from lib.ptx.core.visible import visible
+from lib.ptx.files import write_whole
 from lib.ptx.report import document, hazards_document
 
 VERSION = 1  # of the JSON: another where a key goes or means something else
@@ -311,16 +312,10 @@ def _set_constants(module: RawModule, words: Sequence[str], seed: int) -> None:
 
 
 def _save(file: Path, value: np.ndarray) -> None:
-    """Write an array to the very file that was named; `numpy.save` would add a suffix.
-
-    Raises OSError naming the file.
-    """
-    try:
-        with open(file, "wb") as opened:
-            np.save(opened, value)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OSError(error.errno or errno.EIO, reason, str(file)) from error
+    """Write an array to the very file that was named; `numpy.save` would add a suffix."""
+    made = io.BytesIO()
+    np.save(made, value)
+    write_whole(file, made.getvalue())
 
 
 def _outputs(

@@ -68,7 +68,7 @@ class Costs:
         Bytes that an SM takes in per cycle by TMA; infinite where that is never the limit.
     read, read_flight : float
         The same where warps read the tiles; and from asking for a step's bytes to their arrival,
-        which warpgroups that read in turn divide.
+        which warpgroups divide, each with every n-th step.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     aspect : float

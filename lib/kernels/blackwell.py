@@ -83,7 +83,7 @@ def cta_pairs() -> tuple[Variant, ...]:
     """28 as it is, and with one thing less each."""
     return (
         cta_pair("pair", "256×256 per pair, 6 stages, two accumulators, launch control", PAIR),
-        cta_pair("in_turns", "pair, tiles in turns", PAIR.with_own(CONTROL=False)),
+        cta_pair("in_turns", "pair, without launch control", PAIR.with_own(CONTROL=False)),
         cta_pair("four_stages", "in_turns, 27's 4 stages",
                  replace(PAIR, stages=4).with_own(CONTROL=False)),
         cta_pair("one_accumulator", "in_turns, a tile is stored before the next is begun",

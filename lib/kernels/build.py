@@ -32,7 +32,7 @@ def compile_kernel(
 ) -> Compiled:
     """Compile one instantiation of a catalogue entry.
 
-    `variant`: the kernel's first one if not given. `arch`: ``"sm_75"``, ``"sm_80"``, ``"sm_90a"``
+    `variant`: the kernel's fastest if not given. `arch`: ``"sm_75"``, ``"sm_80"``, ``"sm_90a"``
     or ``"sm_100a"``; the oldest that has the variant's instructions if not given. `timeline`:
     compile the marks in. `ptx_arch`: compile PTX for this older architecture and assemble that for
     `arch`: what the older one's code becomes on a later machine. `source`: CUDA text to compile in
@@ -41,7 +41,7 @@ def compile_kernel(
     unknown, can't run the variant, or isn't known to this NVRTC; CompileError with NVRTC's message
     and our source line.
     """
-    variant = variant or kernel.variants[0]
+    variant = variant or kernel.fastest
     needs = kernel.needs(variant)
     target = check_arch(arch or needs)
     source_arch = check_arch(ptx_arch or target)

@@ -162,8 +162,8 @@ class FusedProblem(Problem):
                 raise ValueError("SwiGLU's C has half of the product's columns: beta must be 0; "
                                  "add a residual instead")
             if self.N % (2 * GATES):
-                raise ValueError(f"SwiGLU takes gates and values in turns of {GATES} columns: "
-                                 f"N = {self.N} must be a multiple of {2 * GATES}")
+                raise ValueError(f"SwiGLU takes gates and values alternately, {GATES} columns "
+                                 f"each: N = {self.N} must be a multiple of {2 * GATES}")
 
     def _check_types(self) -> None:
         if self.dtype not in DTYPES:

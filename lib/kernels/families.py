@@ -251,7 +251,7 @@ def fp32_limit() -> tuple[Variant, ...]:
                _of_limit((128, 128, 8), (64, 64), stages=3, spread=1, blocks=2, turning=False)),
         _limit("wide", "square with 128×256 tiles", turning.with_own(TURNING=False)),
         _limit("turning", "wide, every other row backwards", turning),
-        _limit("spread", "turning, copies spread over six steps", large),
+        _limit("spread", "turning, copies spread over six k", large),
     )
 
 

@@ -122,7 +122,7 @@ FP8 = Kernel(
     builds_on=("20_persistent",),
     variants=(
         fp8("two_parts", "blocks, promoted behind the next products", SQUARE, "blocks", 2),
-        fp8("ping_pong", "the same, warpgroups in turn", IN_TURN, "blocks", 2),
+        fp8("ping_pong", "the same, ping-pong", IN_TURN, "blocks", 2),
         fp8("early_pairs", "two_parts, scales two steps ahead, pairs of blocks share A's tiles",
             SQUARE_PAIRS, "blocks", 2, ahead=2),
         fp8("early_share_b", "two_parts, scales two steps ahead, pairs of blocks share B's tiles",
@@ -155,7 +155,7 @@ FP8 = Kernel(
         fp8("early", "two_parts, scales read two steps ahead", SQUARE, "blocks", 2, ahead=2),
         fp8("tall", "blocks_ahead, 256×128", TALL, "blocks", 1),
         fp8("tall_early", "tall, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
-        fp8("ping_pong_waiting", "warpgroups in turn, 128×128, each 64 rows waited for",
+        fp8("ping_pong_waiting", "ping-pong, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
     ),
     laid=(

@@ -102,7 +102,7 @@ EPILOGUES: dict[str, tuple[Epilogue, str]] = {
     "bias_gelu_erf": (Epilogue("gelu_erf", bias=True), "bias and GELU by erf"),
     "bias_silu": (Epilogue("silu", bias=True), "bias and SiLU"),
     "residual": (Epilogue(residual=True), "a matrix added"),
-    "swiglu": (Epilogue("swiglu"), "SwiGLU over columns in turns of eight"),
+    "swiglu": (Epilogue("swiglu"), "SwiGLU over columns, eight gates, then eight values"),
     "amax": (Epilogue(amax=True), "the largest magnitude"),
 }
 

@@ -423,7 +423,7 @@ def launched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
     return tuple(
         clustered(
             prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
-            + ", in turn" * one.ping_pong, one, **types)
+            + ", ping-pong" * one.ping_pong, one, **types)
         for name, one in OF_21.items()
     )
 
@@ -489,7 +489,7 @@ def _widths_of_21(
                       ping_pong=ping_pong, cluster=(down, across))
         found.append(clusters_widths(
             f"{prefix}width_{rows}x{columns}_{down}x{across}",
-            f"{_sizes(one)}, clusters of {down} × {across}" + ", in turn" * ping_pong, one,
+            f"{_sizes(one)}, clusters of {down} × {across}" + ", ping-pong" * ping_pong, one,
             **types))
     return tuple(found)
 

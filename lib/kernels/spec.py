@@ -307,7 +307,7 @@ class Kernel:
         return self.variants[0].dtype
 
     def variant(self, name: str | None = None) -> Variant:
-        """Return the variant called `name`, the first one if `name` is None.
+        """Return the variant called `name`, the fastest if `name` is None.
 
         Raises
         ------
@@ -315,7 +315,7 @@ class Kernel:
             If there is none of that name; the message suggests the nearest.
         """
         if name is None:
-            return self.variants[0]
+            return self.fastest
         if name not in self._by_name:
             raise ValueError(unknown("variant", name, self._by_name) + f" of {self.stem}")
         return self._by_name[name]

@@ -26,7 +26,7 @@ from lib.measure import bench, counters, rivals
 from lib.measure.peers import PEERS, Built, Peer, PeerMissing
 from lib.measure.record import DRAFTS, chunk_here, provenance
 from lib.problem import Problem, WrongResult
-from lib.ptx.files import bytes_of
+from lib.ptx.files import bytes_of, write_whole
 from lib.records import ladder, schema
 from lib.records import store as records
 from lib.records.launched import launch_hash
@@ -233,7 +233,11 @@ class Progress:
     def of(cls, file: Path, where: Chunk) -> Progress:
         """What a file has of this board and commit; another board's is thrown away."""
         progress = cls(file)
-        lines = bytes_of(file).splitlines() if file.exists() else []
+        content = bytes_of(file) if file.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:  # something ended the process in the middle of a line
+            write_whole(file, whole)
+        lines = whole.splitlines()
         head = json.encode([where.board, where.revision])
         if not lines or lines[0] != head:
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -129,8 +129,8 @@ TASKS: Mapping[str, Sequence[Task]] = {
              RACES, NO_BARRIER),
     ),
     "09_fp32_limit": (
-        Task("Read the fragments of a step while the step before it multiplies. How many loads of "
-             "shared memory does the run issue?", "shared_load_instructions",
+        Task("Read the floats of one k while those of the k before are multiplied. How many loads "
+             "of shared memory does the run issue?", "shared_load_instructions",
              **_to("ahead", "unguarded")),
         Task("C has 128 rows, and the block's tile grows from 64 to 256. How many multiply-adds "
              "do the threads execute?", "ffma_thread_instructions", **_to("tall", "medium")),
@@ -226,8 +226,9 @@ TASKS: Mapping[str, Sequence[Task]] = {
              "shared_store_instructions", **_to("staged", "persistent")),
     ),
     "21_clusters": (
-        Task("C is 256×256. A block's tile shrinks from 128×256 to 128×128, and its consumers take "
-             "turns. How many wavefronts does shared memory take for all operands of wgmma?",
+        Task("C is 256×256. A block's tile shrinks from 128×256 to 128×128, and each "
+             "consumer has tiles of its own. How many wavefronts does shared memory take for all "
+             "operands of wgmma?",
              "wgmma_wavefronts", {"variant": "ping_pong", "M": 256, "N": 256},
              {"M": 256, "N": 256}),
         Task("C leaves through shared memory and TMA. Leave out the fence between the threads' "
@@ -288,8 +289,8 @@ TASKS: Mapping[str, Sequence[Task]] = {
              "How many pairs of source lines race?", RACES, {"mistake": "fence.proxy.async"}),
     ),
     "28_cta_pairs": (
-        Task("A pair took its tiles in turns; now it asks the launch control for the next. How "
-             "many loads of shared memory does the run issue?", "shared_load_instructions",
+        Task("A pair took its tiles in a fixed order; now it asks the launch control for the next. "
+             "How many loads of shared memory does the run issue?", "shared_load_instructions",
              **_to("pair", "in_turns")),
         Task("Make K eight elements longer than two steps. How many tcgen05.mma does the run "
              "issue?", "tcgen05_instructions", {"K": 136}),

@@ -247,7 +247,8 @@ def foot_lines(text: str) -> list[str]:
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer, SMALL) <= (WIDTH - 2 * _MARGIN) * 72:
+        # A reader's letters may be wider than ours.
+        if lines and 1.04 * text_width(longer, SMALL) <= (WIDTH - 2 * _MARGIN) * 72:
             lines[-1] = longer
         else:
             lines.append(word)

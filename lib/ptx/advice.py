@@ -170,7 +170,7 @@ def _for_copies(copies: Sequence[Instruction]) -> str:
             "wait is missing or too weak; ")
     if one.opcode.startswith("cp.async.bulk"):
         return said + ("wait on the copy's mbarrier with the parity of the phase that it "
-                       "completes, 0 for the first, then 1 and 0 in turn: with the other one a "
+                       "completes, 0 for the first, then 1 and 0 alternately: with the other one a "
                        "wait goes on at once")
     return said + ("cp.async.wait_group N leaves the newest N groups on their way, so N must be so "
                    "small that the copy's group is none of them, and a barrier must follow")

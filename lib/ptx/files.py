@@ -1,10 +1,13 @@
-"""How a file that somebody named is read: a regular one, or not at all."""
+"""How a file that somebody named is read, a regular one or not at all, and how one is written."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -34,3 +37,29 @@ def text_of(file: str | Path, errors: str = "strict") -> str:
     """
     text = bytes_of(file).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write_whole(file: str | Path, content: bytes) -> None:
+    """Write a file whole or not at all, whatever ends this process: beside its place, then renamed.
+
+    Links are followed; what is no regular file, a pipe or a device, is written to as it is.
+
+    Raises OSError naming the file.
+    """
+    place = Path(os.path.realpath(file))
+    renamed = place.is_file() or not place.exists()
+    # Of this thread alone: others may be writing the same file.
+    part = place.with_name(f".new-{os.getpid()}-{threading.get_ident()}") if renamed else place
+    try:
+        with open(part, "wb") as stream:
+            stream.write(content)
+        if renamed:
+            if place.exists():
+                shutil.copymode(place, part)
+            os.replace(part, place)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(file)) from error
+    finally:
+        if renamed:
+            with suppress(OSError):
+                part.unlink()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lib.kernels.frozen import EMPTY
 from lib.paths import RESULTS
+from lib.ptx.files import write_whole
 from lib.records import seal
 from lib.records.schema import Arch, Count, Date, Hash, Name, Part
 
@@ -85,4 +86,4 @@ def read(path: Path = FILE) -> Foreign | None:
 
 def write(record: Foreign, path: Path = FILE) -> None:
     """Write the record."""
-    seal.write(path, seal.sealed(record))
+    write_whole(path, seal.sealed(record))

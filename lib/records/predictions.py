@@ -97,7 +97,7 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
             0.005, "half the store requests, of a part that takes 2% of the time"
         ),
         "tile_128x256": Prediction(
-            0.0, "at n = 4,096 a row of tiles is 16 long: 132 blocks in groups of 8 rows read the "
+            0.0, "at n = 4,096 a row of tiles is 16 long: 132 blocks in bands of 8 rows read the "
             "same as row by row"
         ),
     },

@@ -110,9 +110,9 @@ def overlap(size: int, gpu: str = GPU) -> float:
 
 
 def _rows(stem: str, gpu: str, name: str = "") -> Iterator[Row]:
-    """What is recorded of a variant, the first if none is named, as its source is today."""
+    """What is recorded of a variant, the fastest if none is named, as its source is today."""
     record = store.load(KernelRecord, gpu, stem)
-    name = name or KERNELS[stem].variants[0].name
+    name = name or KERNELS[stem].fastest.name
     stored = record.variants.get(name) if record else None
     today = store.current(KERNELS[stem], name, stored) if stored else None
     yield from today.bench if today else ()

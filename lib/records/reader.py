@@ -154,7 +154,7 @@ class Recorded:
         )
 
     def _name(self, variant: str | None) -> str:
-        """The variant's name, the first one's if none is named."""
+        """The variant's name, the fastest one's if none is named."""
         return self.kernel.variant(variant).name
 
 

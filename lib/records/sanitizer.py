@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from lib.paths import RESULTS
+from lib.ptx.files import write_whole
 from lib.records import seal
 from lib.records.schema import Count, Date, Hash, Name, Part
 
@@ -55,7 +56,7 @@ def read(path: Path = FILE) -> Sanitizer | None:
 
 def write(record: Sanitizer, path: Path = FILE) -> None:
     """Write the record."""
-    seal.write(path, seal.sealed(record))
+    write_whole(path, seal.sealed(record))
 
 
 def current(record: Sanitizer | None, name: str, source: str) -> Checked | None:

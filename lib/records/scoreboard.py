@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lib.gpus import find
 from lib.kernels.catalogue import KERNELS
-from lib.paths import ROOT, naming
-from lib.ptx.files import text_of
+from lib.paths import ROOT
+from lib.ptx.files import text_of, write_whole
 from lib.records import ladder, reach, sweeps
 from lib.records import store as records
 from lib.records.consistency import chunks_of, faults_of_date
@@ -141,9 +141,7 @@ def written(text: str) -> str:
 
 def write_readme(path: Path = README) -> None:
     """Write the table of results into README.md, and the answer to "how far"."""
-    text = written(text_of(path))
-    with naming(path):
-        path.write_text(text, encoding="utf-8")
+    write_whole(path, written(text_of(path)).encode())
 
 
 def faults(path: Path = README) -> list[str]:

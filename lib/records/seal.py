@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json as standard_json
-import os
-import tempfile
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -17,7 +15,6 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import DecodeError, Struct, ValidationError, convert, json, to_builtins
 
-from lib.paths import naming
 from lib.ptx.files import bytes_of
 from lib.records.schema import Part
 
@@ -130,16 +127,3 @@ def read(file: Path, kind: type[P], again: str) -> P | None:
         raise RecordError(f"{file} can't be read ({error.strerror}): remove it") from None
     except Unfit as fault:
         raise RecordError(f"{file} {fault}; {again}") from None
-
-
-def write(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all: beside its place, then renamed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=".json")
-    try:
-        with naming(file), os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, file)
-    finally:
-        Path(temporary).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lib.paths import RESULTS
+from lib.ptx.files import write_whole
 from lib.records import seal
 from lib.records.schema import Date, Hash, Name, Part
 
@@ -43,7 +44,7 @@ def read(path: Path = FILE) -> SentryWard | None:
 
 def write(record: SentryWard, path: Path = FILE) -> None:
     """Write the record."""
-    seal.write(path, seal.sealed(record))
+    write_whole(path, seal.sealed(record))
 
 
 def current(record: SentryWard | None, name: str, source: str) -> Proof | None:

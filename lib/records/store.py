@@ -19,7 +19,7 @@ from lib.compiler.fingerprint import file_identity, fingerprint
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, parted
 from lib.paths import CUDA, RESULTS
-from lib.ptx.files import bytes_of
+from lib.ptx.files import bytes_of, write_whole
 from lib.records import seal
 from lib.records.consistency import faults
 from lib.records.launched import chosen, launch_hash
@@ -196,7 +196,8 @@ def write(record: Record, root: Path | None = None) -> Path:
     except seal.Unfit as fault:
         raise RecordError(f"the record of {record.kernel} {fault}: it was not written") from None
     file = path(record.gpu.key, record.kernel, root)
-    seal.write(file, data)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, data)
     return file
 
 

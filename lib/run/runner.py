@@ -76,8 +76,9 @@ def run(
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
-    `variant`: the kernel's first if not given. `backend` ({"auto", "gpu", "emulator"}): ``"auto"``
-    takes the GPU if one here can run the variant and nothing of the emulator's own is asked for.
+    `variant`: the kernel's fastest if not given. `backend` ({"auto", "gpu", "emulator"}):
+    ``"auto"`` takes the GPU if one here can run the variant and nothing of the emulator's own is
+    asked for.
     `arch`: what to compile for: this GPU's own, or in the emulator the oldest that runs the
     variant. `watch`: block and warp whose addresses the emulator keeps. `races`: let the emulator
     look for races. `schedule`: the emulator's order of warps: ``"lowest"``, ``"highest"`` or
@@ -91,7 +92,7 @@ def run(
     Raises ValueError if the shape or the type can't be launched, or a name is unknown; NoGpu if
     `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
     """
-    variant = variant or kernel.variants[0]
+    variant = variant or kernel.fastest
     asked = [
         name for name, given in (
             ("watch", watch is not None), ("races", races), ("schedule", schedule != "lowest"),

@@ -106,7 +106,7 @@ def _chunks(drawing: Drawing, top: float, marked: range, swizzle: bool = True,
 
 def _banks(name: str, swizzle: bool, chunk: int) -> str:
     drawing = Drawing(208, 132)
-    drawing.text(126, 11, "groups of four banks", "middle")
+    drawing.text(126, 11, "four banks per cell", "middle")
     for line in range(8):
         drawing.text(0, 28 + line * 14, f"row {line}")
     _chunks(drawing, 17, range(chunk, chunk + 1), swizzle)

@@ -26,7 +26,7 @@ def walking(tile: int = 32, steps: int = 4) -> Scene:
     drawing.text(4, top + 18, "A", bold=True).text(left + 4, 18, "B", bold=True)
     drawing.text(left + 4, top + 18, "C", bold=True)
     drawing.text(wide / 2, top + wide + 16, "K →", "middle")
-    return Scene(f"Both tiles step along K; each float is loaded once and used {tile} times",
+    return Scene(f"Both tiles move along K; each float is loaded once and used {tile} times",
                  drawing.html(), "modelled: from the tile's sizes",
                  "blue: the tiles in shared memory now; pink: the block's tile of C")
 

@@ -20,7 +20,7 @@ def any_row(length: int = 75, rows: int = 4) -> Scene:
     wide = -(-length * _ITEM // STEP) * STEP // _ITEM
     places = STEP // math.gcd(STEP, length * _ITEM)
     return Scene(f"Rows of {length} halves begin in {places} ways; packed into {wide}, all begin "
-                 "where TMA can step to",
+                 "on 16 bytes",
                  column(words("as they lie: two loads of two bytes per lane", bold=True),
                         _drawn(length, rows), words("packed by a copy: TMA", bold=True),
                         _drawn(wide, rows),

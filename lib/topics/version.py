@@ -281,13 +281,14 @@ class Version:
         Parameters
         ----------
         variants : sequence of str
-            If none is named the first, or all if `every` is set.
+            If none is named the fastest, or all if `every` is set.
         above : sequence of str
             Other versions, as ``stem`` or ``stem/variant``.
         every : bool
         """
         others = [(self.of(stem), name) for stem, name in map(parted, above)]
-        names = variants or [v.name for v in self.kernel.variants[: None if every else 1]]
+        names = variants or [v.name for v in (
+            self.kernel.variants if every else (self.kernel.fastest,))]
         chosen = (*others, *((self, name) for name in names))
         return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
 

@@ -192,6 +192,19 @@ def test_an_interrupted_build_says_so_in_one_line(small_book):
     assert output == "book: interrupted; the chapters that were executed are kept\n"
 
 
+def test_a_terminated_build_ends_what_it_began(small_book):
+    with begun(small_book) as process:
+        process.terminate()
+        assert process.communicate(timeout=60) == ("", None)  # once nobody holds the stream
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(small_book):
+    (small_book / "_build").write_text("a file in its place")
+    status, output, _ = build(small_book)
+    assert status == 1 and output.count("\n") == 1 and str(small_book / "_build") in output
+
+
 def test_of_two_builds_the_second_waits_for_the_first(small_book):
     with begun(small_book) as first:
         write_chapter(small_book, "# Index")

@@ -1,7 +1,12 @@
 """Execution of notebooks: outputs as from a kernel, and executed again only when it must be."""
 
+import errno
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -125,6 +130,35 @@ def test_the_end_of_the_process_that_forks_is_told(tmp_path):
         list(execution.execute([path], timeout=60, env=WITHOUT_GPU))
 
 
+def test_what_executes_ends_with_who_asked(tmp_path):
+    """SIGTERM ends a command, the process that forks for it and the notebook's own."""
+    path = notebook(tmp_path, "import os, time\n"
+                    "print(os.getpid(), os.getppid(), file=open('pids', 'w'))\ntime.sleep(600)")
+    before, pids = path.read_bytes(), tmp_path / "pids"
+    with subprocess.Popen([sys.executable, "-m", "lib", "notebooks", "--execute", path], cwd=ROOT,
+                          env=WITHOUT_GPU, text=True, stderr=subprocess.PIPE) as command:
+        wait(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        command.terminate()
+        assert command.communicate(timeout=10)[1] == ""
+    assert command.returncode == -signal.SIGTERM and path.read_bytes() == before
+    wait(lambda: not any(map(runs, pids.read_text().split())))
+
+
+def wait(until):
+    deadline = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def runs(pid):
+    """Whether a process is there, and no zombie that nobody has waited for."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def small(tmp_path):
     """A repository of two chapters that use a module each, and one in common."""
@@ -140,6 +174,22 @@ def small(tmp_path):
         notebook(tmp_path / "chapters", "import sys\nsys.path.insert(0, '../lib')\nimport common\n"
                  f"import for_{name} as own\nprint(common.WORD, own.WORD, {read})", name=name)
     return tmp_path
+
+
+def test_a_chapter_that_cannot_be_kept_ends_the_others(small):
+    """A full disk: nothing is taken for an executed chapter, and nothing goes on."""
+    notebook(small / "chapters", "import os, time\nprint(os.getpid(), file=open('pid', 'w'))\n"
+             "time.sleep(600)", name="b")
+    notebook(small / "chapters", "import os, time\nwhile not os.path.exists('pid'):\n"
+             "    time.sleep(0.02)", name="a")
+    stored = executed.place(small, "chapters/a")
+    stored.parent.mkdir(parents=True)
+    stored.symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"a\.ipynb") as error:
+        executed.bring_up_to_date(small, ["chapters/a", "chapters/b"])
+    assert error.value.errno == errno.ENOSPC
+    assert not [file for file in (small / "_build").rglob("*") if file.is_file()]
+    wait(lambda: not runs((small / "chapters" / "pid").read_text().strip()))
 
 
 def shown(root, name):

@@ -1,11 +1,14 @@
 """What a page points to is there: claims of its version, today's rule, records that can be."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
+from mdit_py_plugins.anchors.index import slugify
 
+from book import record_pages
 from lib.claims.ledger import CLAIMS
 from lib.compiler.arch import legal
 from lib.kernels.catalogue import CATALOGUE, KERNELS
@@ -76,6 +79,31 @@ def test_mistakes_and_architectures_are_counted():
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         assert not re.search(r"(?i)\b(\d+|fifty|sixty)\b kernels with one mistake",
                              path.read_text(encoding="utf-8"))
+
+
+ROW = re.compile(r"\]\(records/(\w+)\.ipynb#([\w-]+)\)")
+
+
+@cache
+def anchors(stem):
+    """What a link may lead to on a version's record page: its headings, as MyST names them."""
+    return {slugify(cell.source.lstrip("# ")) for cell in record_pages.notebook(stem).cells
+            if cell.cell_type == "markdown"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_link_to_a_row_of_a_record_leads_to_one(name):
+    rows = ROW.findall("\n".join(paragraphs(PAGES[name])))
+    assert [(stem, anchor) for stem, anchor in rows if anchor not in anchors(stem)] == []
+
+
+@pytest.mark.parametrize("name", [stem for stem, page in PAGES.items()
+                                  if "did not pay" in "\n".join(paragraphs(page))])
+def test_what_did_not_pay_leads_to_its_row(name):
+    text = "\n".join(cell.source for cell in PAGES[name].cells if cell.cell_type == "markdown")
+    section = re.search(r"^## What [^\n]*did not pay.*?(?=^## |\Z)", text, re.M | re.S)[0]
+    lines = re.findall(r"^- .+", section, re.M)
+    assert lines and [line for line in lines if not ROW.search(line)] == []
 
 
 def test_a_task_pads_by_as_much_as_it_says():

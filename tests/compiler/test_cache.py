@@ -1,13 +1,16 @@
 """The folder of what was compiled before: never another's content, never a torn one."""
 
+import errno
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
 from lib.compiler import cache
 from lib.paths import ROOT
+from tests.full import no_room
 
 
 @pytest.fixture(autouse=True)
@@ -67,10 +70,27 @@ def test_what_fails_is_not_kept(folder):
     assert cache.cached(["a"], lambda: b"content") == b"content"
 
 
-def test_a_folder_that_cannot_be_written_changes_no_result(folder, monkeypatch):
-    folder.write_text("a file where the folder should be")
-    assert cache.cached(["a"], lambda: b"content") == b"content"
-    assert cache.cached(["a"], lambda: b"another") == b"another"
+@pytest.mark.parametrize("full", [False, True], ids=["no folder", "full disk"])
+def test_a_folder_that_cannot_be_written_changes_no_result(folder, full, capsys):
+    cache._say_unwritable.cache_clear()
+    if not full:
+        folder.write_text("a file where the folder should be")
+    content = os.urandom(5000)
+    with no_room() if full else nullcontext():
+        assert cache.cached(["a"], lambda: content) == content
+        assert cache.cached(["a"], lambda: content[1:]) == content[1:]
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and str(folder) in err
+    assert not (full and list(folder.iterdir()))
+
+
+def test_a_folder_that_can_only_be_read_serves(monkeypatch, capsys):
+    def refused(path):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    cache.cached(["a"], lambda: b"content")
+    monkeypatch.setattr(cache.os, "utime", refused)
+    assert cache.cached(["a"], never) == b"content" and capsys.readouterr().err == ""
 
 
 def test_what_nobody_asks_for_goes_first(folder, monkeypatch):

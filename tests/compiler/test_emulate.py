@@ -339,14 +339,19 @@ def test_a_c_locale_takes_nothing_away(program, tmp_path):
     assert done.returncode == 1 and "größer.cu:1" in done.stdout and "Traceback" not in done.stderr
 
 
-def test_an_interruption_is_one_line(program, tmp_path):
-    words = [*program, *map(str, long(tmp_path, 1, 10**8)), "--turns", "0"]
-    process = subprocess.Popen(
+def test_an_interruption_is_one_line_and_a_termination_none(program, tmp_path):
+    result = tmp_path / "x.npy"
+    result.write_bytes(b"of a run before")
+    words = [*program, *map(str, long(tmp_path, 1, 10**8)), "--turns", "0", "--out", str(result)]
+    ends = {signal.SIGINT: ("interrupted\n", 130), signal.SIGTERM: ("", -signal.SIGTERM)}
+    processes = [subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) for _ in ends]
     time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("", "interrupted\n") and process.returncode == 130
+    for process, (number, (said, status)) in zip(processes, ends.items(), strict=True):
+        process.send_signal(number)
+        assert process.communicate(timeout=60) == ("", said) and process.returncode == status
+    assert result.read_bytes() == b"of a run before"
 
 
 def test_control_characters_are_shown_and_not_sent(call, tmp_path):

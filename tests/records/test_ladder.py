@@ -87,7 +87,10 @@ def test_a_pass_is_taken_up_on_its_own_board_and_commit_alone(tmp_path):
     begun.begin("one", where)
     begun.row("20_persistent/staged", "4096x4096x4096", entry.bench[1], entry.late[1])
     begun.count("20_persistent/staged", entry.counters[0])
+    whole = file.read_bytes()
+    file.write_bytes(whole + b'["row","20_per')  # ended in the middle of a line
     again = Progress.of(file, where)
+    assert file.read_bytes() == whole
     assert (again.rows, again.counters, again.chunks) == (
         begun.rows, begun.counters, {"one": where})
     assert all(isinstance(row, Row) for pair in again.rows.values() for row in pair)

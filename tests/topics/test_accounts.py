@@ -198,7 +198,7 @@ def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     assert cells(shown[2])[0][1:] == [page.NOT_YET, "", "", "", ""]
     page.isolated(Version("11_wmma_shared"), account="wavefronts")
     assert len(cells(shown[3])) == len(Version("11_wmma_shared").kernel.pairs)
-    assert "stage busy" in shown[3]
+    assert "L1 busy" in shown[3]
 
 
 @pytest.mark.parametrize("counter, head, written", [
@@ -210,7 +210,7 @@ def test_a_cause_that_is_no_factor_of_the_account_takes_its_place(shown, counter
     page.isolated(version, "a second buffer", account="wavefronts", counter=counter)
     heads, _, row = (line.split(" | ") for line in shown[0].splitlines()[:3])
     place = heads.index(head)
-    assert heads[place + 1] == "stage busy |"
+    assert heads[place + 1] == "L1 busy |"
     assert not any("wavefronts per" in one for one in heads)
     both = [version.metrics(4096, name) for name in ("one_buffer", "warp_64x32")]
     values = [one[counter] if counter in one else slots.account(one, H100.sms).share(counter)
@@ -246,7 +246,7 @@ def test_two_things_crossed_by_wavefronts_show_what_was_predicted_of_them(shown)
     page.crossed(Version("13_wmma_vectorized"), ("halves", "vectors"), {"64×64": names},
                  what="tile", account="wavefronts")
     head, _, row = shown[0].splitlines()[:3]
-    assert "halves, w predicted / recorded × stage busy" in head
+    assert "halves, w predicted / recorded × L1 busy" in head
     found = Version("13_wmma_vectorized").metrics(4096, "vectors_64x64")
     served = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float16"))
     assert row.rstrip(" |").endswith(f" / {served.each:.3f} × {served.busy:.0%}")
@@ -265,8 +265,8 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     assert naive[1:4] == [f"{account.each:.3g}", f"{account.cap:.1%}", f"{account.busy:.0%}"]
     assert naive[6] == f"{account.share:.1%}"
     # The same empty slots as on the versions' own pages.
-    first = CATALOGUE["06_vectorized"].variants[0].name
-    assert by_wavefronts[5][5] == f"{Numbers('06_vectorized').slot('empty', first):.0%}"
+    fastest = CATALOGUE["06_vectorized"].fastest.name
+    assert by_wavefronts[5][5] == f"{Numbers('06_vectorized').slot('empty', fastest):.0%}"
     assert "128 in FP32, 2,048 in FP16" in shown[0]
     # A share of the peak times the clock of the launches that were timed is the speed.
     for stem, row in zip(stems[len(by_wavefronts):], by_tensor, strict=True):
@@ -284,9 +284,9 @@ def test_where_w_leaves_room_for_the_peak_no_cap_is_told(shown):
 
 def test_issue_slots_are_told_where_w_caps_nothing(shown):
     version = Version("06_vectorized")
-    page.issued(version, "shared_128", "float4", above=("05_bank_conflicts/spread",))
+    page.issued(version, "shared_128", "step_32", above=("05_bank_conflicts/spread",))
     rows = cells(shown[0])
-    assert [row[0] for row in rows] == ["05 bank conflicts", "06 shared_128", "06 vectorised"]
+    assert [row[0] for row in rows] == ["05 spread", "06 shared_128", "06 vectorised"]
     found = version.metrics(4096, "shared_128")
     shares = slots.account(found, H100.sms)
     per_fma = found["instructions"] / (4096**3 / 32)

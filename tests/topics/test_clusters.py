@@ -363,7 +363,7 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
 
 def test_cycles_of_a_pair_are_those_of_the_timed_launches(shown):
     version = Version("20_persistent")
-    accounts_page.isolated(version, "tiles in turn")
+    accounts_page.isolated(version, "ping-pong")
     first, second = (version.recorded(4096, name).clock.cycles
                      for name in ("cooperative", "ping_pong"))
     (row,) = cells(shown[0])

@@ -46,7 +46,7 @@ def test_every_instruction_of_a_chapter_is_taken_apart(stem, variant):
 
 
 def test_some_parts_alone_and_no_unknown_one(shown):
-    compiled = Version("14_ldmatrix").compiled("sm_90a")
+    compiled = Version("14_ldmatrix").compiled("sm_90a", "k8")
     page.apart_of(compiled, "mma.sync", (".row",))
     [table] = [one for one in shown if "what it means" in one]
     assert ".<wbr>row" in table and ".<wbr>m16n8k8" not in table and "SASS" in table
@@ -55,7 +55,7 @@ def test_some_parts_alone_and_no_unknown_one(shown):
 
 
 def test_an_mma_by_its_parts():
-    compiled = Version("14_ldmatrix").compiled("sm_90a")
+    compiled = Version("14_ldmatrix").compiled("sm_90a", "k8")
     found = model.apart(compiled.ptx, compiled.sass, "mma.sync")
     assert found.ptx == f"{MMA} {{d0 … d3}}, {{a0, a1}}, {{b0}}, {{c0 … c3}};"
     assert found.sass == ("HMMA.1688.F32 Rd, Ra, Rb, Rc",) and found.counts == (1,)

@@ -287,7 +287,7 @@ def test_the_names_are_cutlass_s():
     ({"item": 1, "order": "MN"}, "only of 16-bit types"),
     ({"mode": "padded"}, "no room for padded"),
     ({"k_bytes": 64}, "64 bytes, fewer than the 128"), ({"mode": ATOMS_OF_32}, "Only tcgen05"),
-    ({"reader": "tcgen05", "item": 4, "order": "MN"}, "in atoms of 32 bytes"),
+    ({"reader": "tcgen05", "item": 4, "order": "MN"}, "32-byte atomicity"),
     ({"reader": "tcgen05", "mode": ATOMS_OF_32}, "32-bit types that run along M or N"),
     ({"reader": "ldmatrix", "item": 4, "order": "MN"}, "can't transpose others"),
 ])

@@ -54,7 +54,7 @@ def test_consumers_of_a_cluster_give_a_stage_back_to_all_its_blocks(events):
 
 
 @pytest.mark.parametrize("stem, variant, stages", [
-    ("16_cp_async", None, 4), ("17_wgmma", None, 4), ("17_wgmma", "stages2", 2),
+    ("16_cp_async", None, 4), ("17_wgmma", "wide", 4), ("17_wgmma", "stages2", 2),
 ])
 def test_after_each_wait_the_next_tile_is_there(stem, variant, stages):
     kernel = Version(stem).kernel

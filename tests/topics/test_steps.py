@@ -14,11 +14,9 @@ from lib.show.banks import describe
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.accounts.page import isolated
 from lib.topics.memory.accesses.model import named
-from lib.topics.results.counters.page import steps
 from lib.topics.results.numbers.model import Numbers
 from lib.topics.results.sweep import model as sweep
 from lib.topics.version import Version
-from tests.pages import cells
 
 SIZE = 4096
 
@@ -142,15 +140,6 @@ def test_03_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
     assert wavefronts[0] == Chapter("02_shared_tile").version.each("shared_wavefronts")
     assert wavefronts == [50 / 32, 22 / 32, 21 / 32, 21 / 32]
     assert sectors == [0.25, 0.25, 0.125, 0.125]
-
-
-def test_the_steps_of_03_stand_with_their_counts_and_what_is_not_recorded_names_its_command(shown):
-    steps(Chapter("03_strip").version, "strip8", "columns_first", above=("02_shared_tile",))
-    rows = cells(shown[0])
-    assert [row[1:4] for row in rows] == [
-        ["1.56", "1.25", "0.25"], ["0.688", "0.375", "0.25"], ["0.656", "0.375", "0.125"]]
-    assert rows[-1][-1] == f"{speed('03_strip'):.2f}"
-    assert ("python -m lib record" in shown[0]) == (rows[1][-1] == "–")
 
 
 def wavefronts(stem, name):
@@ -496,7 +485,7 @@ def test_03_one_mapping_is_all_that_the_conflict_takes():
 def test_06_waits_for_global_memory_and_not_for_shared():
     names, here = ("transposed", "unrolled", "shared_128", "global_128", "float4"), Numbers(
         "06_vectorized")
-    found = Chapter("06_vectorized").version.metrics(SIZE)
+    found = Chapter("06_vectorized").version.metrics(SIZE, "float4")
     assert "long scoreboard" in dict(stalls(found)) and found["stall_mio_throttle"] < 0.1
     for name in names:
         assert 0.25 / here.l1_wavefronts(name) > 0.75 and here.metric("l1_data_percent", name) < 70

@@ -119,7 +119,7 @@ def test_a_step_s_timeline_says_which_step_it_is_of(variant, name):
 def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(shown):
     version = Version("20_persistent")
     record = version.record
-    name = version.kernel.variants[0].name
+    name = version.kernel.fastest.name
     one = record.variants[name]
     new = structs.replace(one, timeline=structs.replace(one.timeline, revision=None))
     version.reader.__dict__["record"] = structs.replace(

@@ -84,6 +84,8 @@ def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
     assert counted["L1 lines"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
     assert counted["L1 lines"] == pytest.approx(4 * fewest["L1 lines"], rel=0.01)
     assert counted["L1 bytes"] == fewest["L1 bytes"]
+    # The fastest makes sixteen products of eight fragments.
+    lines = 8 * (8 * 4 * (n // 64) ** 2 * (n // 16) + 4 * (n // 16) ** 2)
     page.busiest(n, lines=True)
     row, clock = page.version.recorded(n), page.version.recorded(n).clock.mhz * 1e6
     busy = lines / GPUS["H100"].sms / clock / row.seconds

@@ -124,7 +124,7 @@ def _made(fields: np.void, device: DeviceMemory) -> tuple[ChangedMap, Segment, i
     if fields["interleave_layout"] or fields["swizzle_mode"] >= len(_SWIZZLES):
         raise ValueError("interleaved layouts and a swizzle of 96 bytes are not emulated")
     if fields["swizzle_atomicity"]:
-        raise ValueError("a swizzle of other atoms than 16 bytes is not emulated")
+        raise ValueError("a swizzle of another atomicity than 16 bytes is not emulated")
     if fields["elemtype"] >= len(_ELEMENTS):
         raise ValueError("elements of 4 and 6 bits are not emulated")
     segment = next((s for s in device.segments if s.first <= address < s.end), None)

@@ -186,7 +186,7 @@ def operand_chunks(
         return _in_atoms_of_32(descriptor, rows, major, nbytes)
     if major == "mn" and nbytes == 4:
         raise Error(
-            "transposed operands of 32-bit elements are swizzled by 128 bytes with atoms of 32 "
+            "transposed operands of 32-bit elements are swizzled by 128 bytes, 32-byte atomicity "
             "(mode 1)"
         )
     span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
@@ -210,9 +210,9 @@ def operand_chunks(
 def _in_atoms_of_32(descriptor: Descriptor, rows: int, major: str, nbytes: int) -> np.ndarray:
     """((8, n), (4, k)) : ((1, LBO), (8, SBO)) in 16 bytes, bits 5 and 6 swizzled by 7 and 8."""
     if major == "k":
-        raise UnsupportedInstruction("128-byte swizzling with atoms of 32 bytes along K")
+        raise UnsupportedInstruction("128-byte swizzling with 32-byte atomicity along K")
     if nbytes != 4:
-        raise Error("128-byte swizzling with atoms of 32 bytes, transposed, is for 32-bit elements")
+        raise Error("128-byte swizzling with 32-byte atomicity, transposed, is for 32-bit elements")
     k, chunk = np.arange(K_BYTES // nbytes)[:, None], np.arange(rows * nbytes // 16)[None, :]
     place = chunk % 8 * 16 + chunk // 8 * descriptor.leading
     place = descriptor.start + place + k % 4 * 128 + k // 4 * descriptor.stride

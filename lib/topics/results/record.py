@@ -41,7 +41,7 @@ def pairs(version: Version) -> None:
 
 
 def by_wavefronts(version: Version) -> bool:
-    """Whether the L1's data stage explains it."""
+    """Whether the L1's data pipe explains it."""
     return version.kernel.stem <= accounts.LAST_BY_WAVEFRONTS
 
 

@@ -837,8 +837,8 @@ def test_wrong_operand_descriptors(bits, why):
 
 
 @pytest.mark.parametrize("swizzle,major,nbytes,why", [
-    ("atoms", "k", 2, "atoms of 32 bytes along K"), ("atoms", "mn", 2, "is for 32-bit elements"),
-    (128, "mn", 4, "atoms of 32"),
+    ("atoms", "k", 2, "32-byte atomicity along K"), ("atoms", "mn", 2, "is for 32-bit elements"),
+    (128, "mn", 4, "32-byte atomicity"),
 ])
 def test_layouts_that_there_are_not(swizzle, major, nbytes, why):
     with pytest.raises(ptx.Error, match=why):

@@ -34,14 +34,14 @@ from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Version, by_kind, short_name
 
 SIZE, SMALL = 4096, 2048
-# The last version that the L1's data stage explains; behind it the tensor cores' own account does.
+# The last version that the L1's data pipe explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
-AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
+AHEAD = 1.2  # times as fast: a version's kernel that is so far behind is made for other shapes
 
 
 def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
                between: bool = False, size: int = SIZE) -> None:
-    """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
+    """Display cap = 32 / (P·w) and how busy the L1's data pipe was: the account of 01 to 13.
 
     Where w leaves room for the whole peak, the table says that there is no cap: a share above 1
     would read as a speed that can be reached. Speeds stand beside it, at 2,048, where the clock
@@ -62,7 +62,7 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     listed([
         VERSION, *([BETWEEN] if between else []),
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
-        Column("cap", cap), recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".1%"),
+        Column("cap", cap), recorded("L1 busy", lambda one: _by_wavefronts(one).busy, ".1%"),
         *_speeds(size),
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
              f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one "
@@ -175,8 +175,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 def every(size: int = SIZE) -> None:
     """Display both accounts for all versions that a GPU here has run, as recorded: two tables.
 
-    Of each version its first variant. Where the version has shapes of its own, and another of its
-    variants is more than `AHEAD` times as fast at this one, the caption names it.
+    Of each version its fastest kernel at this size. Of one that has shapes of its own the kernel
+    for those stands there; another that is over `AHEAD` times as fast here is in the caption.
     """
     rows = [Launches(*Version(stem).rows(())[0], size)
             for stem, kernel in catalogue.in_book().items() if kernel.min_arch != BLACKWELL]
@@ -192,11 +192,11 @@ def every(size: int = SIZE) -> None:
 
     listed([
         LINK, W, recorded("cap = 32 / (P·w)", lambda one: _capped(_by_wavefronts(one).cap)),
-        recorded("stage busy", lambda one: _by_wavefronts(one).busy, ".0%"),
+        recorded("L1 busy", lambda one: _by_wavefronts(one).busy, ".0%"),
         recorded("instructions per FMA", of_fp32(_per_fma), ".2f"),
         recorded("issue slots empty", of_fp32(partial(_slots, "empty")), ".0%"),
         recorded("share of the peak", lambda one: _by_wavefronts(one).share, ".1%"), speed,
-    ], first, "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per "
+    ], first, "w: wavefronts of the L1's data pipe per 32 multiply-adds; P: multiply-adds per "
               f"cycle and SM of the unit that computes, {', '.join(peaks.values())}; cap: none "
               "where w leaves room for the whole peak; empty: of all issue slots, on SMs that have "
               f"warps; {labels(first)}, {size:,}³")
@@ -243,7 +243,7 @@ def rates(size: int = SIZE) -> None:
 
 
 def _ahead(one: Launches) -> str:
-    """The variant that is far faster than the first at this size, with its speed; else nothing."""
+    """The variant that is far faster than the version's own at this size; else nothing."""
     found, kernel, first = [], one.page.kernel, one.variant
     for variant in kernel.measured if kernel.own_shapes else ():
         if (variant.dtype, variant.out, variant.b_layout) != (
@@ -306,7 +306,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         ("one thing changed", *(("speed predicted",) if expected else ()),
          *(("w predicted",) if emulated else ()),
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", f"k cycles at {size:,}", cause.head,
-         "tensor cores busy" if account == "tensor" else "stage busy"),
+         "tensor cores busy" if account == "tensor" else "L1 busy"),
         rows, "none: within the noise; what stands behind the cycles: one profiled launch at "
         f"{size:,}³{marked}; {current_labels(found)}"
         + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
@@ -355,7 +355,7 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         recorded("busy × at work", lambda one: one.at(SMALL).row and (
             f"{_by_tensor(one).busy:.1%} × {_by_tensor(one).active:.1%}"), absent=NOT_YET)
         if account == "tensor" else
-        recorded("w predicted / recorded × stage busy", lambda one: one.at(SMALL).row and (
+        recorded("w predicted / recorded × L1 busy", lambda one: one.at(SMALL).row and (
             f"{_predicted(one):.3f} / {_by_wavefronts(one).each:.3f} × "
             f"{_by_wavefronts(one).busy:.0%}"), absent=NOT_YET),
     ]
@@ -464,8 +464,8 @@ def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
 
 
 def _name(one: Launches) -> str:
-    first = one.variant is one.page.kernel.variants[0]
-    return short_name(one.page.kernel) if first else one.name
+    own = one.variant is one.page.kernel.fastest
+    return short_name(one.page.kernel) if own else one.name
 
 
 def _peaks(rows: Sequence[Launches]) -> str:

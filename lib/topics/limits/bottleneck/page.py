@@ -29,7 +29,7 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
         the recorded requests and sectors allow. Loads grow with the size's cube, stores with
         its square.
     """
-    if version.measures(version.kernel.variants[0]):
+    if version.measures(version.kernel.fastest):
         _here(version, size, lines)
     row = version.recorded(size)
     machine = records.load(MachineRecord, RECORDED_ON)
@@ -58,7 +58,7 @@ def _here(version: Version, size: int, lines: bool) -> None:
         return
     times, _ = unit_times(version, gpu.key, None, size, lines)
     both(busiest_figure.draw, times,
-         seconds=version.timed(version.kernel.variants[0], size).seconds,
+         seconds=version.timed(version.kernel.fastest, size).seconds,
          seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
          evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")
 

@@ -17,7 +17,7 @@ from lib.topics.version import Version
 
 def draw(version: Version) -> None:
     """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
-    variant = version.kernel.variants[0]
+    variant = version.kernel.fastest
     found = {}
     for arch in legal(version.kernel.min_arch):
         used, key = version.compiled(arch).resources, gpus.for_arch(arch).key

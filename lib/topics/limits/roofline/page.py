@@ -45,7 +45,7 @@ def draw(version: Version, size: int = 4096, against: str = "") -> None:
             points += _points(version, size, against) if against else []
             break
     label = f"{records.label(version.record)}, M = N = K = {size:,}"
-    if version.measures(version.kernel.variants[0]):
+    if version.measures(version.kernel.fastest):
         points += _here(version, size)
         label = f"{measured_on()} (yours); {label}"
     product = roofline.product_of(version.traced().trace.instructions)
@@ -61,7 +61,7 @@ def _here(version: Version, size: int) -> list[roofline.Point]:
     run = version.traced()
     crossed = roofline.l1_bytes(run.trace.counters()) / run.problem.flops
     flops = 2.0 * size**3
-    seconds = version.timed(version.kernel.variants[0], size).seconds
+    seconds = version.timed(version.kernel.fastest, size).seconds
     return roofline.points(f"yours: {measured_on().partition(': ')[2]}", flops, seconds,
                            {"L1/shared": crossed * flops})
 

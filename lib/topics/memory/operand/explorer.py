@@ -12,7 +12,7 @@ from lib.topics.memory.operand.model import ATOMS_OF_32, DEPTHS, ROWS, SIDES, TY
 # What a swizzle is to a descriptor, and to cuTensorMapEncodeTiled.
 SAID = {"128": "128 bytes", "64": "64 bytes", "32": "32 bytes",
         "none": "none: core matrices of 8 rows of 16 bytes",
-        ATOMS_OF_32: "128 bytes, in atoms of 32"}
+        ATOMS_OF_32: "128 bytes, 32-byte atomicity"}
 MAPS = {"128": "CU_TENSOR_MAP_SWIZZLE_128B", "64": "CU_TENSOR_MAP_SWIZZLE_64B",
         "32": "CU_TENSOR_MAP_SWIZZLE_32B", "none": "CU_TENSOR_MAP_SWIZZLE_NONE",
         ATOMS_OF_32: "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B"}
@@ -27,7 +27,8 @@ def tiles() -> Live:
         Control("Type", list(TYPES.items())),
         Control("Contiguous along", [("K", "K"), ("M or N", "MN")]),
         Control("Swizzle", [("128 B", "128"), ("64 B", "64"), ("32 B", "32"), ("none", "none"),
-                            ("128 B, atoms of 32", ATOMS_OF_32), ("none, rows padded", "padded")]),
+                            ("128 B, 32 B atomicity", ATOMS_OF_32),
+                            ("none, rows padded", "padded")]),
         Control.of("Operand", SIDES), Control.of("Rows of M or N", ROWS),
         Control.of("Bytes of K", DEPTHS, DEPTHS.index(first.k_bytes)),
     ]

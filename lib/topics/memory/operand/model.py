@@ -29,7 +29,7 @@ from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS
 
 START = 1024  # of the tile in shared memory: a multiple of all atoms
 K_BYTES = 32  # of one instruction, of all types
-ATOMS_OF_32 = "128/32"  # swizzled by 128 bytes in atoms of 32: tcgen05's, of 32-bit types alone
+ATOMS_OF_32 = "128/32"  # swizzled by 128 bytes, 32-byte atomicity: tcgen05's, of 32-bit types alone
 PADDING = 16  # bytes behind each row where rows are padded
 
 READERS = ("wgmma", "tcgen05", "ldmatrix")
@@ -136,7 +136,7 @@ class Tile:
         """Why nothing reads such a tile; empty if something does."""
         if self.reader == "ldmatrix":
             if self.mode == ATOMS_OF_32:
-                return "Only tcgen05 has the 128-byte swizzle with atoms of 32 bytes"
+                return "Only tcgen05 has the 128-byte swizzle with 32-byte atomicity"
             if self.order == "MN" and self.item != 2:
                 return "ldmatrix.trans moves elements of 16 bits: it can't transpose others"
         elif self.mode == "padded":
@@ -144,15 +144,15 @@ class Tile:
                     "them")
         elif self.reader == "wgmma":
             if self.mode == ATOMS_OF_32:
-                return "Only tcgen05 has the 128-byte swizzle with atoms of 32 bytes"
+                return "Only tcgen05 has the 128-byte swizzle with 32-byte atomicity"
             if self.order == "MN" and self.item != 2:
                 return "wgmma takes an operand along M or N only of 16-bit types: store it along K"
         elif self.order == "MN" and self.item == 4:
             if self.mode != ATOMS_OF_32:
-                return ("tcgen05 takes TF32 along M or N only with the 128-byte swizzle in atoms "
-                        "of 32 bytes")
+                return ("tcgen05 takes TF32 along M or N only with the 128-byte swizzle of "
+                        "32-byte atomicity")
         elif self.mode == ATOMS_OF_32:
-            return "Atoms of 32 bytes are for 32-bit types that run along M or N"
+            return "32-byte atomicity is for 32-bit types that run along M or N"
         if self.run < self.span:
             return (f"A line of this tile has {self.run} bytes, fewer than the {self.span} of the "
                     "swizzle: take a narrower swizzle or a larger tile")

@@ -348,7 +348,7 @@ class Bits:
 
 _TYPES = {0: "FP16", 1: "BF16"}
 _MAJORS = ("rows run along K", "rows run along N")
-_SWIZZLES = {0: "none", 1: "128 bytes, in atoms of 32", 2: "128 bytes", 4: "64 bytes",
+_SWIZZLES = {0: "none", 1: "128 bytes, 32-byte atomicity", 2: "128 bytes", 4: "64 bytes",
              6: "32 bytes"}
 
 

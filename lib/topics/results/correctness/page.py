@@ -42,7 +42,7 @@ def check(version: Version, *variants: str) -> None:
     ran: dict[str, list[str]] = {}
     for name in names:
         ran.setdefault(_checked_on(version, version.kernel.variant(name)), []).append(name)
-    first = version.kernel.variants[0]
+    first = version.kernel.fastest
     for problem in checked(first):
         row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                              f"{problem.beta:g}"]
@@ -77,7 +77,7 @@ def _checked_on(version: Version, variant: Variant) -> str:
 
 def instantiations(version: Version) -> None:
     """Display which instantiation each of the shapes of `CHECKED` gets, and why."""
-    variant = version.kernel.variants[0]
+    variant = version.kernel.fastest
     rows = []
     for problem in CHECKED:
         chosen = plan(version.kernel, variant, variant.typed(problem), exact=True)

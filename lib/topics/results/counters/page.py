@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lib import gpus, ptx
-from lib.compiler.arch import legal
-from lib.compiler.compiled import Resources
 from lib.compiler.sass import executions
-from lib.plotting.columns import Column, listed
 from lib.plotting.display import note, once_recorded, table
 from lib.problem import Problem
 from lib.ptx.core.machine import WARPGROUP
 from lib.records import store as records
 from lib.records.schema import CalibrationRecord
-from lib.topics.columns import Launches, launches, recorded
-from lib.topics.limits.bottleneck.model import HMMA_1688
-from lib.topics.limits.occupancy.model import occupancy
-from lib.topics.version import RECORDED_ON, Version, short_name
-
-# The counters that are compared between versions: those of the main loop.
-PER_MULTIPLY_ADD = (
-    "global_load_requests", "global_load_sectors", "shared_load_instructions",
-    "shared_wavefronts", "shared_wavefronts_ideal",
-)
+from lib.topics.version import RECORDED_ON, Version
 
 # What the calibration set's kernels are, for people.
 _ACCESSES = {
@@ -71,14 +59,6 @@ def calibrated() -> None:
     table(("access of a warp", "patterns"), rows, records.label(record))
 
 
-@once_recorded()
-def before(version: Version) -> None:
-    """Display what the version before left on the table, in its own counters."""
-    if version.before is None:
-        raise ValueError(f"{version.kernel.stem} is the first version")
-    counters(version.before)
-
-
 def counters(version: Version, *variants: str) -> None:
     """Display the counters of the traced run, one column a variant."""
     names = variants or tuple(v.name for v in version.kernel.variants)
@@ -95,103 +75,6 @@ def counters(version: Version, *variants: str) -> None:
     shape = version.problem.shape.replace("x", "×")
     table((f"{version.kernel.stem} at {shape}", *names), rows,
           version.emulated_label())
-
-
-@once_recorded()
-def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
-    """Display what the emulator counts beside what ncu counted, of the same PTX.
-
-    Nothing of a kernel that has no such PTX.
-
-    Parameters
-    ----------
-    ptx_arch : str
-        The architecture whose PTX was recorded on the GPU.
-    """
-    if ptx_arch not in legal(version.kernel.needs(version.kernel.variant())):
-        return
-    measured = version.metrics(size, ptx_arch=ptx_arch)
-    done = version.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
-    trace = done.trace
-    matrix = trace.matrix_counters()
-    counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
-    if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
-        counts["hmma_instructions"] = matrix["mma_instructions"]
-    rows = [
-        (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
-        for key, count in counts.items() if key in measured
-    ]
-    table((f"{version.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
-          f"emulated: {ptx_arch} PTX; {records.label(version.record)}, that PTX assembled for it")
-
-
-@once_recorded()
-def per_multiply_add(version: Version, *names: str) -> None:
-    """Display what a warp's multiply-add costs in memory accesses, here and before.
-
-    Parameters
-    ----------
-    version : Version
-    *names : str
-        Variants; all of them if none is named.
-    """
-    before = version.before
-    columns = [(before, before.kernel.variants[0].name)] if before else []
-    columns += [(version, name)
-                for name in names or [variant.name for variant in version.kernel.variants]]
-    tensor = version.kernel.group != "FP32"
-    scale = HMMA_1688 / 32 if tensor else 1
-    rows = [
-        (key.replace("_", " "),
-         *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
-        for key in PER_MULTIPLY_ADD
-    ]
-    head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
-            *(f"{short_name(page.kernel)}, {name}" for page, name in columns))
-    table(head, rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS")
-
-
-@once_recorded()
-def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
-    """Display what each step asks of the machine per multiply-add of a warp, and its speed.
-
-    Speed is the recorded one; a dash where none is, and the command that records it.
-
-    Parameters
-    ----------
-    *names : str
-        Variants and steps of this version, each one change further than the one before.
-    size : int
-        M = N = K of the recorded speed.
-    """
-    rows = launches(version, names, above, size)
-    missing = " ".join(f"{one.page.kernel.stem}/{one.variant.name}" for one in rows
-                       if not one.timed)
-    wanted = f"; –: not recorded yet, `python -m lib record {missing}`" if missing else ""
-    listed([
-        Column("per FMA of a warp", lambda one: (
-            f"**{one.variant.name if one.page is version else one.name}**: {one.variant.meaning}")),
-        *(_each(head, key) for head, key in (
-            ("wavefronts", "shared_wavefronts"), ("shared loads", "shared_load_instructions"),
-            ("global sectors", "global_load_sectors"))),
-        Column("registers per thread", lambda one: _resources(one).registers),
-        Column("warps per SM", _warps),
-        recorded(f"TFLOP/s at {size:,}", lambda one: one.row.tflops, ".2f", absent="–"),
-    ], rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS; modelled: "
-             f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
-
-
-def _each(head: str, key: str) -> Column[Launches]:
-    return Column(head, lambda one: one.page.each(key, one.variant.name), ".3g")
-
-
-def _resources(one: Launches) -> Resources:
-    return one.page.compiled(one.sheet.arch, one.variant.name).resources
-
-
-def _warps(one: Launches) -> int:
-    used = _resources(one)
-    return occupancy(one.sheet, used.registers, used.shared_bytes, one.variant.threads).warps
 
 
 @once_recorded()

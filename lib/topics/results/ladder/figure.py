@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 # Heights, pt: of 100 %, of the room above it, of the numbers under the columns, of a group's name.
-_UNIT, _ABOVE, _FOOT, _HEAD = 108.0, 24.0, 14.0, 17.0
+_UNIT, _ABOVE, _FOOT, _HEAD = 110.0, 24.0, 14.0, 17.0
 _NARROW_UNIT = 132.0
 _BETWEEN = 24.0  # groups that stand side by side
 _FREE = 0.2  # of a column's width lies between it and the next

@@ -288,6 +288,11 @@ class Numbers:
         *others, last = KNOWN
         return f"{', '.join(others)} and {last}"
 
+    def operation(self, name: str = "") -> int:
+        """The 32-bit descriptor of the operation of a variant's first ``tcgen05.mma``, emulated."""
+        version, variant = self._of(name)
+        return tensor_memory.followed(version.kernel.stem, variant).operands[3]
+
     def won(self, name: str, over: str) -> str:
         """On how many of its version's own shapes a variant is faster by more than both spreads.
 

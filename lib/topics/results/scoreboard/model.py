@@ -216,7 +216,7 @@ def shapes(lines: Sequence[Line]) -> list[Shape]:
 
 
 def _version(record: KernelRecord, types: Types) -> Line | None:
-    """A version's line, headed by its first instantiation of these types."""
+    """A version's line, headed by its fastest kernel if that is of these types."""
     kernel = KERNELS[record.kernel]
     file, drafts = _file(record), _drafts(record)
     lines = []
@@ -232,11 +232,12 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
             lines.append(Line(name, file, cells))
     if not lines:
         return None
-    variants = {variant.name for variant in kernel.variants}
-    # Where a version itself is of other types, what isolates a step of it leads.
-    first = next((line for line in lines if line.name in variants), lines[0])
-    others = tuple(line for line in lines if line is not first)
-    return replace(first, name=short_name(kernel), note=first.name, variants=others)
+    leading = (kernel.fastest.name, *(variant.name for variant in kernel.variants))
+    # Where a version itself is of other types, what isolates a part of it leads.
+    head = min(lines, key=lambda line: leading.index(line.name) if line.name in leading
+               else len(leading))
+    others = tuple(line for line in lines if line is not head)
+    return replace(head, name=short_name(kernel), note=head.name, variants=others)
 
 
 def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib import gpus
-from lib.compiler.arch import legal
 from lib.kernels.spec import Variant
 from lib.plotting import style
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import note, once_recorded, table
 from lib.plotting.markdown import markdown, reading, without_unread
-from lib.records import reported
 from lib.records import store as records
 from lib.records.revision import DIRTY
 from lib.records.schema import Benchmark, Clock, Side, Steady, mhz
 from lib.topics import columns
 from lib.topics.columns import launches, of_cublas
-from lib.topics.version import RECORDED_ON, Version
+from lib.topics.version import Version
 
 # The sizes of a chapter's table of speeds.
 SPEED_SIZES = (1024, 2048, 4096)
@@ -62,46 +59,6 @@ def speed(version: Version, *variants: str) -> None:
         Column("spread", lambda one: 100 * one[1].spread, ".1g", "%"),
     ], rows, f"{version.timed_on(names)}; {' and '.join(dict.fromkeys(map(_types, chosen)))}, "
        "α = 1, β = 0")
-
-
-@once_recorded()
-def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> None:
-    """Display the speed of this GPU's own code beside that of an older architecture's.
-
-    A row for each size at which both are recorded. Where a source reports the version's speed on
-    a T4, that stands beside them. Nothing of a kernel that has no code of that architecture.
-
-    Parameters
-    ----------
-    old : str
-        The architecture whose code was assembled for the recorded GPU.
-    """
-    if old not in legal(version.kernel.needs(version.kernel.variant(variant))):
-        return
-    rows = []
-    known = reported.T4_TENSOR_GFLOPS.get(version.kernel.stem, {})
-    sizes = _cubes_of_both(version, variant, old) or SPEED_SIZES  # none of them: says so
-    for size in sizes:
-        own, other = (version.recorded(size, variant, arch) for arch in (None, old))
-        row = [f"{size:,}", f"{own.cublas_tflops:.0f}", f"{own.tflops:.1f}",
-               f"{own.ratio:.0%}", f"{other.tflops:.1f}", f"{other.ratio:.0%}"]
-        if known:
-            row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
-        rows.append(row)
-    arch = gpus.GPUS[RECORDED_ON].arch
-    of = of_cublas(version.recorded(size, variant, code)
-                   for size in sizes for code in (None, old))
-    head = ["M = N = K", "cuBLAS", f"{arch} code", of, f"{old} code", of]
-    table(head + (["on a T4, reported"] if known else []), rows,
-          f"TFLOP/s; {records.label(version.record)}, {version.kernel.variant(variant).name}; "
-          f"{old} code assembled for {arch}" + ("; T4: the worklog" if known else ""))
-
-
-def _cubes_of_both(version: Version, variant: str | None, old: str) -> tuple[int, ...]:
-    """Those of the table's sizes at which the GPU's own code and an older one's are recorded."""
-    both = [version.reader.code(variant, arch).bench for arch in (None, old)]
-    return tuple(size for size in SPEED_SIZES
-                 if all(any(row.is_cube(size) for row in rows) for rows in both))
 
 
 def _benchmarks(version: Version, variant: Variant) -> Sequence[Benchmark]:
