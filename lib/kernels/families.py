@@ -315,10 +315,13 @@ def fp32_shapes() -> tuple[Variant, ...]:
 
 
 def fp32_rule() -> Variant:
-    """What `lib.gemm` launches in FP32 on Hopper: whichever tile suits the shape."""
+    """What `lib.gemm` launches in FP32 on Hopper: whichever tile suits the shape.
+
+    Of A and B by rows, one product at a time: no others have been timed.
+    """
     return replace(
-        fp32_shape((64, 128), 1, "any_shape"), meaning="the tile that suits the shape and layout",
-        by_rule=True, min_arch="sm_90a",
+        fp32_shape((64, 128), 1, "any_shape"), meaning="the tile that suits the shape",
+        by_rule=True, any_layout=False, min_arch="sm_90a",
         candidates=(*LIMIT_CANDIDATES, *(one.name for one in fp32_shapes())),
     )
 

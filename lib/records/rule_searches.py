@@ -1,6 +1,7 @@
-"""Searches of what the rule of Hopper's kernels may launch, and how the rule chooses on them.
+"""Searches of what the rules on Hopper may launch, and how they choose on them.
 
-They stand in ``results/<gpu>/searches`` as `python -m lib search` writes them. A search times some
+They stand in ``results/<gpu>/searches`` as `python -m lib search` writes them; the first line says
+where another script has. A search times some
 candidates of each product. Where the rule's first is none of them, the first in its order that is
 counts, and the summary says of how many it was timed.
 """
@@ -17,7 +18,8 @@ from lib.dispatch import cost
 from lib.dispatch.cost import Costs
 from lib.dispatch.fit import misfits
 from lib.dispatch.rule import RULE, types_of
-from lib.kernels.spec import TMA_STRIDE
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.paths import RESULTS
 from lib.problem import Problem
 from lib.ptx.files import text_of
@@ -29,6 +31,8 @@ SEARCHES = {
     "fitted": "layers and random shapes that the costs were fitted to",
     "held_out": "other models, numbers of tokens and random shapes, timed after the fit",
     "recorded_shapes": "shapes of the rule's record, which the fit has seen, too",
+    "rows": "layers and random shapes of 65 to 400 rows, which the fit has seen, too",
+    "fp32": "FP32 off the cubes, which the fit of its costs has seen",
 }
 
 
@@ -100,20 +104,27 @@ def read(file: Path) -> list[Timed]:
 
 
 def recorded(which: str) -> tuple[str, list[Timed]]:
-    """One of `SEARCHES`, and the GPU that it was made on.
+    """One of `SEARCHES`, and what it was made by, and on.
 
     Raises ValueError if it is not what a search writes; OSError if it can't be read.
     """
     file = FOLDER / f"{which}.jsonl"
-    gpu: str = json.loads(text_of(file).partition("\n")[0])["gpu"]
-    return gpu, read(file)
+    head = json.loads(text_of(file).partition("\n")[0])
+    return f"{head['by']}, {head['gpu']}", read(file)
+
+
+def rule_of(problem: Problem) -> tuple[Kernel, Variant]:
+    """The rule of a problem's types: 09's of FP32, or that of Hopper's kernels."""
+    if problem.dtype == "float32":
+        return KERNELS["09_fp32_limit"], KERNELS["09_fp32_limit"].variant("any_shape")
+    return RULE, types_of(problem)
 
 
 def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
     """What the rule takes of each product, by some costs; those left out that it has none of."""
     found = []
     for row in rows:
-        ranked = [one.name for one in cost.ranked(RULE, types_of(row.problem), row.problem, costs)]
+        ranked = [one.name for one in cost.ranked(*rule_of(row.problem), row.problem, costs)]
         if known := [name for name in ranked if name in row.seconds]:
             found.append(Choice(row, ranked[0], known[0]))
     return found
@@ -133,7 +144,8 @@ def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
         "all": list(found),
         "cubes": [one for one in found if one.timed.problem.M == one.timed.problem.N
                   == one.timed.problem.K],
-        "odd rows": [one for one in found if misfits(one.timed.problem, TMA_STRIDE)],
+        "odd rows": [one for one in found if one.timed.problem.dtype != "float32"
+                     and misfits(one.timed.problem, TMA_STRIDE)],
     }
     return {**groups, **{name: those for name, those in kinds.items() if those}}
 

@@ -402,13 +402,16 @@ def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     """The version that is launched: of `LAUNCHED` the first that takes one of the problems here.
 
     They are one product, in layouts that its matrices have. Of the version the first variant that
-    takes their types and layouts.
+    takes their types and layouts, a rule before others: but FP32's cubes have a search of their own.
 
     Raises ValueError if none takes them.
     """
     for kernel in map(find, LAUNCHED):
         ruled = sorted((*kernel.variants, *kernel.laid), key=lambda one: not one.by_rule)
         for variant, problem in product(ruled, problems):
+            cube = problem.M == problem.N == problem.K and problem.dtype == "float32"
+            if cube and variant.by_rule:
+                continue
             if not fit.refusal(variant, problem) and device.runs(kernel, variant):
                 return kernel, variant, problem
     problem = problems[0]

@@ -79,7 +79,7 @@ def neighbours() -> None:
 def searches() -> None:
     """Display how the rule chooses on recorded searches: layers of models, and random shapes."""
     for which, what in rule_searches.SEARCHES.items():
-        gpu, products = rule_searches.recorded(which)
+        made, products = rule_searches.recorded(which)
         rows = [
             (f"of these, {kind}" if kind in ("cubes", "odd rows") else kind,
              str(one.products), f"{one.share:.3f}; {one.least_share:.3f}",
@@ -91,7 +91,7 @@ def searches() -> None:
         note(f"**{what[0].upper()}{what[1:]}:**")
         table(("", "products", "speed over that of the fastest candidate: geometric mean; least",
                "over that of the best of cublasLt", "the rule's own first was timed"), rows,
-              f"times recorded: `python -m lib search --to FILE`, {gpu}; "
+              f"times recorded: {made}; "
               "choices modelled: lib/dispatch")
 
 
