@@ -340,7 +340,7 @@ _SWAPPED_TILES = (
 _SEARCHED_TILES = (
     ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
     ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
-    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1), ((64, 64), 14, 2, 4, 1),
+    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1),
     *(((128, 64), 9, *cluster) for cluster in ((2, 1, 1), (4, 1, 1), (2, 2, 1))),
     ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1),
 )
@@ -360,13 +360,17 @@ _SEARCHED_WIDTHS = (
     ((128, 144), 6, 2, 1, 1), ((128, 160), 6, 2, 1, 1), ((128, 176), 5, 1, 2, 1),
     ((128, 224), 5, 2, 1, 1), ((128, 224), 5, 1, 2, 1),
     ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
+)
+# Candidates for so many rows of C alone: a search has timed these (``rows``), and none on others.
+ROWS = range(65, 401)
+_SEARCHED_TILES_OF_ROWS = (((64, 64), 14, 2, 4, 1),)
+_SEARCHED_WIDTHS_OF_ROWS = (
     ((64, 80), 12, 2, 1, 4), ((64, 96), 11, 2, 4, 1), ((128, 80), 8, 2, 1, 1),
     ((128, 96), 8, 2, 4, 1), ((128, 160), 6, 4, 2, 1),
 )
-# For rows between 65 and 400, of which a tile has all, a half or a third: with operands swapped, so
-# many rows each. In a search of such rows (``rows``) these clusters, by a tile's columns, came
-# within 0.3 % of all that it timed: columns, the most rows for which registers suffice, clusters'
-# tiles down and across C, blocks that share K.
+# Of which a tile has all, a half or a third: with operands swapped, so many rows each. In that
+# search these clusters, by a tile's columns, came within 0.3 % of all that it timed: columns, the
+# most rows for which registers suffice, clusters' tiles down and across C, blocks that share K.
 _ROWS = range(72, 209, 8)
 _OF_ROWS = (
     *((64, 208, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 1, 2))),
@@ -452,7 +456,15 @@ def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
 
 
 def rows_of_22(prefix: str = "", **types: Unpack[Types]) -> Iterator[Variant]:
-    """Those for rows between 65 and 400, with as many stages as fit."""
+    """Those of 22 that are candidates for `ROWS` alone."""
+    for one in (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES_OF_ROWS, types),
+                *_widths_of_22(prefix, _SEARCHED_WIDTHS_OF_ROWS, types),
+                *_by_eights(prefix, types)):
+        yield replace(one, rows=ROWS)
+
+
+def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
+    """Operands swapped, tiles of any multiple of 8 rows, with as many stages as fit."""
     # A block's barriers and the slack of its tiles.
     room = for_arch("sm_90a").shared_bytes_per_block - 2 * ATOM_SLACK
     known = {(tile, *others) for listed in (_SWAPPED_TILES, _SEARCHED_SWAPPED_TILES)

@@ -120,8 +120,11 @@ def rule_of(problem: Problem) -> tuple[Kernel, Variant]:
     return RULE, types_of(problem)
 
 
-def choices(rows: Iterable[Timed], costs: Costs = cost.H100) -> list[Choice]:
-    """What the rule takes of each product, by some costs; those left out that it has none of."""
+def choices(rows: Iterable[Timed], costs: Costs | None = None) -> list[Choice]:
+    """What the rule takes of each product, by some costs or its own.
+
+    Products are left out that it has no candidate of.
+    """
     found = []
     for row in rows:
         ranked = [one.name for one in cost.ranked(*rule_of(row.problem), row.problem, costs)]
