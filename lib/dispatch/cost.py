@@ -23,9 +23,7 @@ of 32 × 128 in clusters of four 2.80 with 56 (7168×5120) and 2.29 with 64 (819
 known; it isn't that two SMs of a pair (TPC) share their way: by %smid, 24 blocks fill pairs, too.
 
 `ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
-no fit has seen is in ``held_out``. The costs for 65 to 400 rows were fitted to these searches and
-to ``rows``; on other rows they chose worse than `H100` on random shapes of ``held_out``. FP32's
-costs are in `cuda_cores`.
+no fit has seen is in ``held_out``. FP32's costs are in `cuda_cores`.
 """
 
 from __future__ import annotations
@@ -162,14 +160,17 @@ H100 = Costs(
     energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
-# For rows that a search has timed apart, as their tiles are candidates for them alone.
+# What the search ``rows`` has timed: so many rows of C, each of so many columns at least. They have
+# costs and candidates of their own; elsewhere nothing has timed these candidates, and `H100` chooses
+# better on random shapes of ``held_out``.
+ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,
     products=1758.0, alone=1.261, swapped=1.0, read=18.67, read_flight=1645.0, l2=5580.0,
     l2_misfit=2222.0, aspect=0.07029, dram=2679.0, flight=2340.0, narrow=1.044, cut=1.316,
     start=762.1, persist=1317.0, cluster=962.0, wave=2619.0, read_wave=1564.0, store=0.1562,
-    odd=9.988, odd_swapped=3.15, share=94.33, sums=0.4026, packing_bytes=1921.0,
-    energy=5.36e-07, l2_energy=47.52, sharpness=2.344,
+    odd=9.988, odd_swapped=3.15, share=94.33, sums=0.4026, packing_bytes=1921.0, energy=5.36e-07,
+    l2_energy=47.52, sharpness=2.344,
 )
 
 # The fit before, less a cost of ping-pong: to 369 sets of candidates, on kernels of an earlier
@@ -200,9 +201,10 @@ def ranked(
 
     `variant`: one with candidates. `costs`: by default those of an H100 for so many rows.
     """
+    rows = problem.M in ROWS and problem.N >= COLUMNS
     candidates = [laid(one, problem) for one in map(kernel.variant, variant.candidates)
-                  if problem.M in (one.rows or (problem.M,)) and not refusal(one, problem)]
-    costs = costs or (ROWS_H100 if any(one.rows for one in candidates) else H100)
+                  if (rows or not one.for_rows) and not refusal(one, problem)]
+    costs = costs or (ROWS_H100 if any(one.for_rows for one in candidates) else H100)
     if not misfits(problem, TMA_STRIDE):
         candidates = [candidate for candidate in candidates if not candidate.warps_read]
     if problem.dtype == "float32":

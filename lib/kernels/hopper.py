@@ -361,8 +361,7 @@ _SEARCHED_WIDTHS = (
     ((128, 224), 5, 2, 1, 1), ((128, 224), 5, 1, 2, 1),
     ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
 )
-# Candidates for so many rows of C alone: a search has timed these (``rows``), and none on others.
-ROWS = range(65, 401)
+# Candidates for 65 to 400 rows alone (`lib.dispatch.cost.ROWS`), for which they were timed.
 _SEARCHED_TILES_OF_ROWS = (((64, 64), 14, 2, 4, 1),)
 _SEARCHED_WIDTHS_OF_ROWS = (
     ((64, 80), 12, 2, 1, 4), ((64, 96), 11, 2, 4, 1), ((128, 80), 8, 2, 1, 1),
@@ -456,11 +455,11 @@ def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
 
 
 def rows_of_22(prefix: str = "", **types: Unpack[Types]) -> Iterator[Variant]:
-    """Those of 22 that are candidates for `ROWS` alone."""
+    """Those of 22 that are candidates for some rows of C alone."""
     for one in (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES_OF_ROWS, types),
                 *_widths_of_22(prefix, _SEARCHED_WIDTHS_OF_ROWS, types),
                 *_by_eights(prefix, types)):
-        yield replace(one, rows=ROWS)
+        yield replace(one, for_rows=True)
 
 
 def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:

@@ -103,8 +103,8 @@ class Variant:
     candidates: tuple[str, ...] = ()
     # Whether `lib.dispatch.cost` chooses among the candidates; otherwise a recorded search does.
     by_rule: bool = False
-    # The numbers of C's rows for which it is a candidate; any where that is empty.
-    rows: range = range(0)
+    # Whether it is a candidate for some rows of C alone (`lib.dispatch.cost.ROWS`).
+    for_rows: bool = False
     function: str = ""  # name of the ``__global__`` template, where it isn't the kernel's own
     # Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
     file: str = ""

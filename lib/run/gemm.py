@@ -402,7 +402,7 @@ def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     """The version that is launched: of `LAUNCHED` the first that takes one of the problems here.
 
     They are one product, in layouts that its matrices have. Of the version the first variant that
-    takes their types and layouts, a rule before others: but FP32's cubes have a search of their own.
+    takes their types and layouts, a rule before others; FP32's cubes have a search of their own.
 
     Raises ValueError if none takes them.
     """
