@@ -161,8 +161,8 @@ H100 = Costs(
 )
 
 # What the search ``rows`` has timed: so many rows of C, each of so many columns at least. They have
-# costs and candidates of their own; elsewhere nothing has timed these candidates, and `H100` chooses
-# better on random shapes of ``held_out``.
+# costs and candidates of their own; elsewhere nothing has timed these, and `H100` chooses better on
+# random shapes of ``held_out``.
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,
