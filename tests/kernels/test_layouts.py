@@ -111,6 +111,28 @@ def test_fp32_in_every_layout(name, problem):
     right(LIMIT, LIMIT.variant("any_layout"), problem)
 
 
+@pytest.mark.parametrize("name, size", [
+    ("1x128_8", (2, 133, 300)), ("8x128_2", (9, 132, 130)), ("16x128_1", (17, 8, 70)),
+    ("32x64_4", (33, 60, 200)), ("64x128_2", (70, 136, 40)), ("128x4_4", (130, 3, 200)),
+    ("128x8_1", (120, 12, 77)), ("128x32_2", (129, 40, 96)), ("128x48_1", (5, 49, 33)),
+])
+def test_fp32_in_every_tile_beside_09(name, size):
+    """A row, column or step past the tile; K that blocks and warps share, some of whom have none.
+    """
+    right(LIMIT, LIMIT.variant(name), Problem(*size, 0.5, -2.0))
+    right(LIMIT, LIMIT.variant(name), Problem(*size[:2], 5, a_layout="column", b_layout="column"))
+
+
+@pytest.mark.parametrize("rows", [72, 88, 104, 112, 120, 136, 144, 152, 168, 184, 200, 208])
+@pytest.mark.parametrize("prefix, types", [("", {}), ("bf16_", hopper.BF16_COLUMN)])
+def test_rows_that_the_file_of_22_leaves_out(rows, prefix, types):
+    name = next(one for one in (f"22_few_tiles/{each.name}" for each in hopper.rows_of_22(
+        prefix, **types)) if one.startswith(f"22_few_tiles/{prefix}{rows}x64"))
+    chosen = right(RULE, RULE.variant(name), Problem(rows - 3, 72, 72, 0.5, -2.0, **{
+        "dtype": "float16", **types}))
+    assert chosen.variant.file == "22_few_tiles_rows" and chosen.variant.tile[0] == rows
+
+
 @pytest.mark.parametrize("name, a", [*((name, "column") for name in PERSISTENT[:2]),
                                      *((name, "row") for name in PERSISTENT)])
 def test_persistent_blocks_go_on_from_one_product_to_the_next(name, a):

@@ -89,7 +89,7 @@ def smaller(kernel, variant):
 def representatives(kernel):
     """Return the smallest of the variants that differ in sizes only: they share all statements."""
     smallest = {}
-    written = [variant for variant in kernel.measured
+    written = [variant for variant in (*kernel.measured, *kernel.menu)
                if not variant.version and (variant in kernel.variants or variant.file)]
     for variant in sorted(written, key=lambda v: v.tile[0] * v.tile[1] * v.step):
         switches = (
@@ -128,7 +128,7 @@ def problems_of(variant):
         # own for beta = 0.
         rows, columns = rows * variant.grid.cluster, 3 * columns * variant.grid.cluster_n
         steps, sms, betas = stages, (variant.grid.size,), (-2.0, 0.0)
-    elif variant.packing or variant.maps or variant.row_bytes:
+    elif variant.packing or variant.maps or variant.row_bytes or variant.grid.size > 1:
         rows, columns = rows * variant.grid.cluster, columns * variant.grid.each
         steps = (stages + 2) * variant.grid.split
     # The last step is cut short where it is long. Multiples of 8 fit all vectors.
