@@ -35,7 +35,7 @@ from lib.ptx.source_lines import SourceLines
 DEFAULT: Mapping[str, Any] = {
     "do": "run", "ptx": "", "sources": {}, "kernel": "", "args": [], "grid": [1], "block": [1],
     "cluster": None, "shared": 0, "schedule": "lowest", "landing": "early", "seed": 0,
-    "strict": False, "expect": "", "merge": None, "name": "",
+    "strict": False, "expect": "", "merge": None, "name": "", "template": "",
 }
 MAX_BYTES = 1 << 26  # of all arrays
 MAX_THREADS = 1 << 20  # of a launch
@@ -513,7 +513,8 @@ def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence
         rows.append(f"<tr{mark}><th scope=row>{label}</th>{cells}<td><code>{code}</code></td></tr>")
     head = "".join(f'<th class="live-number">{said}</th>' for said in columns.values())
     more = f"<p>{left:,} more lines are not shown.</p>" if left else ""
-    return (f'<div class="live-scroll try-scroll" tabindex="0"><table class="try-source"><caption>'
+    return ('<div class="live-scroll try-scroll" tabindex="0">'
+            '<table class="try-source table-numbers"><caption>'
             f'{_TEXT(file or "PTX")}: warp instructions and memory by line; choose one '
             f'to step through it</caption><thead><tr>'
             f"<th>line</th>{head}<th>source</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
