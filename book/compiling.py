@@ -37,6 +37,7 @@ _ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
 _WORDS = re.compile(r"\b(?:include|include_next|embed|import|__has_include|__has_include_next|"
                     r"__has_embed|incbin)\b")
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include[ \t]*(?:<([\w./+-]+)>|\"([\w./+-]+)\")[ \t]*(?://.*)?")
+_PLAIN = ("true", "false", "float", "double", "half", "int", "unsigned", "char")
 _LAUNCHED = re.compile(r"\b((\w+)\s*<[\w:, *&]+>)\s*<<<")
 
 
@@ -192,15 +193,23 @@ def _compile(asked: Any) -> dict[str, Any]:
 
 
 def _made(file: Any, names: list[str], arch: str, asked: bool) -> tuple[Any, list[str]]:
-    """Compile; templates that only the file's own launches name may turn out to be the host's."""
+    """Compile; what only the file's own launches name may be of a host's template, and goes."""
     from lib.compiler.nvrtc import CompileError
 
-    try:
-        return file.compile([file.qualified(name) for name in names], arch), names
-    except CompileError:
-        if asked or not names:
-            raise
-        return file.compile([], arch), []
+    tried = [names] if asked else [names, list(filter(_plain_arguments, names)), []]
+    for at, some in enumerate(tried):
+        try:
+            return file.compile([file.qualified(name) for name in some], arch), some
+        except CompileError:
+            if not any(tried[at:]):
+                raise
+    raise AssertionError
+
+
+def _plain_arguments(name: str) -> bool:
+    """Whether a template's arguments need no name of the source's."""
+    words = name.partition("<")[2].rstrip("> ").split(",")
+    return all(word.strip().isdecimal() or word.strip() in _PLAIN for word in words)
 
 
 def _plain(text: str, folders: list[Path]) -> str:

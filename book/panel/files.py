@@ -36,7 +36,8 @@ HOME = "/home/pyodide"  # where the worker unpacks the archive
 
 def modules() -> list[Path]:
     """The files of `lib` that the worker loads, asked of a Python that loads them."""
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.panel.trial; "
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); "
+               "import lib.panel.trial, lib.panel.session; "
                "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
                "if n.split('.')[0] == 'lib'), sep='\\n')")
     found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,

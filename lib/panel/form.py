@@ -97,7 +97,8 @@ def _form(program: Program, entry: Entry, source: str) -> dict[str, Any]:
 
 def _launched(source: str, name: str) -> tuple[int, ...]:
     """The block that the source launches a kernel with, if it says so in numbers or by a name."""
-    launch = re.search(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]*?>)?\s*<<<([^;]*?)>>>", source)
+    launch = re.search(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]{{0,200}}?>)?"
+                       r"\s*<<<([^;]{0,400}?)>>>", source)
     words = re.split(r",(?![^(]*\))", launch[1]) if launch else []
     block = words[1].strip() if len(words) > 1 else ""
     if re.fullmatch(r"[A-Za-z_]\w*", block):

@@ -23,10 +23,17 @@ from lib.compiler import arguments
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
 from lib.kernels.spec import unknown
 from lib.panel import form, render
-from lib.panel.bundle import loads
 from lib.panel.expected import Compared, compare
-from lib.panel.request import MAX_PTX, Refused, message, whole
-from lib.panel.session import MAX_FIRST, MAX_MOMENTS, MAX_REGISTERS, MAX_TURNS, Session
+from lib.panel.request import (
+    MAX_FIRST,
+    MAX_MOMENTS,
+    MAX_PTX,
+    MAX_REGISTERS,
+    MAX_TURNS,
+    Refused,
+    message,
+    whole,
+)
 from lib.ptx.core.machine import WARP
 from lib.ptx.launch import LANDINGS, SCHEDULES
 from lib.ptx.report import RACES, Finding, grouped, hazard_lines, verdicts
@@ -215,11 +222,6 @@ class Trial:
         at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
         watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
         return render.moment(recorder, at, given["ptx"], launch, watched, why, given["sources"])
-
-
-def opened(text: str, tell: Tell) -> Session | Trial:
-    """What answers for a page: for a chapter's, with its bundle, or for a reader's own kernel."""
-    return Session(loads(text)) if text else Trial(tell)
 
 
 def module_of(given: Mapping[str, Any]) -> ptx.Module:
