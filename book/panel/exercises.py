@@ -48,22 +48,20 @@ class Bug:
 
 
 def name(stem: str) -> str:
-    """The example that a chapter's bug is."""
-    return stem if stem in _UNTOLD else f"{stem}_bug"
+    """The example of a chapter's bug; its kernel where it has none that can be read."""
+    return f"{stem}_bug" if stem not in _UNTOLD and _cell(stem) else stem
 
 
 def bug(stem: str) -> Bug | None:
     """The bug of a chapter; None where the page can't tell it."""
-    if stem in _UNTOLD:
+    if name(stem) == stem or (cell := _cell(stem)) is None:
         return None
-    cells = nbformat.reads(text_of(CHAPTERS / f"{stem}.ipynb"), 4).cells
-    code = next(behind.source for cell, behind in zip(cells, cells[1:], strict=False)
-                if ASKED in cell.source)
+    code, call = cell
     page = Chapter(stem)
     chosen, sizes = _BY_HAND.get(stem, ("", ()))
+    if not sizes and len(call.args) > 1:
+        chosen = ast.literal_eval(call.args[1])
     variant = page.kernel.variant(chosen or None)
-    call = next(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)
-                and {one.arg for one in node.keywords} & {"source", "code"})
     given = {one.arg: one.value for one in call.keywords}
     text = given.get("source", given.get("code"))
     assert isinstance(text, ast.Name)
@@ -71,16 +69,28 @@ def bug(stem: str) -> Bug | None:
     (broken,) = texts(code, [text.id], names, page.kernel.file(variant))
     if sizes:
         return Bug(broken, variant, variant.problem(*sizes), None, {})
-    values = [eval(compile(ast.Expression(one), stem, "eval"), names) for one in call.args]
+    problem = eval(compile(ast.Expression(call.args[0]), stem, "eval"), names)
     options = {key: ast.literal_eval(given[key]) for key in ("schedule", "landing", "seed", "sms")
                if isinstance(given.get(key), ast.Constant)}
     if isinstance(given.get("landing"), ast.Name):  # both are run: one in which the bug shows
         options["landing"] = "late"
-    variant = page.kernel.variant(*values[1:])
-    problem = values[0]
     if type(problem) is Problem:
         problem = variant.problem(problem.M, problem.N, problem.K)
     return Bug(broken, variant, problem, options.pop("sms", None), options)
+
+
+def _cell(stem: str) -> tuple[str, ast.Call] | None:
+    """The cell that shows a chapter's bug, and the call in it that runs the text."""
+    path = CHAPTERS / f"{stem}.ipynb"
+    cells = nbformat.reads(text_of(path), 4).cells if path.is_file() else []
+    for cell, behind in zip(cells, cells[1:], strict=False):
+        if ASKED in cell.source and behind.cell_type == "code":
+            for node in ast.walk(ast.parse(behind.source)):
+                if isinstance(node, ast.Call) and any(
+                        one.arg in ("source", "code") and isinstance(one.value, ast.Name)
+                        for one in node.keywords):
+                    return behind.source, node
+    return None
 
 
 def texts(code: str, wanted: Iterable[str], names: dict[str, Any], source: Path) -> list[str]:
