@@ -50,7 +50,9 @@ def test_a_launch_that_ncu_did_not_see_is_said(monkeypatch):
 
 def test_the_candidates_of_cublaslt_are_counted_from_0(monkeypatch):
     launched = []
-    monkeypatch.setattr(launch.device, "cupy", lambda: np)
+    stream = SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setattr(launch.device, "cupy", lambda: SimpleNamespace(
+        asarray=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: stream)))
     monkeypatch.setattr(launch.cublaslt, "candidates", lambda problem: [
         SimpleNamespace(gemm=lambda *_, place=place: launched.append(place)) for place in (0, 1)])
     launch.launch_once(None, Problem(8, 8, 8), candidate=1)
