@@ -2,8 +2,8 @@
 
 `Door` decides who may ask; `python -m book.compiling` compiles one source, a request on stdin, in a
 process of its own that has little time and memory and writes no file. A source may include headers
-of the toolkit and of `cuda/include`, by names that stand there; everything else that could read a
-file is refused before a compiler sees it (`refusal`).
+of the toolkit and of `OWN`, by names that stand there; everything else that could read a file is
+refused before a compiler sees it (`refusal`). What of a source is the host's is left out.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from book.children import end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
+OWN = (ROOT / "cuda" / "include", ROOT / "cuda" / "zoo")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MAX_SOURCE = 200_000  # characters
 MAX_REQUEST = 1_000_000  # bytes of a request's body
@@ -36,6 +37,8 @@ _ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
 _WORDS = re.compile(r"\b(?:include|include_next|embed|import|__has_include|__has_include_next|"
                     r"__has_embed|incbin)\b")
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include[ \t]*(?:<([\w./+-]+)>|\"([\w./+-]+)\")[ \t]*(?://.*)?")
+_PLAIN = ("true", "false", "float", "double", "half", "int", "unsigned", "char")
+_LAUNCHED = re.compile(r"\b((\w+)\s*<[\w:, *&]+>)\s*<<<")
 
 
 class Door:
@@ -47,10 +50,13 @@ class Door:
 
     def open_to(self, headers: Mapping[str, str], client: str) -> bool:
         """Whether a request comes from this machine, to this machine, and from no other page."""
-        host = urlsplit(f"//{headers.get('Host', '')}")
-        origin = headers.get("Origin")
-        return (client in ("127.0.0.1", "::1", "::ffff:127.0.0.1") and host.hostname in LOOPBACK
-                and (origin is None or urlsplit(origin).netloc == host.netloc)
+        host = headers.get("Host", "")
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:  # such as "[::1"
+            return False
+        return (client in ("127.0.0.1", "::1", "::ffff:127.0.0.1") and name in LOOPBACK
+                and headers.get("Origin", f"http://{host}") == f"http://{host}"
                 and headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none"))
 
     def about(self) -> dict[str, Any]:
@@ -111,15 +117,28 @@ def refusal(source: str, folders: list[Path]) -> str:
         if written is None:
             return f"Not taken here: {line.strip()[:80]}"
         name = written[1] or written[2]
-        if not any(_below(folder, name) for folder in folders):
+        if not any(_below(folder, name) for folder in folders) and not (
+                _of_the_host(name) and line in source.split("\n")):
             return (f"The header {name[:80]} is none of the toolkit's or of cuda/include: put its "
                     "text into the source.")
     return ""
 
 
+def _of_the_host(name: str) -> bool:
+    """Whether the compiler never looks for a header: it gets a stand-in, or the line is left out.
+
+    Lines are left out as they are written, so none may be joined of two.
+    """
+    from lib.compiler import host_headers
+
+    return ".." not in name.split("/") and (
+        name in host_headers.headers() or host_headers.of_the_host(name))
+
+
 def _below(folder: Path, name: str) -> bool:
-    """Whether a name is a file of a folder, and lies there."""
-    if name.startswith("/") or ".." in name.split("/"):
+    """Whether a name is a header of a folder, and lies there."""
+    if name.startswith("/") or ".." in name.split("/") or (
+            folder in OWN and not name.endswith(".cuh")):
         return False
     file = (folder / name).resolve()
     return file.is_file() and file.is_relative_to(folder.resolve())
@@ -135,8 +154,9 @@ def _limit() -> None:
 
 
 def _compile(asked: Any) -> dict[str, Any]:
+    from lib.compiler.cu_file import CudaFile
     from lib.compiler.link import without_folders
-    from lib.compiler.nvrtc import CompileError, compile_nvrtc
+    from lib.compiler.nvrtc import CompileError
     from lib.compiler.toolkit import toolkit_includes
     from lib.panel import form
     from lib.ptx.core.parser import parse
@@ -146,14 +166,17 @@ def _compile(asked: Any) -> dict[str, Any]:
         return {"error": "A request has a source, an architecture and a kernel, each a text."}
     if not _NAME.fullmatch(kernel) or not (number := _ARCH.fullmatch(arch)):
         return {"error": "A kernel's name is such as gemm<128, 8>, an architecture such as sm_80."}
-    options = [*toolkit_includes(), f"-I{ROOT / 'cuda' / 'include'}"]
-    folders = [Path(option[2:]) for option in options]
+    own = [f"-I{folder}" for folder in OWN]
+    folders = [Path(option[2:]) for option in (*toolkit_includes(), *own)]
+    source = source.replace("\r\n", "\n")
     if said := refusal(source, folders):
         return {"error": said}
+    os.chdir(OWN[0])  # where a compiler looks for what is in no folder
+    file = CudaFile("kernel.cu", own, source)
+    names = [kernel] if "<" in kernel else list(dict.fromkeys(
+        name for name, plain in _LAUNCHED.findall(source) if plain in file.declared))
     try:
-        made = compile_nvrtc(
-            source, [kernel] if "<" in kernel else [],
-            [f"-arch=compute_{number[1]}", "-lineinfo", "--std=c++17", *options], "kernel.cu")
+        made, names = _made(file, names, f"compute_{number[1]}", bool(kernel))
     except CompileError as error:
         return {"error": _plain(str(error), folders)}
     ptx = without_folders(made.ptx.decode())
@@ -161,9 +184,32 @@ def _compile(asked: Any) -> dict[str, Any]:
         return {"error": f"The PTX is longer than {MAX_PTX:,} characters."}
     kernels = form.kernels(parse(ptx), source)
     if not kernels:
-        return {"error": "There is no kernel: a template is compiled where it is named with its "
-                         "arguments."}
-    return {"ptx": ptx, "kernels": kernels, "log": _plain(made.log, folders)}
+        written = ", ".join(f"{name}<{one.template}>" if one.template else name
+                            for name, one in file.declared.items())
+        return {"error": f"The source has {written}: name it with arguments, under Template."
+                if written else "There is no kernel: no function is __global__."}
+    return {"ptx": ptx, "kernels": kernels, "template": names[0] if names else "",
+            "log": _plain(made.log, folders)}
+
+
+def _made(file: Any, names: list[str], arch: str, asked: bool) -> tuple[Any, list[str]]:
+    """Compile; what only the file's own launches name may be of a host's template, and goes."""
+    from lib.compiler.nvrtc import CompileError
+
+    tried = [names] if asked else [names, list(filter(_plain_arguments, names)), []]
+    for at, some in enumerate(tried):
+        try:
+            return file.compile([file.qualified(name) for name in some], arch), some
+        except CompileError:
+            if not any(tried[at:]):
+                raise
+    raise AssertionError
+
+
+def _plain_arguments(name: str) -> bool:
+    """Whether a template's arguments need no name of the source's."""
+    words = name.partition("<")[2].rstrip("> ").split(",")
+    return all(word.strip().isdecimal() or word.strip() in _PLAIN for word in words)
 
 
 def _plain(text: str, folders: list[Path]) -> str:

@@ -277,7 +277,7 @@ BAD = [
     (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
     (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
     (("check", "10_wmma", "--dtype", "float32"),
-     "--dtype: 10_wmma/one_fragment takes A and B in float16"),
+     "--dtype: 10_wmma/sixteen_fragments takes A and B in float16"),
     (("check", "14_ldmatrix/k16", "--arch", "sm_75", "--backend", "emulator"),
      "14_ldmatrix/k16 runs on sm_80 and later, not on sm_75"),
     (("check", "28_cta_pairs/mxfp8", "--shape", "128x128x90"),

@@ -1,7 +1,8 @@
 """The kernels that the page "Try your own kernel" brings along, compiled when the book is built.
 
 Each is a request as a link holds it (`lib.panel.trial.DEFAULT`): the first variant of each kernel
-version, each mistake of the zoo, and what Triton and numba-cuda compiled.
+version, the bug that its exercise asks to mend, each mistake of the zoo, and what Triton and
+numba-cuda compiled.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ from typing import Any
 
 import numpy as np
 
+from book.panel import exercises
 from book.panel.bundler import portable
 from book.runtime_files import gzipped
 from lib import ptx
 from lib.compiler.signature import Type
 from lib.dispatch.plan import plan
+from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
+from lib.kernels.spec import Kernel, Variant
 from lib.panel import form
 from lib.panel.bundle import loads
-from lib.paths import CUDA, ROOT
+from lib.paths import ROOT
+from lib.problem import Problem
 from lib.ptx.files import bytes_of, text_of
-from lib.run.prepared import lay_out
+from lib.run.prepared import Step, lay_out
 from lib.topics.emulator.zoo.model import SETTINGS, Specimen, compiled, found, specimens
 
 FOREIGN = ROOT / "tests" / "compiler" / "python_kernels"
@@ -54,6 +59,7 @@ def examples(bundles: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """All examples; `bundles` has the text of each kernel version's bundle by its stem."""
     yield from map(_mistake, specimens())
     yield from (_version(stem, text) for stem, text in bundles.items())
+    yield from filter(None, map(_bug, bundles))
     yield from (_foreign(name, **about) for name, about in _COMPILERS.items())
 
 
@@ -90,22 +96,52 @@ def _version(stem: str, text: str) -> dict[str, Any]:
     kernel = find(stem)
     variant = kernel.variants[0]
     problem = variant.problem(SIDE, SIDE, SIDE)
-    chosen = plan(kernel, variant, problem, exact=True)
-    matrices = tuple(None if one is None else np.asarray(one) for one in problem.inputs())
-    step = lay_out(chosen, problem, [matrices]).steps(0)[-1]
+    step = _step(kernel, variant, problem)
+    file = kernel.file(step.variant)
     instance = loads(text).instances[kernel.expression(step.variant)]
-    names = [*NAMES, *(f"p{i}" for i in range(len(NAMES), len(step.arguments)))]
     product = "A @ B.T" if problem.b_layout == "column" else "A @ B"
     numbers = problem.dtype in ("float32", "float16") and problem.out in ("float32", "float16")
     return {
         "group": "The book's kernels", "name": stem, "title": f"{stem[:2]} {kernel.title}",
-        "ptx": portable(instance.ptx), "kernel": instance.entry, "plain": kernel.function,
-        "sources": {f"{stem}.cu": text_of(CUDA / f"{stem}.cu")},
+        "ptx": portable(instance.ptx), "kernel": instance.entry,
+        "sources": {file.name: text_of(file)},
+        "expect": f"C = {product}" if numbers else "", "merge": _merge(instance.merge),
+        **_launch(kernel, step),
+    }
+
+
+def _bug(stem: str) -> dict[str, Any] | None:
+    """The bug that a chapter's exercise asks to mend."""
+    bug = exercises.bug(stem)
+    if bug is None:
+        return None
+    kernel = find(stem)
+    step = _step(kernel, bug.variant, bug.problem, bug.sms)
+    made = compile_kernel(kernel, step.variant, kernel.oldest(bug.variant), source=bug.text,
+                          ptx_only=True)
+    return {
+        "group": "Bugs to mend", "name": exercises.name(stem),
+        "title": f"{stem[:2]} {kernel.title}", "ptx": portable(made.ptx), "kernel": made.name,
+        "sources": {kernel.file(step.variant).name: bug.text}, "expect": "", "merge": None,
+        **_launch(kernel, step), **bug.options,
+    }
+
+
+def _step(kernel: Kernel, variant: Variant, problem: Problem, sms: int | None = None) -> Step:
+    """The launch that makes a product."""
+    chosen = plan(kernel, variant, problem, sms=sms, exact=True)
+    matrices = tuple(None if one is None else np.asarray(one) for one in problem.inputs())
+    return lay_out(chosen, problem, [matrices]).steps(0)[-1]
+
+
+def _launch(kernel: Kernel, step: Step) -> dict[str, Any]:
+    names = [*NAMES, *(f"p{i}" for i in range(len(NAMES), len(step.arguments)))]
+    return {
+        "plain": kernel.function, "template": kernel.expression(step.variant),
         "args": [f"{name}={_word(name, value, step.arguments[7])}"
                  for name, value in zip(names, step.arguments, strict=True)],
         "grid": list(step.launch.grid), "block": list(step.launch.block),
-        "shared": step.launch.shared_bytes, "expect": f"C = {product}" if numbers else "",
-        "merge": _merge(instance.merge),
+        "shared": step.launch.shared_bytes,
     }
 
 

@@ -21,13 +21,14 @@ from book import runtime_files
 from book.children import end_with_parent
 from book.panel import controls, examples, own_page
 from book.panel.bundler import bundle
+from book.panel.exercises import linked  # noqa: F401 - `pages` loads `lib` through here
 from book.runtime_files import entry, gzipped
 from lib.kernels.catalogue import find
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
 from lib.ptx.files import bytes_of, text_of, write_whole
-from lib.topics.results.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
+from lib.topics.results.numbers.model import evidence  # noqa: F401 - as `linked`
 
 HERE = Path(__file__).parent
 HOME = "/home/pyodide"  # where the worker unpacks the archive
@@ -35,7 +36,8 @@ HOME = "/home/pyodide"  # where the worker unpacks the archive
 
 def modules() -> list[Path]:
     """The files of `lib` that the worker loads, asked of a Python that loads them."""
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.panel.trial; "
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); "
+               "import lib.panel.trial, lib.panel.session; "
                "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
                "if n.split('.')[0] == 'lib'), sep='\\n')")
     found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,

@@ -8,6 +8,8 @@
   const MAX_PACKED = 1 << 20, MAX_UNPACKED = 8 << 20; // as `lib.compiler.link` has them
   const MAX_FILE = 4_000_000; // bytes of a file that is dropped
   const WORD = /^(?:([A-Za-z_]\w*)=)?(\w+)(?:\[([^\]]*)\])?(?::(.*))?$/;
+  const GUESS = "The launch is a first guess. Set the grid, the arrays' shapes and the numbers that your kernel is " +
+    "launched with, and run it again: what is wrong below may be the guess.";
   const FIELDS = ["name", "type", "shape or box", "filling or value"];
   const shared = /** @type {any} */ (window).gemmLive;
   const box = /** @type {HTMLElement} */ (document.querySelector("[data-live=own]"));
@@ -19,6 +21,8 @@
   const /** @type {Record<string, any[]>} */ forms = {}; // what was read of each kernel
   let loaded = { ptx: "", merge: null, name: "" }, /** @type {Record<string, string>} */ sources = {};
   let report = "", /** @type {any} */ door = null;
+  let guessed = false; // whether the launch is the form's, and nobody has changed it
+  let compiled = ""; // what the PTX was made of, as `toCompile` has it
 
   /** @param {string} said */
   function say(said) { status.textContent = said; }
@@ -76,12 +80,28 @@
     (asked.args || []).forEach(row);
     ["grid", "block", "cluster"].forEach((name) => { fields[name].value = (asked[name] || []).join(","); });
     fields.shared.value = String(asked.shared || 0);
+    guessed = false;
     if (asked.ptx === undefined) { return; }
     fields.schedule.value = asked.schedule || "lowest";
     fields.landing.value = asked.landing || "early";
     fields.seed.value = String(asked.seed || 0);
     fields.strict.checked = Boolean(asked.strict);
     fields.expect.value = asked.expect || "";
+    fields.expression.value = asked.template || "";
+    machine();
+  }
+
+  /** Choose the architecture that the PTX is for. */
+  function machine() {
+    const named = text.value.match(/^\s*\.target\s+(\w+)/m)?.[1];
+    const option = Array.from(fields.arch.options).find((one) => one.value === named);
+    if (option) { option.selected = true; }
+    compiled = toCompile();
+  }
+
+  /** What the compiler is asked for. */
+  function toCompile() {
+    return JSON.stringify({ source: cuda.value, arch: fields.arch.value, kernel: fields.expression.value });
   }
 
   function showSource() {
@@ -97,7 +117,7 @@
       ptx: text.value, sources, kernel: kernel.value, args: words(), grid: sizes("grid"),
       block: sizes("block"), cluster: sizes("cluster") || null, shared: Number(fields.shared.value),
       schedule: fields.schedule.value, landing: fields.landing.value, seed: Number(fields.seed.value),
-      strict: fields.strict.checked, expect: fields.expect.value,
+      strict: fields.strict.checked, expect: fields.expect.value, template: fields.expression.value,
       merge: text.value === loaded.ptx ? loaded.merge : null,
     };
   }
@@ -107,10 +127,17 @@
     kernel.replaceChildren(...kernels.map((one) => new Option(one.plain, one.name)));
     kernels.forEach((one) => { forms[one.name] = one; });
     fill({ ...kernels[0], kernel: kernels[0].name });
+    guessed = true;
   }
   kernel.addEventListener("change", () => {
     const read = forms[kernel.value];
-    if (read) { fill({ ...read, kernel: kernel.value }); }
+    if (read) {
+      fill({ ...read, kernel: kernel.value });
+      guessed = true;
+    }
+  });
+  form.addEventListener("input", (/** @type {Event} */ event) => {
+    guessed = guessed && [text, cuda, fields.expect].includes(event.target);
   });
 
   /** Whether the form is of another text. */
@@ -124,9 +151,10 @@
   function take(given) {
     const source = /__global__|#include|@triton\.jit|@cuda\.jit/.test(given) && !given.includes(".entry");
     if (source && door && /__global__|#include/.test(given)) {
-      sources = { "kernel.cu": given };
-      showSource();
-      say("Choose an architecture, then compile.");
+      fill({ ptx: "", sources: { "kernel.cu": given } });
+      kernel.replaceChildren();
+      compiled = "";
+      say('"Run" compiles it and runs it with first values; then change them.');
       return;
     }
     if (text.value !== given) { text.value = given; }
@@ -256,30 +284,40 @@
       if (!answer.ok) { return; }
       door = await answer.json();
       fields.arch.replaceChildren(...door.archs.map((/** @type {string} */ one) => new Option(one, one)));
+      machine();
       cuda.readOnly = false;
       part("compiler").hidden = false;
       showSource();
     } catch { /* a server of files alone */ }
   }
-  part("compile").addEventListener("click", async () => {
+  /** Compile the CUDA; whether that gave PTX. */
+  async function compile() {
     say("Compiling");
     try {
       const answer = await fetch(new URL("../../compile", base), {
         method: "POST", headers: { "Content-Type": "application/json", "X-Token": door.token },
-        body: JSON.stringify({ source: cuda.value, arch: fields.arch.value, kernel: fields.expression.value }),
+        body: toCompile(),
       });
       const made = await answer.json();
-      if (!made.ptx) { return say(made.error || `The compiler's server answers ${answer.status}.`); }
-      const kept = words(), before = kernel.value;
-      fill({ ...wanted(), ptx: made.ptx, sources: { "kernel.cu": cuda.value }, args: [] });
+      if (!made.ptx) {
+        say(made.error || `The compiler's server answers ${answer.status}.`);
+        return false;
+      }
+      const before = wanted();
+      fill({ ...before, ptx: made.ptx, sources: { "kernel.cu": cuda.value }, template: made.template });
       offer(made.kernels);
-      if (kernel.value === before) { // the same parameters: what was typed of them stays
-        rows.replaceChildren();
-        kept.forEach(row);
+      if (made.kernels.some((/** @type {any} */ one) => one.name === before.kernel)) { // what was typed stays
+        const { args, grid, block, cluster, shared } = before;
+        fill({ kernel: before.kernel, args, grid, block, cluster, shared });
       }
       say(`Compiled.${made.log ? " " + made.log : ""}`);
-    } catch (error) { say(`The compiler can't be asked: ${/** @type {Error} */ (error).message}.`); }
-  });
+      return true;
+    } catch (error) {
+      say(`The compiler can't be asked: ${/** @type {Error} */ (error).message}.`);
+      return false;
+    }
+  }
+  part("compile").addEventListener("click", compile);
 
   // -- running ----------------------------------------------------------------------------------
 
@@ -290,6 +328,7 @@
     /** @param {any} answer */
     function show(answer) {
       shown.innerHTML = answer.html;
+      if (guessed && answer.verdict === "wrong") { shown.prepend(Object.assign(document.createElement("p"), { textContent: GUESS })); }
       const table = shown.querySelector(".try-scroll");
       const line = table?.querySelector(".live-now, [data-row]");
       if (line) { table.scrollTop = line.offsetTop - table.clientHeight / 3; }
@@ -306,6 +345,7 @@
     part("read").addEventListener("click", readParameters);
     form.addEventListener("submit", async (/** @type {Event} */ event) => {
       event.preventDefault();
+      if (door && cuda.value.trim() && toCompile() !== compiled && !await compile()) { return; }
       if (unread() && !await readParameters()) { return; }
       ask({ do: "run", ...wanted() }, show);
     });

@@ -146,6 +146,7 @@ class Panels:
         files.make_all(stems, self.folder, modules)
         files.write_folder(self.target, stems, self.folder, modules)
         self.own, self.mistakes = files.own_written, files.mistakes()
+        self.exercises = files.linked
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -195,7 +196,7 @@ def fill(
         app.add_js_file("live/own.js", loading_method="defer", priority=810)
     else:
         panel, session = panels.written(stem, panels.folder, panels.target, base)
-        body = placed(context["body"], panel, stem)
+        body = panels.exercises(placed(context["body"], panel, stem), stem)
         context["body"] = questions(body, session, panels.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
     app.add_css_file("live/panel.css", priority=910)

@@ -157,8 +157,13 @@ async function unpacked(data, file) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** @param {string} base */
-async function start(base) {
+// What answers for a chapter's kernels, and for a reader's own, which wants less of the library.
+const SESSION = "from lib.panel.bundle import loads\nfrom lib.panel.session import Session\n" +
+  "lambda text: Session(loads(text)).ask";
+const TRIAL = "from lib.panel.trial import Trial\nlambda tell: Trial(tell).ask";
+
+/** @param {string} base @param {string} stem */
+async function start(base, stem) {
   const files = await manifest(base);
   const names = Object.keys(files).filter((name) => !name.endsWith(".json") || name.includes("lock"));
   const total = names.reduce((sum, name) => sum + files[name].bytes, 0);
@@ -204,22 +209,22 @@ async function start(base) {
   await python.loadPackage("numpy", { messageCallback: () => {} });
   tell(0.85, "Loading the emulator");
   python.unpackArchive(found["lib.zip"], "zip");
-  const open = python.runPython(
-    "import sys; sys.path.insert(0, '/home/pyodide')\n" +
-    "from lib.panel.trial import opened\nlambda text, tell: opened(text, tell).ask");
+  python.runPython(`import sys; sys.path.insert(0, '/home/pyodide')\n${stem ? SESSION : TRIAL}`);
   self.fetch = outside;
   tell(1, "The emulator is ready");
-  return { files, open };
+  return { files, python };
 }
 
 /** @param {Message} message */
 async function answer({ base, stem, request }) {
-  const { files, open } = await only("start", () => start(base));
+  const { files, python } = await only("start", () => start(base, stem));
   const ask = await only(stem, async () => {
-    if (!stem) { return open("", (/** @type {string} */ running) => postMessage({ running })); }
+    if (!stem) {
+      return python.runPython(TRIAL)((/** @type {string} */ running) => postMessage({ running }));
+    }
     const entry = files[`${stem}.json`];
     const data = await unpacked(await stored(base, entry, () => {}), entry.file);
-    return open(new TextDecoder().decode(data), () => {});
+    return python.runPython(SESSION)(new TextDecoder().decode(data));
   });
   return request ? ask(request) : "null";
 }

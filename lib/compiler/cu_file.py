@@ -146,11 +146,15 @@ class Declared:
 class CudaFile:
     """A .cu file and the headers beside it that it includes.
 
-    `options`: NVRTC's. Raises OSError if it can't be read.
+    `options`: NVRTC's. `text`: what it holds, where there is no such file. Raises OSError if it
+    can't be read.
     """
 
-    def __init__(self, path: str | Path, options: Sequence[str] = ()) -> None:
-        self.path, self.options = Path(path).resolve(), tuple(options)
+    def __init__(
+        self, path: str | Path, options: Sequence[str] = (), text: str | None = None,
+    ) -> None:
+        self.path = Path(path).resolve() if text is None else Path(path)
+        self.options, self._text = tuple(options), text
         self._given = [Path(option[2:]).resolve() for option in options if option[:2] == "-I"]
         self._toolkit = [Path(option[2:]).resolve() for option in toolkit_includes()]
         self._cut: list[Path] = []  # folders whose headers are cut, those beside a file apart
@@ -335,7 +339,9 @@ class CudaFile:
     def _load(self, path: Path) -> None:
         if path in self._sources:
             return
-        text = text_of(path, errors="replace").removeprefix("\ufeff")
+        given = self._text if path == self.path else None
+        text = text_of(path, errors="replace") if given is None else given
+        text = text.removeprefix("\ufeff")
         source = self._sources[path] = Source(path, text)
         for token in _tokens(text):
             if token.kind != "directive":

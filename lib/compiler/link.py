@@ -54,6 +54,7 @@ def of_kernel(
         "block": list(block), "cluster": list(options.cluster or ()), "shared": shared,
         "schedule": options.schedule, "landing": options.landing, "seed": options.seed,
         "strict": options.strict,
+        "template": options.kernel if "<" in (options.kernel or "") else "",
         "merge": merge and {line: wide and tuple(wide) for line, wide in merge.items()},
     })
 

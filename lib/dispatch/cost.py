@@ -294,11 +294,10 @@ def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
     """Rows of A and columns of B that DRAM sends, where the L2 keeps those that are in use.
 
     The tiles that so many blocks work on at once make a rectangle of C, and its rows and columns
-    are read once for each such rectangle, but all of them once at least.
+    are read once for each such rectangle.
     """
-    M, N = problem.M, problem.N
     rows, columns = _rectangle(variant, problem, blocks)
-    return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
+    return problem.M * problem.N / (rows * columns) * (rows + columns)
 
 
 def _under_way(variant: Variant, problem: Problem, blocks: int) -> float:

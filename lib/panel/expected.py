@@ -7,6 +7,8 @@ functions, and nothing else is evaluated.
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -122,9 +124,15 @@ def _rounding(dtype: np.dtype[Any]) -> float:
 
 
 def _value(expression: str, names: Mapping[str, object]) -> NDArray[np.generic]:
-    """An expression's value; floating-point arrays are of 64 bits there."""
+    """An expression's value; floating-point arrays are of 64 bits there.
+
+    A parameter may be called ``in``, which no name of Python's is.
+    """
     names = {name: one.astype(np.float64) if isinstance(one, np.ndarray) and one.dtype.kind == "f"
              else one for name, one in names.items()}
+    for name in names.keys() & set(keyword.kwlist):
+        expression = re.sub(rf"\b{name}\b", f"{name}_", expression)
+        names[f"{name}_"] = names[name]
     if len(expression) > MAX_LETTERS:
         raise Refused(f"The line of NumPy is longer than {MAX_LETTERS} characters: shorten it.")
     try:

@@ -81,7 +81,8 @@ def _form(program: Program, entry: Entry, source: str) -> dict[str, Any]:
             for i, (label, word) in enumerate(zip(labels, words, strict=True))]
     limit = prod(entry.limits.get("maxntid", (256,)))
     square = isqrt(limit) if "%tid.y" in symbols else 0
-    threads = (*entry.limits.get("reqntid", (square, square) if square else (limit,)), 1, 1)[:3]
+    usual = _launched(source, plain_name(entry.name)) or ((square, square) if square else (limit,))
+    threads = (*entry.limits.get("reqntid", usual), 1, 1)[:3]
     side = SIDE if flat else LENGTH
     grid = [-(-side // threads[0]), -(-side // threads[1]) if "%ctaid.y" in symbols else 1]
     if flat and "%ctaid.y" not in symbols:
@@ -92,6 +93,20 @@ def _form(program: Program, entry: Entry, source: str) -> dict[str, Any]:
     return {"name": entry.name, "plain": plain_name(entry.name), "args": args, "grid": grid,
             "block": list(threads), "shared": 16384 if dynamic else 0,
             "cluster": list(cluster) if cluster else None}
+
+
+def _launched(source: str, name: str) -> tuple[int, ...]:
+    """The block that the source launches a kernel with, if it says so in numbers or by a name."""
+    launch = re.search(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]{{0,200}}?>)?"
+                       r"\s*<<<([^;]{0,400}?)>>>", source)
+    words = re.split(r",(?![^(]*\))", launch[1]) if launch else []
+    block = words[1].strip() if len(words) > 1 else ""
+    if re.fullmatch(r"[A-Za-z_]\w*", block):
+        value = re.search(rf"\b{block}\b\s*(?:=\s*(?:dim3\s*)?)?[({{]?\s*(\d[\d ,]*)", source)
+        block = value[1] if value else ""
+    sizes = re.findall(r"\b\d+", block) if re.fullmatch(r"(?:dim3\s*\()?[\d ,]+\)?", block) else []
+    found = tuple(map(int, sizes[:3]))
+    return found if 0 < prod(found) <= 1024 and found else ()
 
 
 def _scalar(parameter: Variable, kind: Type) -> str:

@@ -14,6 +14,10 @@ from lib.ptx.launch import LANDINGS, SCHEDULES
 MAX_SIDE = 256  # elements: what a page answers within seconds
 MAX_PTX = 4_000_000  # characters
 MAX_SCALAR = 1e6  # of α and β
+MAX_TURNS = 1 << 17  # of a batch of blocks; the book's kernels of these sizes take a tenth
+MAX_MOMENTS = 2048  # instructions of a recording
+MAX_FIRST = 1 << 24  # instruction that a recording begins with
+MAX_REGISTERS = 8  # that a reader may watch
 DEFAULT: Mapping[str, Any] = {
     "do": "run", "variant": None, "M": 128, "N": 128, "K": 128, "alpha": 1.0, "beta": 0.0,
     "schedule": "lowest", "landing": "early", "races": True, "mistake": None, "ptx": None,

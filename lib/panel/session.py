@@ -23,18 +23,25 @@ from lib.kernels.spec import unknown
 from lib.panel import render, tasks
 from lib.panel.bundle import Bundle, Instance, Merge, Mistake
 from lib.panel.edits import carried_over
-from lib.panel.request import DEFAULT, Refused, Request, message, read, whole
+from lib.panel.request import (
+    DEFAULT,
+    MAX_FIRST,
+    MAX_MOMENTS,
+    MAX_REGISTERS,
+    MAX_TURNS,
+    Refused,
+    Request,
+    message,
+    read,
+    whole,
+)
 from lib.panel.result import Finished, Result, Stopped, wrong_elements
 from lib.problem import Problem, Reference
 from lib.ptx.core.errors import LaunchError
 from lib.ptx.core.machine import WARP
 from lib.run.prepared import Step, lay_out
 
-MAX_TURNS = 1 << 17  # of a batch of blocks; the kernels of these sizes take a tenth
 MAX_BASELINES = 8  # runs of unchanged kernels that a session keeps
-MAX_MOMENTS = 2048  # instructions of a recording
-MAX_FIRST = 1 << 24  # instruction that a recording begins with
-MAX_REGISTERS = 8  # that a reader may watch
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,17 @@ from lib.compiler import arguments
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
 from lib.kernels.spec import unknown
 from lib.panel import form, render
-from lib.panel.bundle import loads
 from lib.panel.expected import Compared, compare
-from lib.panel.request import MAX_PTX, Refused, message, whole
-from lib.panel.session import MAX_FIRST, MAX_MOMENTS, MAX_REGISTERS, MAX_TURNS, Session
+from lib.panel.request import (
+    MAX_FIRST,
+    MAX_MOMENTS,
+    MAX_PTX,
+    MAX_REGISTERS,
+    MAX_TURNS,
+    Refused,
+    message,
+    whole,
+)
 from lib.ptx.core.machine import WARP
 from lib.ptx.launch import LANDINGS, SCHEDULES
 from lib.ptx.report import RACES, Finding, grouped, hazard_lines, verdicts
@@ -35,7 +42,7 @@ from lib.ptx.source_lines import SourceLines
 DEFAULT: Mapping[str, Any] = {
     "do": "run", "ptx": "", "sources": {}, "kernel": "", "args": [], "grid": [1], "block": [1],
     "cluster": None, "shared": 0, "schedule": "lowest", "landing": "early", "seed": 0,
-    "strict": False, "expect": "", "merge": None, "name": "",
+    "strict": False, "expect": "", "merge": None, "name": "", "template": "",
 }
 MAX_BYTES = 1 << 26  # of all arrays
 MAX_THREADS = 1 << 20  # of a launch
@@ -215,11 +222,6 @@ class Trial:
         at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
         watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
         return render.moment(recorder, at, given["ptx"], launch, watched, why, given["sources"])
-
-
-def opened(text: str, tell: Tell) -> Session | Trial:
-    """What answers for a page: for a chapter's, with its bundle, or for a reader's own kernel."""
-    return Session(loads(text)) if text else Trial(tell)
 
 
 def module_of(given: Mapping[str, Any]) -> ptx.Module:
@@ -513,7 +515,8 @@ def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence
         rows.append(f"<tr{mark}><th scope=row>{label}</th>{cells}<td><code>{code}</code></td></tr>")
     head = "".join(f'<th class="live-number">{said}</th>' for said in columns.values())
     more = f"<p>{left:,} more lines are not shown.</p>" if left else ""
-    return (f'<div class="live-scroll try-scroll" tabindex="0"><table class="try-source"><caption>'
+    return ('<div class="live-scroll try-scroll" tabindex="0">'
+            '<table class="try-source table-numbers"><caption>'
             f'{_TEXT(file or "PTX")}: warp instructions and memory by line; choose one '
             f'to step through it</caption><thead><tr>'
             f"<th>line</th>{head}<th>source</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -81,7 +81,7 @@ def through_registers(steps: int = 4) -> Scene:
     return Scene("Tile 2 travels to registers while tile 0 is multiplied; an XOR spreads a tile's "
                  "rows over all banks",
                  row(bars(rows, steps)) + xored(), "modelled: the order of the source",
-                 "bars: one column a step of 32 along K; grids: a row of B, 16 bytes a cell")
+                 "bars: one column per step of 32 along K; grids: a row of B, 16 bytes per cell")
 
 
 def ring(stages: int = 4) -> Scene:

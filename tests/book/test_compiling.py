@@ -72,8 +72,22 @@ def test_it_compiles_and_says_what_the_parameters_are(server):
     assert "no kernel" in ask(server, "__device__ int x;")[1]["error"]
 
 
+def test_a_file_with_a_host_s_part_is_compiled_with_the_templates_that_it_launches(server):
+    source = (
+        "#include <cstdio>\r\n#include <vector>\r\n#include \"torch/extension.h\"\r\n"
+        "template <int N> __global__ void t(float* x) { x[threadIdx.x] = N; }\r\n"
+        "template <int N> void host(float* x) { t<N><<<1, 32>>>(x); }\r\n"
+        "int main() { std::vector<float> x(32); t<3><<<1, 32>>>(x.data()); printf(\"done\"); }\r\n")
+    status, answer = ask(server, source)
+    assert status == 200 and answer["template"] == "t<3>", answer
+    assert [(one["plain"], one["block"]) for one in answer["kernels"]] == [("t", [32, 1, 1])]
+    unnamed = ask(server, source.replace("t<3>", "t<n>"))[1]["error"]
+    assert "has t<int N>: name it with arguments" in unnamed
+
+
 @pytest.mark.parametrize("headers", [
-    {"Host": "evil.example"}, {"Host": "127.0.0.1.evil.example:80"},
+    {"Host": "evil.example"}, {"Host": "[::1"}, {"Host": ""}, {"Host": "localhost:80@evil.example"},
+    {"Origin": "http://[::1"}, {"Host": "127.0.0.1.evil.example:80"},
     {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"},
     {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
     {"X_Token": ""}, {"X_Token": "guessed"}, {"Content_Type": "text/plain"},
@@ -130,12 +144,36 @@ TRICKS = [
     'const char* s = R"(/*)";\n#include "{0}"\n/**/',
     '"/*"\n#include "{0}"', '#include "vector.cuh" "{0}"', 'asm(".incbin \\"{0}\\"");',
     '#import "{0}"', '// x */ #include "{0}"', '#include "file://{0}"', '#include "c:{0}"',
+    # Headers that are left out, or have a stand-in, lead nowhere else.
+    '#include <sys/../../../../../../../../..{0}>', '#include <torch/../../../../../../../..{0}>',
+    '#include <opencv2/../../vector.cuh>', '#inc\\\nlude <torch/extension.h>',
+    '#include \\\n"cudnn.h"', '#include "README.md"', '#include "kernel.cu"',
+    '#define H(a, b) a##b\n#if H(__has_, include)("{0}")\n#error there\n#endif',
+    '_Pragma("include \\"{0}\\"")', '#\finclude "{0}"', '#include\v"{0}"', '#\u00a0include "{0}"',
+    'int a;\u2028#include "{0}"', 'int a;\x85#include "{0}"', 'import "{0}";',
+    '// \\\n#include <cstdio>\n/* */ #include "{0}"', 'const char* a = R"x(\n#include "{0}"\n)x";',
 ]
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_compiler_sees_what_could_read_another_file(secret, trick):
     assert refusal(trick.format(secret) + "\n" + GOOD, FOLDERS), trick
+
+
+@pytest.mark.parametrize("source", [
+    '#define CAT(a, b) a##b\nCAT(#inc, lude) "{0}"', "#error __FILE__",
+    '#pragma include_alias("vector.cuh", "{0}")\n#include "vector.cuh"',
+    '#line 1 "{0}"\n__global__ void z() {{ undefined_thing; }}',
+    "#define Q(a, b) a b\n__device__ void f() {{ asm(Q(\".inc\", \"bin '{0}'\")); }}",
+    '#line 1 "{0}"\nint main() {{ undefined_thing; }}',
+    '#include <torch/extension.h>\n#include "cudnn.h"',
+    "__global__ void q(const char** o) {{ *o = __FILE__; }}",
+])
+def test_what_a_compiler_sees_shows_no_file_and_no_folder(server, secret, source):
+    _, answer = ask(server, source.format(secret) + "\n" + GOOD)
+    said = json.dumps(answer)
+    assert SECRET not in said and str(ROOT) not in said
+    assert ", ".join(map(str, str(ROOT).encode())) not in said  # as PTX has a text
 
 
 @pytest.mark.parametrize("trick", [*TRICKS[:2], TRICKS[5], *TRICKS[18:20]])

@@ -85,7 +85,7 @@ def test_a_name_that_can_t_be_is_refused(name, why, scratch):
 
 
 def test_the_command_writes_nothing_for_a_bad_name(capsys, monkeypatch):
-    monkeypatch.setattr(new, "whole", lambda *_: pytest.fail("something was written"))
+    monkeypatch.setattr(new, "write_whole", lambda *_: pytest.fail("something was written"))
     assert new.run(type("Arguments", (), {"name": "mine"})) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "such as 29_mine" in said

@@ -8,11 +8,10 @@ import re
 import nbformat
 import pytest
 
+from book.panel import exercises
 from lib.chapter import Chapter
 from lib.kernels.catalogue import in_book
-from lib.kernels.source import edited
-from lib.paths import CHAPTERS, CUDA
-from lib.problem import Problem
+from lib.paths import CHAPTERS
 from lib.topics.results.correctness.model import EMPTY
 
 EMPTY_ANSWER = 'mine = ""\n'
@@ -51,17 +50,6 @@ def test_an_answer_cell_is_open_empty_and_before_a_solution_that_is_not(stem):
         assert solution.jupyter == {"source_hidden": True, "outputs_hidden": True}
 
 
-def texts_with_bugs(code, names):
-    """The texts that a cell calls so; of the cell only what makes them is run."""
-    wanted = BROKEN.get(names["page"].kernel.stem, ("broken",))
-    for statement in ast.parse(code).body:
-        if isinstance(statement, (ast.Assign, ast.Import, ast.ImportFrom)) and not all(
-                name in names for name in wanted):
-            with contextlib.suppress(NameError):  # what the chapter's own launch takes
-                exec(compile(ast.Module([statement], []), "<cell>", "exec"), names)
-    return [names[name] for name in wanted]
-
-
 # Those that take about a second; the others, with races and on larger problems, are slow.
 @pytest.mark.parametrize("stem", [
     pytest.param(stem, marks=() if stem in ("01_naive", "11_wmma_shared", "13_wmma_vectorized",
@@ -73,8 +61,8 @@ def test_the_bug_to_mend_is_told_by_the_answer_cell_and_the_book_s_text_is_right
     page = Chapter(stem)
     call = ast.parse(every[at].source).body[-1].value
     variant = call.args[1].value if len(call.args) > 1 else None
-    source = page.kernel.file(page.kernel.variant(variant)).read_text(encoding="utf-8")
-    names = {"page": page, "source": source, "edited": edited, "Problem": Problem, "CUDA": CUDA}
+    file = page.kernel.file(page.kernel.variant(variant))
+    source = file.read_text(encoding="utf-8")
 
     def said(text):
         called = every[at].source.replace(EMPTY_ANSWER, "")
@@ -82,7 +70,8 @@ def test_the_bug_to_mend_is_told_by_the_answer_cell_and_the_book_s_text_is_right
             exec(called, {"page": page, "mine": text})
         return printed.getvalue()
 
-    for text in texts_with_bugs(every[at - 1].source, names):
+    for text in exercises.texts(every[at - 1].source, BROKEN.get(stem, ("broken",)), {"page": page},
+                                file):
         wrong = said(text)
         # Where no single access is at fault, the result is, and it says by how much.
         assert re.match(rf"(?!right)[^\n]*\n(?s:.*)\b{stem}\w*\.cu:\d+|The result is wrong: error",

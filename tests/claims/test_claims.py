@@ -438,6 +438,15 @@ def change_vectorized(evidence, **values):
     evidence.all_counters["06_vectorized", "float4", 128] = {**VECTOR_128, **values}
 
 
+def test_d6_needs_more_registers_on_every_gpu():
+    class OnTwo(Fixed):
+        def resources(self, stem, variant, arch="sm_75"):
+            of_one = stem == "07_double_buffer" and arch != "sm_75"
+            return Resources(40, 16896, 0, 0, 0) if of_one else Resources(32, 8192, 0, 0, 0)
+
+    assert kind("D6", OnTwo()) == CONTRADICTED
+
+
 def test_w3_and_w4_need_both_of_their_halves():
     evidence = Fixed()
     change_naive(evidence, global_load_sectors=64**3 // 64)  # a tenth of the traffic, 4.3 GB

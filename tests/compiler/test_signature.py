@@ -36,8 +36,9 @@ def test_what_is_not_understood_is_not_guessed():
 
 def test_parameters_are_read_as_they_are_written():
     found = from_source(
-        "const float *__restrict__ A, int n = f(1, 2), Pair<int, float> p, half x[]")
-    assert [str(one) for one in found] == ["float* A", "int n", "Pair<int, float> p", "half* x"]
+        "const float *__restrict__ A, int n = f(1, 2), Pair<int, float> p, half x[], int **y")
+    assert [str(one) for one in found] == [
+        "float* A", "int n", "Pair<int, float> p", "half* x", "int** y"]
 
 
 def test_names_come_from_the_source_and_types_from_the_mangled_name():

@@ -153,6 +153,12 @@ def test_nothing_of_c_is_read_and_nothing_behind_it_written():
     assert done.verdict.ok and not done.launch.hazards
 
 
+@pytest.mark.parametrize("leads", [(144, 0, 0), (0, 144, 0), (0, 0, 72)])
+def test_gaps_are_refused(leads):
+    with pytest.raises(ValueError, match="one product without gaps"):
+        ScaledProblem(64, 64, 128, leads=leads)
+
+
 @pytest.mark.parametrize("changes, words", [
     ({"K": 72}, "26_fp8 loads A in rows .*: K = 72 must be a multiple of 16"),
     ({"M": 2**31 - 100}, "M = 2147483548 passes"),

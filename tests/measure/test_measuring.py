@@ -8,7 +8,7 @@ from msgspec import structs
 
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import timed
-from lib.measure import bench, counters, ncu, timeline
+from lib.measure import bench, counters, launch, ncu, timeline
 from lib.problem import Problem, WrongResult
 from tests import built
 
@@ -33,6 +33,32 @@ def test_sums_add_up_over_launches_and_percentages_are_the_longest_one_s():
     rows = ncu.rows(report('"0","gemm","10","1","90","1000"', '"1","splitK","5","2","10","100"'))
     found = counters.parse(rows, METRICS)
     assert found == {"sectors": 15, "wavefronts": 3, "busy": 90, "nanoseconds": 1100}
+
+
+def test_a_launch_that_ncu_did_not_see_is_said(monkeypatch):
+    seen = []
+    monkeypatch.setattr(counters.device, "cupy", lambda: None)
+    monkeypatch.setattr(counters, "asked", lambda: {"sectors": "a.sum"})
+    monkeypatch.setattr(ncu, "profile", lambda *_: seen)
+    names = ["01_naive/coalesced", "02_shared_tile/tile32"]
+    for sectors in ("5", "7"):
+        with pytest.raises(ncu.ProfilerMissing, match=rf"{len(seen)} launches, not 2"):
+            counters.of_several(names, (64, 64, 64))
+        seen += ncu.rows(report(f'"0","gemm","{sectors}","1","9","10"'))
+    assert counters.of_several(names, (64, 64, 64)) == [{"sectors": 5}, {"sectors": 7}]
+
+
+def test_the_candidates_of_cublaslt_are_counted_from_0(monkeypatch):
+    launched = []
+    stream = SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setattr(launch.device, "cupy", lambda: SimpleNamespace(
+        asarray=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: stream)))
+    monkeypatch.setattr(launch.cublaslt, "candidates", lambda problem: [
+        SimpleNamespace(gemm=lambda *_, place=place: launched.append(place)) for place in (0, 1)])
+    launch.launch_once(None, Problem(8, 8, 8), candidate=1)
+    assert launched == [1]
+    with pytest.raises(ValueError, match="offers 2 candidates"):
+        launch.launch_once(None, Problem(8, 8, 8), candidate=2)
 
 
 @pytest.mark.parametrize("output", ["==ERROR== nothing", report()])

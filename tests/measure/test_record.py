@@ -417,6 +417,16 @@ def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
     assert not (gpu.folder / "calibration.json").exists()
 
 
+def test_a_record_of_one_task_stays_while_it_is_of_today_s_source_and_clean(monkeypatch):
+    stored = structs.replace(records.load(schema.CalibrationRecord, "H100"),
+                             hash=records.calibration_hash(), revision="abc")
+    for changes, usable in (
+            ({}, True), ({"hash": "0" * 16}, False), ({"revision": "a-dirty"}, False)):
+        changed = structs.replace(stored, **changes)
+        monkeypatch.setattr(record.records, "load", lambda *_, changed=changed: changed)
+        assert (record.usable("calibration", "H100") is changed) == usable
+
+
 def test_a_refused_record_costs_no_other_one(gpu, monkeypatch):
     write = records.write
 

@@ -37,6 +37,9 @@ def test_what_is_timed_takes_the_problem_and_includes_the_rule_s():
         fewer, more = (scaled_bench.of_ours(problem, menu=menu) for menu in (False, True))
         assert {suited(problem).name} < {one.name for one in fewer} <= {one.name for one in more}
         assert not any(refusal(one, problem) for one in more)
+        took = {one.name: scaled_bench.cost.cycles(one, problem, scaled_bench.H100) for one in more}
+        bound = scaled_bench.WORTH * min(took[one.name] for one in fewer)
+        assert all(took[one.name] <= bound for one in more if one not in fewer)
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU")

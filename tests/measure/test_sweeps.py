@@ -97,3 +97,12 @@ def test_a_record_of_sweeps_is_read(tmp_path):
     file.write_text(file.read_text().replace('"sweeps": {', '"swept": {'))
     with pytest.raises(records.RecordError, match="missing required field `sweeps`|`swept`"):
         records.load(SweepsRecord, "H100", root=tmp_path)
+
+
+def test_one_row_of_other_constants_makes_a_sweep_stale():
+    sweep = records.load(SweepsRecord, "H100").sweeps["double_buffer"]
+    today = {(tile.block, tile.warp): sweeps.hashes(tile) for tile in sweeps.TILES}
+    rows = [structs.replace(row, hashes=today[row.block, row.warp]) for row in sweep.rows]
+    assert not sweeps.stale(structs.replace(sweep, rows=tuple(rows)))
+    rows[-1] = structs.replace(rows[-1], hashes={})
+    assert sweeps.stale(structs.replace(sweep, rows=tuple(rows)))

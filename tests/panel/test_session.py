@@ -51,6 +51,8 @@ def test_another_variant_stands_beside_the_first(sessions):
     row = re.search(r"shared wavefronts</th><td[^>]*>([\d,]+)</td><td[^>]*>([\d,]+)",
                     answer["html"])
     assert int(row[1].replace(",", "")) > int(row[2].replace(",", ""))
+    first = ask(sessions("05_bank_conflicts"), **SMALL, races=False)
+    assert "unchanged" not in first["html"]  # nothing beside itself
 
 
 def test_a_missing_barrier_is_reported_with_line_and_lanes(sessions):

@@ -2,14 +2,16 @@
 
 import json
 import lzma
+import re
 
 import numpy as np
 import pytest
 
-from book.panel import examples
+from book.panel import examples, exercises
 from book.site import address
 from lib.compiler import link
 from lib.compiler.raw_module import RawModule
+from lib.kernels.catalogue import in_book
 from lib.panel import form
 from lib.panel.expected import compare
 from lib.panel.request import Refused
@@ -52,6 +54,37 @@ def test_each_mistake_is_told_with_its_line_and_its_cure(name):
         return
     assert f"{name}.cu:" in answer["report"] and "What to do: " in answer["html"]
     assert 'class="live-now"' in answer["html"]  # the line is marked in the source
+
+
+@pytest.mark.parametrize("stem", [
+    pytest.param(stem, marks=() if stem in ("01_naive", "05_bank_conflicts", "12_wmma_pipeline",
+                                            "22_few_tiles") else pytest.mark.slow)
+    for stem in in_book() if exercises.name(stem) != stem])
+def test_the_bug_that_an_exercise_asks_to_mend_is_told_at_its_file(stem):
+    one = examples._bug(stem)
+    answer = ask(**one)
+    assert answer["verdict"] == "wrong" and one["name"] == f"{stem}_bug"
+    assert f"{next(iter(one['sources']))}:" in answer["report"] and "What to do: " in answer["html"]
+
+
+def test_each_exercise_leads_to_its_kernel_and_the_second_to_its_bug():
+    asked = "1. Change a constant.", "2. Mend a bug.", "3. Write the kernel&#8217;s lines."
+    body = "".join(f"<p><strong>{one}</strong> Do <em>it</em>.</p>" for one in asked)
+    linked = exercises.linked(f"<p><strong>4. None.</strong></p>{body}", "01_naive")
+    assert re.findall("#example=(.*?)\"", linked) == ["01_naive", "01_naive_bug", "01_naive"]
+    for stem in ("26_fp8", "29_mine"):
+        assert "_bug" not in exercises.linked(body, stem) and exercises.bug(stem) is None
+
+
+@pytest.mark.parametrize("launch, block", [
+    ("k<<<rows, 128>>>(x)", (128,)), ("k<4><<<dim3(2, 2), dim3(16, 8)>>>(x)", (16, 8)),
+    ("dim3 block(32, 8);\nk<<<grid, block, 0, stream>>>(x)", (32, 8)),
+    ("#define BS 64\nk<<<(n + BS - 1) / BS, BS>>>(x)", (64,)),
+    ("dim3 b = dim3(8, 4, 2); k<<<g, b>>>()", (8, 4, 2)), ("k<<<g, n / 2>>>()", ()),
+    ("int threads = n; k<<<g, threads>>>()", ()), ("k<<<1, 2000>>>()", ()), ("", ()),
+])
+def test_a_form_reads_the_block_of_the_source_s_own_launch(launch, block):
+    assert form._launched(launch, "k") == block
 
 
 def test_a_form_reads_names_types_and_uses(scale):
@@ -97,6 +130,11 @@ def test_an_expectation_is_numpy_and_nothing_else(line):
     x = np.arange(8, dtype=np.float32)
     with pytest.raises(Refused):
         compare(line, {"y": x.copy()}, {"x": x, "y": x})
+
+
+def test_a_parameter_may_be_called_as_python_s_words_are():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert not compare("out = in.T", {"out": x.T.copy()}, {"in": x, "out": x.T}).wrong
 
 
 def test_narrow_results_have_their_own_rounding_and_wider_ones_theirs():

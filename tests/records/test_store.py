@@ -26,6 +26,7 @@ from lib.topics.emulator.foreign import model as foreign
 from tests import built
 from tests.built import by_default, calibrated, machine, row, timeline
 from tests.built import record as made
+from tests.full import no_room
 
 NAIVE = CATALOGUE["01_naive"]
 
@@ -39,16 +40,12 @@ def test_what_is_written_is_read(tmp_path):
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_an_interrupted_write_leaves_the_old_record(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_record(tmp_path):
     built.write(made(), tmp_path)
 
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(seal.os, "replace", fail)
     changed = made()
     changed["date"] = "2026-11-23"
-    with pytest.raises(OSError):
+    with no_room(), pytest.raises(OSError):
         built.write(changed, tmp_path)
     assert records.load(KernelRecord, "H100", "01_naive", tmp_path).date == made()["date"]
     assert len(list((tmp_path / "h100").iterdir())) == 1

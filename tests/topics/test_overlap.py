@@ -66,6 +66,7 @@ def test_enough_blocks_make_all_orders_alike():
 def test_each_block_multiplies_each_tile_and_the_sm_does_one_of_each_at_a_time(form):
     run = overlap(form, 500, 90, 210, blocks=3, steps=5)
     assert sum(s.phase == MULTIPLY for s in run.spans) == 15
+    assert all(s.start < s.end for s in run.spans)
     for phase in ("store", MULTIPLY):
         spans = sorted((s.start, s.end) for s in run.spans if s.phase == phase)
         assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))

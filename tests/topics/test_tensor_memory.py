@@ -115,7 +115,7 @@ def test_the_timelines_say_in_words_what_they_show():
     assert "one_accumulator 0 of 3 tiles" in together.text and "wide 3 of 3 tiles" in together.text
     # Variants are several runs: no scale of steps says which is the longer.
     apart = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", together=False)
-    assert "steps of the emulator" in together.text and "steps of the emulator" not in apart.text
+    assert "instructions in order" in together.text and "instructions in order" not in apart.text
     assert "order of instructions, no time" in apart.text
 
 

@@ -72,7 +72,7 @@ def test_whole_to_whole(to, source, data):
     assert out.tolist() == [min(max(x, info.min), info.max) for x in a.tolist()]
 
 
-@pytest.mark.parametrize("mode", ["rn", "rz"])
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @settings(max_examples=10, deadline=None)
 @given(columns=draw("f32"))
 def test_float_to_half_and_back(mode, columns):
@@ -82,6 +82,10 @@ def test_float_to_half_and_back(mode, columns):
             nearest = np.float16(x)
             if mode == "rz" and abs(float(nearest)) > abs(float(x)):
                 nearest = np.nextafter(nearest, np.float16(0))
+            if mode == "rm" and float(nearest) > float(x):
+                nearest = np.nextafter(nearest, np.float16(-np.inf))
+            if mode == "rp" and float(nearest) < float(x):
+                nearest = np.nextafter(nearest, np.float16(np.inf))
             assert same(float(got), float(nearest))
     (h,), wide = apply("cvt.f32.f16", "f32", ("f16",), [out])
     assert all(map(same, wide.tolist(), h.astype(np.float32).tolist()))

@@ -159,3 +159,16 @@ setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
 setp.eq.u32 %q, %t, 40; @%q ld.volatile.shared.u32 %v, [word];
 """
     assert not run(body, np.zeros(1, np.uint32), block=64, races=True).hazards
+
+
+def test_a_read_through_the_read_only_cache_of_what_the_kernel_wrote_names_both():
+    source = """extern "C" __global__ void f(int* a, int* out) {
+    a[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = __ldg(a + 31 - threadIdx.x);
+}"""
+    module = ptx.Module(compile_text(source, filename="f.cu"))
+    a, out = np.zeros(32, np.int32), np.zeros(32, np.int32)
+    hazard, *_ = module.get_function("f")(1, 32, (a, out), races=True).hazards
+    assert "read-only cache" in hazard.message
+    assert (hazard.first.cuda[1], hazard.second.cuda[1]) == (2, 4)

@@ -13,7 +13,7 @@ from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
 from lib.topics.results.rivals.model import cycles
 from lib.topics.results.scoreboard import model
-from lib.topics.version import RECORDED_ON, Version, short_name
+from lib.topics.version import RECORDED_ON, Version, called, short_name
 
 # The lengths of turns, ms, that a table has columns for.
 _LENGTHS = (5.0, 50.0, 500.0)
@@ -22,15 +22,16 @@ _LENGTHS = (5.0, 50.0, 500.0)
 def clock(size: int = 4096) -> None:
     """Display what the clock has to do with a ratio: turns of other lengths, cycles and joules.
 
-    Of each version that was timed in turns of several lengths. In the second table burst and
+    Of each version that was timed in turns of several lengths, which records are of a version's
+    first variant alone. In the second table burst and
     sustained stand apart: turns of 5 ms, which have a clock, and two seconds alone, which have
     energy too.
     """
     shares, energies, parts = [], [], []
     for stem in _thorough(size):
         version = Version(stem)
-        row = version.recorded(size)
-        name = short_name(version.kernel)
+        row = version.recorded(size, version.kernel.variants[0].name)
+        name = _called(version)
         lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
             name, reach.give_or_take(row.ratio, row.noise),
@@ -56,12 +57,12 @@ def clock(size: int = 4096) -> None:
 def inputs(stem: str, size: int = 4096) -> None:
     """Display what a version and its rival reach on matrices of other distributions."""
     version = Version(stem)
-    row = version.recorded(size)
+    row = version.recorded(size, version.kernel.variants[0].name)
     flops = 2.0 * size**3 / 1e12
     rows: list[Row | OtherInputs] = [row, *row.other_inputs]
     listed([
         Column(f"inputs, {size:,}", lambda one: one.inputs),
-        Column(short_name(version.kernel), lambda one: flops / one.seconds, ".1f"),
+        Column(_called(version), lambda one: flops / one.seconds, ".1f"),
         Column("cuBLAS", lambda one: flops / one.cublas_seconds, ".1f"),
         Column("of its best", lambda one: reach.give_or_take(
             one.cublas_seconds / one.seconds, one.spread)),
@@ -87,6 +88,13 @@ def steadiness(least: int = 2048, bound: float = 0.015) -> None:
 
 def _share(part: int, whole: int) -> str:
     return f"{part} of {whole}, {part / whole:.0%}" if whole else "none"
+
+
+def _called(version: Version) -> str:
+    """A version's first variant, by the version's name where it is its fastest."""
+    first = version.kernel.variants[0]
+    return (short_name(version.kernel) if first is version.kernel.fastest
+            else called(version.kernel.stem, first.name))
 
 
 def _ratio(turn: Turn | None) -> str:

@@ -43,7 +43,7 @@ def timeline(rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]]
                         else "it issues no MMA"),
                   scene.lanes([(what, _spans(found, warp)) for warp, what in enumerate(names)],
                               last if together else found.last,
-                              unit=f"{last:,} steps of the emulator, no time" if together
+                              unit=f"{last:,} instructions in order, no time" if together
                               else "order of instructions, no time")]
     return Scene(title, scene.key(*((phase, text, False) for phase, text in _DOES.items()))
                  + "".join(parts), evidence)

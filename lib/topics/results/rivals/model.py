@@ -388,7 +388,8 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
         If ours was not profiled.
     """
     stored = Recorded(stem, gpu)
-    row = stored.bench(size)
+    first = stored.kernel.variants[0].name
+    row = stored.bench(size, first)
     types = Types("", "", row.dtype, row.out, row.b_layout)
     record = records.load(CublasRecord, gpu)
     profiled = {}
@@ -399,7 +400,7 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
                                        (one.rival.default, variant.counters)):
                     if found := counted(counters, size):
                         profiled[tuple(side.kernels or ())] = found["cycles"]
-    return Cycles(stored.counters(size)["cycles"], profiled.get(tuple(_met(row))),
+    return Cycles(stored.counters(size, first)["cycles"], profiled.get(tuple(_met(row))),
                   min(profiled.values(), default=None))
 
 
