@@ -372,8 +372,8 @@ _SEARCHED_WIDTHS_OF_ROWS = (
 # most rows for which registers suffice, clusters' tiles down and across C, blocks that share K.
 _ROWS = range(72, 209, 8)
 _OF_ROWS = (
-    *((64, 208, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 1, 2))),
-    *((128, 208, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 1, 2), (2, 1, 2))),
+    (64, 208, 1, 1, 1), (64, 208, 2, 1, 1), (64, 208, 1, 1, 2),
+    (128, 208, 1, 1, 1), (128, 208, 2, 1, 1), (128, 208, 1, 1, 2), (128, 208, 2, 1, 2),
     (192, 160, 2, 1, 1), (256, 104, 2, 1, 1),
 )
 # Rows for which wgmma_swapped.cuh has products, so that 22's own file has.
@@ -469,9 +469,9 @@ def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
     known = {(tile, *others) for listed in (_SWAPPED_TILES, _SEARCHED_SWAPPED_TILES)
              for tile, _, *others in listed}
     for rows in _ROWS:
-        given = [((rows, columns), room // ((rows + columns) * ROW * 2), *cluster)
-                 for columns, most, *cluster in _OF_ROWS
-                 if rows <= most and ((rows, columns), *cluster) not in known]
+        given = [((rows, columns), room // ((rows + columns) * ROW * 2), down, across, split)
+                 for columns, most, down, across, split in _OF_ROWS
+                 if rows <= most and ((rows, columns), down, across, split) not in known]
         yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix, True,
                                given, types)
 
