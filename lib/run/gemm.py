@@ -5,10 +5,11 @@
 >>> lib.gemm(A, B, alpha=0.5, beta=1.0, C=C, stream=stream)                   # doctest: +SKIP
 >>> lib.gemm(A, B, trials=8)                                                  # doctest: +SKIP
 
-In FP16 and BF16, and in FP32 off the cubes, a model of costs chooses among many tiles: down to one
-row or column of C. A call looks up the shapes, types and alignments of its matrices. What it finds has the kernel
-loaded and its arguments laid out, so that nothing is left but to put the addresses in and to
-launch. PyTorch's operator, which has gradients and which `torch.compile` traces, is `lib.torch`.
+In FP16 and BF16, and in FP32 off the cubes, a model of costs chooses among tiles, which go down to
+one row of C. A call looks up the shapes, types and alignments of its matrices. What it finds has
+the kernel loaded and its arguments laid out, so that nothing is left but to put the addresses in
+and to launch. PyTorch's operator, which has gradients and which `torch.compile` traces, is
+`lib.torch`.
 """
 
 from __future__ import annotations
