@@ -17,9 +17,11 @@ from lib.records.schema import Shape
 def launch_hash(kernel: Kernel, variant: Variant) -> str:
     """Fingerprint of what the catalogue launches a variant with, and each of its candidates.
 
-    The number of a persistent kernel's blocks, say, stands in no source.
+    The number of a persistent kernel's blocks, say, stands in no source. Candidates for some rows
+    alone are left out: where a rule takes one, `chosen` says so.
     """
-    launches = map(_launched, (variant, *map(kernel.variant, variant.candidates)))
+    every = [one for one in map(kernel.variant, variant.candidates) if not one.for_rows]
+    launches = map(_launched, (variant, *every))
     return hashlib.sha256(f"[{', '.join(launches)}]".encode()).hexdigest()[:16]
 
 
