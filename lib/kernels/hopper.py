@@ -470,8 +470,8 @@ def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
              for tile, _, *others in listed}
     for rows in _ROWS:
         given = [((rows, columns), room // ((rows + columns) * ROW * 2), down, across, split)
-                 for columns, most, down, across, split in _OF_ROWS
-                 if rows <= most and ((rows, columns), down, across, split) not in known]
+                 for columns, limit, down, across, split in _OF_ROWS
+                 if rows <= limit and ((rows, columns), down, across, split) not in known]
         yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix, True,
                                given, types)
 

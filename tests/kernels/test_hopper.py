@@ -251,13 +251,24 @@ def test_the_rule_knows_every_candidate_and_takes_the_least():
             assert variant.by_rule
             problem = variant.problem(1000, 1000, 1000)
             chosen = cost.choose(kernel, variant, problem)
-            cycles = {n: cost.cycles(kernel.variant(n), problem) for n in variant.candidates}
+            cycles = {n: cost.cycles(kernel.variant(n), problem) for n in variant.candidates
+                      if not kernel.variant(n).for_rows}
             assert cycles[chosen.name] == min(cycles.values())
             ranked = [one.name for one in cost.ranked(kernel, variant, problem)]
             assert ranked[0] == chosen.name
             assert sorted(ranked, key=cycles.__getitem__) == ranked
             assert {kernel.variant(n).dtype for n in cycles} == {variant.dtype}
             assert {kernel.variant(n).out for n in cycles} == {variant.out}
+
+
+@pytest.mark.parametrize("shape, timed", [
+    ((65, 1024, 512), True), ((400, 4096, 4096), True), ((64, 1024, 512), False),
+    ((401, 4096, 4096), False), ((200, 1016, 4096), False),
+])
+def test_candidates_of_some_rows_are_none_elsewhere(shape, timed):
+    for variant in RULE.variants:
+        ranked = cost.ranked(RULE, variant, variant.problem(*shape))
+        assert any(RULE.variant(one.name).for_rows for one in ranked) is timed
 
 
 def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
