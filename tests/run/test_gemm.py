@@ -425,3 +425,13 @@ def _seconds(A, B, C, calls=200):
     for _ in range(calls):
         lib.gemm(A, B, C=C)
     return (time.perf_counter() - begun) / calls
+
+
+@pytest.mark.parametrize("problem, name", [
+    (Problem(100, 200, 300), "any_shape"), (Problem(512, 512, 512), "tuned"),
+    (Problem(100, 200, 300, b_layout="column"), "any_layout"),
+    (Problem(100, 200, 300, batch=2), "any_layout"),
+])
+def test_fp32_goes_by_its_rule_where_that_was_timed(problem, name, monkeypatch):
+    monkeypatch.setattr(device, "runs", lambda *_: True)
+    assert products.version([problem])[1].name == name
