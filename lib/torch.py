@@ -8,19 +8,33 @@ Importing it registers `torch.ops.gemm_worklog.gemm`, `gemm_out` and `linear`, a
 hand them what wants a gradient or is traced. The operators are recorded by CUDA graphs, in memory
 of PyTorch's pool, and stand as one node in what `torch.compile` makes. Nothing else of `lib`
 imports PyTorch.
+
+A call that nothing in PyTorch watches needs no dispatcher: what its tensors look like is looked up
+once (`_launch_of`), and what that finds launches at their addresses. All else, and all that is
+refused, goes the long way.
+
+A model's linear layers are computed so while it is swapped:
+
+>>> with lib.torch.swap(model):                                               # doctest: +SKIP
+...     y = model(x)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from lib.dispatch import fit
 from lib.kernels.epilogues import ACTIVATIONS, GATES, Epilogue
 from lib.problem import LAYOUTS, Problem
+from lib.run import fused_gemm, libraries
 from lib.run import gemm as products
+from lib.run.plans import Cache, LaunchPlan, enqueue, version
 
 NAMESPACE = "gemm_worklog"
 # Of layouts: all, of both operands, with gaps and in batches.
@@ -94,7 +108,7 @@ def gemm(
     if _wants_gradient(A, B, C):
         made: Tensor = _Differentiable.apply(A, B, C, alpha, beta, out_dtype, trials)
         return made
-    return _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+    return _product(A, B, C, alpha, beta, out_dtype, trials)
 
 
 def gemm_out(
@@ -132,11 +146,26 @@ def linear(
     ValueError
         In one line, before anything is launched, if the tensors don't fit.
     """
-    asked = Epilogue(activation)
-    if torch.is_autocast_enabled("cuda"):
+    if (torch.compiler.is_compiling() or _casts()) and torch.is_autocast_enabled("cuda"):
         kind = torch.get_autocast_dtype("cuda")
         x, weight = x.to(kind), weight.to(kind)
         bias, residual = (None if one is None else one.to(kind) for one in (bias, residual))
+    wants = _wants_gradient(x, weight, bias, residual)
+    if (activation == "none" or not wants) and _unwatched():
+        if launch := _launch_of(activation, x, weight, bias, residual):
+            if not wants:
+                return launch(x, weight, bias, residual)
+            made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual, launch)
+            return made
+    return _by_operators(x, weight, bias, activation, residual, wants)
+
+
+def _by_operators(
+    x: Tensor, weight: Tensor, bias: Tensor | None, activation: str, residual: Tensor | None,
+    wants: bool,
+) -> Tensor:
+    """`linear` of what the dispatcher must see, what is copied first, and what is refused."""
+    asked = Epilogue(activation)
     shape = (*x.shape[:-1], weight.shape[0] // asked.fold)
     if residual is not None and residual.shape != shape:
         raise ValueError(f"residual is {tuple(residual.shape)}: it must be {shape}")
@@ -146,15 +175,60 @@ def linear(
         y = gemm(rows, weight.T)
         y = _activated(y if bias is None else y + bias, asked)
         return (y if residual_rows is None else y + residual_rows).reshape(shape)
-    if not _wants_gradient(rows, weight, bias, residual_rows):
+    if not wants:
         call = _LINEAR if torch.compiler.is_compiling() else _LINEAR_FORWARD
         made: Tensor = call(rows, weight, bias, residual_rows, activation)
     elif activation == "none":
         made = _linear(rows, weight, bias, residual_rows)
     else:
-        made = _activated(_linear(rows, weight, bias, None), asked)
+        made = _activated(linear(rows, weight, bias), asked)
         made = made if residual_rows is None else made + residual_rows
     return made.reshape(shape)
+
+
+@contextmanager
+def swap(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """Let a model's linear layers be computed by `linear`, until the block ends.
+
+    >>> import lib.torch
+    >>> model = AutoModelForCausalLM.from_pretrained(name, torch_dtype="bfloat16")  # doctest: +SKIP
+    >>> model = model.cuda()                                                      # doctest: +SKIP
+    >>> with lib.torch.swap(model):                                               # doctest: +SKIP
+    ...     loss = model(tokens, labels=tokens).loss
+    ...     loss.backward()
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Its layers that are `torch.nn.Linear` and no subclass of it, with weights on a GPU in
+        float32, float16 or bfloat16. Weights, hooks and the state's names stay as they are.
+
+    Yields
+    ------
+    model : torch.nn.Module
+        The same, whose layers are of their own class again behind the block, also if it fails.
+    """
+    layers = [one for one in model.modules() if type(one) is torch.nn.Linear and _takes(one.weight)]
+    try:
+        for layer in layers:
+            layer.__class__ = _Linear
+        yield model
+    finally:
+        for layer in layers:
+            layer.__class__ = torch.nn.Linear
+
+
+class _Linear(torch.nn.Linear):
+    """A linear layer while its model is swapped."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Compute input @ weight.T + bias."""
+        return linear(input, self.weight, self.bias)
+
+
+def _takes(weight: Tensor) -> bool:
+    """Whether a layer with such a weight is one that `linear` computes."""
+    return weight.is_cuda and _name(weight.dtype) in products.OUT
 
 
 def _linear(
@@ -163,7 +237,7 @@ def _linear(
     """x @ weight.T + bias + residual, with gradients."""
     if torch.compiler.is_compiling():
         return _LINEAR(x, weight, bias, residual, "none")
-    made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual)
+    made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual, None)
     return made
 
 
@@ -194,6 +268,153 @@ _FUSED = (torch.float16, torch.bfloat16)
 def _hopper(index: int) -> bool:
     """Whether a GPU has the instructions of 25."""
     return torch.cuda.get_device_capability(index)[0] == 9
+
+
+# -- the short way --------------------------------------------------------------------------------
+
+# PyTorch's own short cuts, for what it compiles, which may go: it makes no object of a stream, and
+# asks no dispatcher for memory.
+_TORCH: Any = torch._C
+_stream: Callable[[int], int] = getattr(_TORCH, "_cuda_getCurrentRawStream", None) or (
+    lambda index: torch.cuda.current_stream(index).cuda_stream)
+_current: Callable[[], int] = getattr(_TORCH, "_cuda_getDevice", torch.cuda.current_device)
+_empty: Callable[..., Tensor] = getattr(
+    getattr(getattr(_TORCH, "_dynamo", None), "guards", None), "_empty_strided_cuda", None) or (
+    lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda"))
+_casts: Callable[[], bool] = getattr(
+    _TORCH, "_is_any_autocast_enabled", lambda: torch.is_autocast_enabled("cuda"))
+# What looks at each call, where it is on.
+_watchers: tuple[Callable[[], Any], ...] = (
+    _TORCH._len_torch_dispatch_stack, _TORCH._len_torch_function_stack,
+    _TORCH._are_functorch_transforms_active, _TORCH._get_tracing_state,
+    _TORCH._autograd._profiler_enabled)
+_of_modes, _of_functions, _transforms, _traces, _profiles = _watchers
+_PLAIN = (Tensor, torch.nn.Parameter)
+# The products that a layer's backward takes, beside the activations of its forward.
+_OF_X, _OF_WEIGHT = "gradient of x", "gradient of weight"
+
+
+class _Launch:
+    """A product of tensors of one kind, ready to launch on PyTorch's current stream."""
+
+    __slots__ = ("_dtype", "_index", "_plan", "_shape", "_strides")
+
+    def __init__(self, plan: LaunchPlan, shape: tuple[int, ...], dtype: torch.dtype, index: int):
+        self._plan, self._dtype, self._index = plan, dtype, index
+        self._shape, self._strides = shape, torch.empty(shape, device="meta").stride()
+
+    def __call__(
+        self, A: Tensor, B: Tensor, bias: Tensor | None = None, residual: Tensor | None = None,
+        alpha: float = 1.0,
+    ) -> Tensor:
+        """Enqueue it, and return the result."""
+        index = self._index
+        if index != _current():
+            with torch.cuda.device(index):
+                return self(A, B, bias, residual, alpha)
+        made = _empty(self._shape, self._strides, self._dtype)
+        place = made.data_ptr()
+        enqueue(libraries.torch(), self._plan, index, _stream(index), [
+            A.data_ptr(), B.data_ptr(), place, 0, 0, place if bias is None else bias.data_ptr(),
+            place if residual is None else residual.data_ptr(), place], alpha, 0.0)
+        return made
+
+
+# What a call of such tensors launches; False where it goes the long way.
+_LAUNCHES: Cache[_Launch | Literal[False]] = Cache()
+
+
+def _unwatched() -> bool:
+    """Whether no mode, transform, trace, profiler or compiler looks at what is called."""
+    return not (torch.compiler.is_compiling() or _of_modes() or _of_functions() or _transforms()
+                or _profiles() or _traces() is not None)
+
+
+def _launch_of(
+    form: Any, A: Tensor, B: Tensor, bias: Tensor | None = None, residual: Tensor | None = None
+) -> _Launch | Literal[False]:
+    """What is launched for such tensors. `form`: what is computed of them (`_views`)."""
+    try:
+        key = (form, _kind(A), _kind(B), None if bias is None else _kind(bias),
+               None if residual is None else _kind(residual))
+    except RuntimeError:  # a subclass, or a tensor without strides or memory
+        return False
+    launch = _LAUNCHES.get(key)
+    if launch is None:
+        with torch.no_grad():
+            launch = _LAUNCHES.add(key, lambda: _ready(form, A, B, bias, residual))
+    return launch
+
+
+def _kind(one: Tensor) -> tuple[Any, ...]:
+    """All that a launch depends on but the address. Raises RuntimeError if there is more to it."""
+    place = one.data_ptr() if type(one) in _PLAIN else 0
+    if not place:
+        raise RuntimeError
+    return (one.shape, one.stride(), one.dtype, one.get_device(), one.is_neg(),
+            place % fit.MAX_ALIGNMENT)
+
+
+def _ready(
+    form: Any, A: Tensor, B: Tensor, bias: Tensor | None, residual: Tensor | None
+) -> _Launch | Literal[False]:
+    """Plan what is computed of such tensors, if a launch takes them as they lie.
+
+    Raises ValueError as the long way does.
+    """
+    tensors = [one for one in (A, B, bias, residual) if one is not None]
+    if not all(_takes(one) and one.numel() and not one.is_neg() for one in tensors):
+        return False
+    if form in ACTIVATIONS:
+        _check_linear(A.reshape(-1, A.shape[-1]), B, bias, None, form)
+    views = _views(form, A, B)
+    if views is None:
+        return False
+    left, right, shape, out = views
+    if any(one is not taken for one, taken in zip(
+            (left, right), _laid(left, right, out), strict=True)):
+        return False
+    if bias is residual is None and (form == "none" or form not in ACTIVATIONS):
+        plan = products.plan_of(left, right, out=_name(out))
+    elif not _fuses(A) or any(not one.is_contiguous() for one in tensors[2:]) or (
+            residual is not None and residual.shape != shape):
+        return False
+    else:
+        rows = None if residual is None else residual.reshape(-1, shape[-1])
+        plan = fused_gemm.plan_of(left, right, epilogue=form, bias=bias, residual=rows)
+    return _Launch(plan, shape, out, A.get_device())
+
+
+def _views(
+    form: Any, A: Tensor, B: Tensor
+) -> tuple[Tensor, Tensor, tuple[int, ...], torch.dtype] | None:
+    """The matrices that are multiplied, and the result's shape and type; None if one is a copy.
+
+    `form`: a layer's activation, `_OF_X` or `_OF_WEIGHT`; or the type of A @ B.
+    """
+    if isinstance(form, torch.dtype):
+        return A, B, _check(A, B, None), form
+    try:
+        rows = A.view(-1, A.shape[-1])
+        if form == _OF_WEIGHT:
+            return rows.mT, B.view(-1, B.shape[-1]), (A.shape[-1], B.shape[-1]), A.dtype
+    except RuntimeError:
+        return None
+    if form == _OF_X:
+        return rows, B, (*A.shape[:-1], B.shape[1]), A.dtype
+    return rows, B.mT, (*A.shape[:-1], B.shape[0] // Epilogue(form).fold), A.dtype
+
+
+def _product(
+    A: Tensor, B: Tensor, C: Tensor | None, alpha: float, beta: float,
+    out_dtype: torch.dtype | None, trials: int,
+) -> Tensor:
+    """`gemm` without gradients."""
+    if C is None and beta == 0 and trials == 1 and _unwatched():
+        if launch := _launch_of(out_dtype or A.dtype, A, B):
+            return launch(A, B, alpha=alpha)
+    made: Tensor = _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+    return made
 
 
 # -- what the dispatcher calls --------------------------------------------------------------------
@@ -246,7 +467,8 @@ def _linear_on_gpu(
         return y if residual is None else y + residual
     A, B = _readable(x), _readable(weight.T)
     C = x.new_empty(shape)
-    made: Tensor = products.fused(A, B, C, activation, _tight(bias), _tight(residual))
+    made: Tensor = fused_gemm.compute(
+        A, B, 1.0, 0.0, C, None, activation, _tight(bias), _tight(residual), None)
     return made
 
 
@@ -350,7 +572,7 @@ def _layouts(dtype: torch.dtype, out: torch.dtype, index: int) -> tuple[str, ...
         def takes(**layout: Any) -> bool:
             problem = Problem(1, 1, 8, dtype=_name(dtype), out=_name(out), **layout)
             try:
-                products.version([problem])
+                version([problem])
             except ValueError:
                 return False
             return True
@@ -359,7 +581,7 @@ def _layouts(dtype: torch.dtype, out: torch.dtype, index: int) -> tuple[str, ...
             return ANY
         found = tuple(layout for layout in LAYOUTS if takes(b_layout=layout))
         if not found:
-            products.version([Problem(1, 1, 8, dtype=_name(dtype), out=_name(out))])  # raises
+            version([Problem(1, 1, 8, dtype=_name(dtype), out=_name(out))])  # raises
         return found
 
 
@@ -425,9 +647,22 @@ def _backward_of_linear(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     """Gradients: G·W, Gᵀ·x, the sum of G's rows, and G."""
     x, weight = ctx.saved_tensors
     of_x, of_weight, of_bias, of_residual = ctx.needs_input_grad[:4]
+    tight = grad.contiguous()
     return (
-        gemm(grad, weight) if of_x else None, gemm(grad.mT, x) if of_weight else None,
-        grad.sum(0) if of_bias else None, grad if of_residual else None)
+        _gradient(_OF_X, tight, weight) if of_x else None,
+        _gradient(_OF_WEIGHT, tight, x) if of_weight else None,
+        grad.sum(tuple(range(grad.ndim - 1))) if of_bias else None, grad if of_residual else None)
+
+
+def _gradient(form: str, grad: Tensor, other: Tensor) -> Tensor:
+    """A product of backward, of tensors with any number of axes; it has gradients of its own."""
+    if not _wants_gradient(grad, other) and _unwatched():
+        if launch := _launch_of(form, grad, other):
+            return launch(grad, other)
+    rows = grad.reshape(-1, grad.shape[-1])
+    if form == _OF_X:
+        return gemm(rows, other).reshape(*grad.shape[:-1], other.shape[1])
+    return gemm(rows.mT, other.reshape(-1, other.shape[-1]))
 
 
 def _keep(
@@ -468,7 +703,7 @@ class _Differentiable(torch.autograd.Function):
         out_dtype: torch.dtype | None, trials: int,
     ) -> Tensor:
         """Compute the product."""
-        made = _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+        made = _product(A, B, C, alpha, beta, out_dtype, trials)
         _keep(ctx, (A, B, C), {"alpha": alpha, "beta": beta}, made)
         return made
 
@@ -483,17 +718,20 @@ class _DifferentiableLinear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None,
+        launch: _Launch | None,
     ) -> Tensor:
         """Compute it."""
-        made: Tensor = _LINEAR_FORWARD(x, weight, bias, residual, "none")
         ctx.save_for_backward(x, weight)
+        if launch is not None:
+            return launch(x, weight, bias, residual)
+        made: Tensor = _LINEAR_FORWARD(x, weight, bias, residual, "none")
         return made
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Compute the gradients."""
-        return _backward_of_linear(ctx, grad)
+        return *_backward_of_linear(ctx, grad), None
 
 
 for _operator, _kernel, _shape in (

@@ -74,13 +74,21 @@ def chosen(
     residual: Any = None, amax: Any = None,
 ) -> str:
     """Say which kernel takes such matrices with an epilogue, and why."""
+    return plan_of(A, B, C, epilogue, bias, residual, amax).reason
+
+
+def plan_of(
+    A: Any, B: Any, C: Any = None, epilogue: str | None = None, bias: Any = None,
+    residual: Any = None, amax: Any = None,
+) -> LaunchPlan:
+    """What is launched for such matrices with an epilogue and a beta of 0."""
     asked = Epilogue(epilogue or "none", bias is not None, residual is not None, amax is not None)
     library = libraries.of(A, B, C)
     looks = {name: library.look(name, one)
              for name, one in zip(_NAMES, (A, B, C, bias, residual, amax), strict=True)
              if one is not None}
     with library.on(looks["A"][2][-1]):
-        return _planned(library, looks, asked, False, None).reason
+        return _planned(library, looks, asked, False, None)
 
 
 def _planned(

@@ -14,7 +14,6 @@ traces, is `lib.torch`.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 from lib.dispatch import cost, fit
@@ -178,14 +177,21 @@ def compute(
 
 def chosen(A: Any, B: Any, C: Any = None, trials: int = 1) -> str:
     """Say which kernel, and which instantiation of it, `gemm` takes for such matrices, and why."""
+    plan = plan_of(A, B, C, trials)
+    return f"{plan.kernel.stem}, {plan.kernel.expression(plan.variant)}" + (
+        f" ({plan.reason})" if plan.reason else "")
+
+
+def plan_of(
+    A: Any, B: Any, C: Any = None, trials: int = 1, out: str | None = None
+) -> LaunchPlan:
+    """What `gemm` launches for such matrices, by itself or with a new C of type `out`."""
     library = libraries.of(A, B, C)
     a, b = library.look("A", A), library.look("B", B)
     c = None if C is None else library.look("C", C)
     index = a[2][-1]
     with library.on(index):
-        plan = _planned(library, index, library.stream(None, index), a, b, c, trials)
-    return f"{plan.kernel.stem}, {plan.kernel.expression(plan.variant)}" + (
-        f" ({plan.reason})" if plan.reason else "")
+        return _planned(library, index, library.stream(None, index), a, b, c, trials, out)
 
 
 def _planned(
@@ -256,8 +262,8 @@ def _fastest(
         C = library.empty((plan.nbytes["C"],), "uint8", index, stream)
         rooms = [library.zeros(max(n, 1), index, stream) for n in plan.memory]
         addresses = (places[0], places[1], *map(library.address, (C, *rooms)))
-        assert plan.bound is not None
-        return timing.seconds(partial(plan.bound, addresses=addresses, alpha=1.0, beta=0.0))
+        assert (launch := plan.bound) is not None
+        return timing.seconds(lambda queue: launch(queue, addresses, 1.0, 0.0))
 
     name = timing.fastest(parts, tried, seconds)
     return Choice(name, f"{name}: the fastest of {len(tried)} that were tried")

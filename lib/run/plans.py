@@ -34,7 +34,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from lib.dispatch import fit
 from lib.dispatch.choice import Choice
@@ -57,6 +57,7 @@ MAX_STREAMS = 64
 KEPT = 1 << 26
 # Bytes of scratch memory and of counters of a plan that needs neither.
 NO_MEMORY = (0, 0)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -87,44 +88,48 @@ class Rooms(NamedTuple):
     addresses: tuple[int, int]
 
 
-class Cache:
-    """Plans by what they depend on; of more than `MAX_PLANS` the one that wasn't used for longest
+class Cache(Generic[T]):
+    """What is kept for the kinds of operands; of more than `MAX_PLANS` what wasn't used for longest
     goes."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[Hashable, LaunchPlan] = OrderedDict()
+        self._kept: OrderedDict[Hashable, T] = OrderedDict()
         # Threads that meet the same kinds compile them once.
         self._making = threading.RLock()
+        _caches.append(self)
 
-    def get(self, key: Hashable) -> LaunchPlan | None:
-        """The plan that is kept under a key."""
+    def get(self, key: Hashable) -> T | None:
+        """What is kept under a key."""
         try:
-            self._plans.move_to_end(key)
-            return self._plans[key]
+            self._kept.move_to_end(key)
+            return self._kept[key]
         except KeyError:  # never there, or another thread has just thrown it out
             return None
 
-    def add(self, key: Hashable, make: Callable[[], LaunchPlan]) -> LaunchPlan:
-        """The plan that another thread has put under a key meanwhile, or a new one."""
+    def add(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What another thread has put under a key meanwhile, or what is made now."""
         with self._making:
-            plan = self._plans[key] = self._plans.get(key) or make()
-            while len(self._plans) > MAX_PLANS:
-                self._plans.popitem(last=False)
-        return plan
+            kept = self.get(key)
+            if kept is None:
+                kept = self._kept[key] = make()
+            while len(self._kept) > MAX_PLANS:
+                self._kept.popitem(last=False)
+        return kept
 
-    def __iter__(self) -> Iterator[LaunchPlan]:
-        return iter(tuple(self._plans.values()))
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._kept.values()))
 
     def __len__(self) -> int:
-        return len(self._plans)
+        return len(self._kept)
 
     def clear(self) -> None:
         """Let go of all."""
         with self._making:
-            self._plans.clear()
+            self._kept.clear()
 
 
-PLANS = Cache()
+_caches: list[Cache[Any]] = []
+PLANS: Cache[LaunchPlan] = Cache()
 _rooms: OrderedDict[tuple[str, int, int], Rooms] = OrderedDict()
 _loaded: dict[tuple[int, str, str], device.Loaded] = {}
 _launching = threading.Lock()
@@ -132,7 +137,8 @@ _launching = threading.Lock()
 
 def forget() -> None:
     """Let go of all plans and of the scratch memory of all streams."""
-    PLANS.clear()
+    for cache in _caches:
+        cache.clear()
     with _launching:
         _rooms.clear()
 
