@@ -14,7 +14,7 @@ lies on disk (`lib.compiler.cache`).
 
 **Memory.** Where tiles share K, or rows are packed first, launches need scratch memory, and
 counters that they find at zero and leave so. Launches of one stream follow each other, so they
-share one `Rooms`, which grows with what is asked for. More than `KEPT` bytes are not held: they
+share one `Rooms`, which grows with what is asked for. More than `MAX_HELD` bytes are not held: they
 come from the library's allocator for one call. So does what a graph records, which may run beside
 what the stream is given later.
 
@@ -32,6 +32,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -54,7 +55,7 @@ from lib.run.runner import planned
 MAX_PLANS = 1024
 # Streams, of all GPUs, whose scratch memory is kept; and how much of it each, B.
 MAX_STREAMS = 64
-KEPT = 1 << 26
+MAX_HELD = 1 << 26
 # Bytes of scratch memory and of counters of a plan that needs neither.
 NO_MEMORY = (0, 0)
 T = TypeVar("T")
@@ -93,39 +94,39 @@ class Cache(Generic[T]):
     goes."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, T] = OrderedDict()
+        self._entries: OrderedDict[Hashable, T] = OrderedDict()
         # Threads that meet the same kinds compile them once.
         self._making = threading.RLock()
         _caches.append(self)
 
     def get(self, key: Hashable) -> T | None:
         """What is kept under a key."""
-        try:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        except KeyError:  # never there, or another thread has just thrown it out
-            return None
+        entry = self._entries.get(key)
+        if entry is not None and 2 * len(self._entries) > MAX_PLANS:  # the key is hashed once more
+            with suppress(KeyError):  # another thread has just thrown it out
+                self._entries.move_to_end(key)
+        return entry
 
     def add(self, key: Hashable, make: Callable[[], T]) -> T:
         """What another thread has put under a key meanwhile, or what is made now."""
         with self._making:
-            kept = self.get(key)
-            if kept is None:
-                kept = self._kept[key] = make()
-            while len(self._kept) > MAX_PLANS:
-                self._kept.popitem(last=False)
-        return kept
+            entry = self.get(key)
+            if entry is None:
+                entry = self._entries[key] = make()
+            while len(self._entries) > MAX_PLANS:
+                self._entries.popitem(last=False)
+        return entry
 
     def __iter__(self) -> Iterator[T]:
-        return iter(tuple(self._kept.values()))
+        return iter(tuple(self._entries.values()))
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def clear(self) -> None:
         """Let go of all."""
         with self._making:
-            self._kept.clear()
+            self._entries.clear()
 
 
 _caches: list[Cache[Any]] = []
@@ -159,7 +160,7 @@ def enqueue(
     if memory == NO_MEMORY:
         with _launching:
             bound(stream, addresses, alpha, beta)
-    elif memory[0] > KEPT or capturing(stream):
+    elif memory[0] > MAX_HELD or capturing(stream):
         with _launching, library.borrowed(memory, index, stream) as rooms:
             addresses[placed.SCRATCH], addresses[placed.COUNTERS] = rooms
             bound(stream, addresses, alpha, beta)

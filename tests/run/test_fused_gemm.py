@@ -95,7 +95,7 @@ def test_memory_between_two_launches_is_the_stream_s_or_a_graph_s_own(gpu, monke
     assert rooms.nbytes[0] >= 4 * 33 * 145
     assert gpu.freed == gpu.graphs and len(gpu.graphs) == 2
     gpu.captured = False
-    monkeypatch.setattr(plans, "KEPT", 4 * 33 * 145 - 1)  # so much is not held
+    monkeypatch.setattr(plans, "MAX_HELD", 4 * 33 * 145 - 1)  # so much is not held
     plans.forget()
     called(problem, arrays)
     assert right(problem, arrays, answer) and not plans._rooms and len(gpu.freed) == 4

@@ -3,6 +3,7 @@
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from lib.dispatch import cost
 from lib.kernels import catalogue
 from lib.paths import ROOT
 from lib.problem import Problem
-from lib.run import device, plans
+from lib.run import device, launching, plans
 from lib.run import gemm as products
 from lib.run import trials as timing
 from tests import driver, played
@@ -202,6 +203,20 @@ def test_streams_are_kept_apart_and_graphs_have_memory_of_their_own(monkeypatch)
     lib.gemm(A, B, C=C)
     assert problem.judge(C.numpy(), reference).ok
     assert gpu.freed == gpu.graphs and not held & set(gpu.graphs) and len(gpu.graphs) == 2
+
+
+def test_a_thread_that_has_no_context_gets_its_device_s(monkeypatch):
+    """The driver's 201, once: what the runtime has had nothing to do in has none."""
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    launch, bound = gpu.cuLaunchKernelEx, []
+    monkeypatch.setattr(gpu, "cuLaunchKernelEx", lambda *call: launch(*call) if bound else 201)
+    monkeypatch.setattr(launching, "_runtime", lambda: SimpleNamespace(
+        getDevice=lambda: 3, setDevice=bound.append))
+    for _ in range(2):
+        A, B, C, reference = driver.operands(gpu, HOPPER[0], 1)
+        lib.gemm(A, B, HOPPER[0].alpha, HOPPER[0].beta, C)
+        assert HOPPER[0].judge(C.numpy(), reference).ok
+    assert bound == [3]
 
 
 def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
