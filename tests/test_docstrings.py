@@ -128,7 +128,8 @@ def exists(name: str) -> bool:
     except ModuleNotFoundError as missing:
         if missing.name != "torch":  # which is optional
             raise
-        text = path.with_suffix(".py").read_text(encoding="utf-8")
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        text = file.read_text(encoding="utf-8")
         return rest[0] in {getattr(node, "name", None) for node in ast.parse(text).body}
     for part in rest:
         if inspect.isclass(found) and part in attributes(

@@ -197,9 +197,9 @@ def drawing_where_numbers_are_made(sources: Sources) -> Iterator[str]:
 
 
 def pytorch_imported(sources: Sources) -> Iterator[str]:
-    """PyTorch, which is optional, anywhere but in the module that is imported for it."""
+    """PyTorch, which is optional, anywhere but in the package that is imported for it."""
     for name in sources:
-        if name != "lib.torch" and not name.startswith("chapters."):
+        if room(name) != "torch" and not name.startswith("chapters."):
             yield from (f"{name} imports {other}" for other in imports(name, sources)
                         if other == "lib.torch" or other.split(".")[0] == "torch")
 

@@ -34,14 +34,16 @@ class Bound:
     def __init__(self, steps: Sequence[Step], launches: Sequence[Launchable]) -> None:
         self._launches = tuple(launches)
         self._pointers: list[tuple[Any, int, int]] = []
-        self._maps: list[tuple[int, int, int]] = []
+        # Where a map lies, whose it is, and the address that it has.
+        self._maps: list[tuple[int, int, int, list[int]]] = []
         for step, launch in zip(steps, launches, strict=True):
             for place, value in zip(launch.places, step.arguments, strict=True):
                 if isinstance(value, Placed):
                     cell = ctypes.c_uint64.from_address(place)
                     self._pointers.append((cell, value.source, value.offset))
                 elif isinstance(value, Mapped):
-                    self._maps.append((place, value.array.source, value.array.offset))
+                    array = value.array
+                    self._maps.append((place, array.source, array.offset, [array.ptr]))
         if self._maps:
             self._replace = tensor_maps.address_replacer()
         places = launches[-1].places
@@ -59,9 +61,12 @@ class Bound:
         """
         for cell, source, offset in self._pointers:
             cell.value = addresses[source] + offset
-        for place, source, offset in self._maps:
-            if code := self._replace(place, addresses[source] + offset):
-                raise ValueError(tensor_maps.refused(code))
+        for place, source, offset, last in self._maps:
+            address = addresses[source] + offset
+            if address != last[0]:  # asking the driver takes as long as ten comparisons
+                if code := self._replace(place, address):
+                    raise ValueError(tensor_maps.refused(code))
+                last[0] = address
         if self._put != (alpha, beta):
             for cell, value in zip(self._scalars, (alpha, beta), strict=True):
                 cell.value = value

@@ -1,65 +1,37 @@
-"""`lib.gemm` with an epilogue: what it checks, its plans, its launches.
+"""`lib.gemm` with an epilogue: what it checks, and what is laid out for it.
 
-A plan is laid out once for shapes, strides and alignments, as `lib.run.gemm` does; a call puts the
-addresses in. Where no kernel fuses (`lib.dispatch.fused`), a plan is the epilogue alone, and the
-product is `lib.gemm`'s own, in FP32, in memory of the stream.
+Where no kernel fuses (`lib.dispatch.fused`), the product comes first, in FP32, in memory of the
+stream, and the epilogue in a launch behind it.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from lib.dispatch import fit
 from lib.dispatch import fused as dispatch
 from lib.dispatch.fused import FusedChoice, apart_launch, launch_of
-from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import Epilogue, FusedProblem, Given
 from lib.kernels.fused import EPILOGUE, apart
-from lib.kernels.spec import TMA_STRIDE, Variant
+from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES
-from lib.run import device, libraries, placed
-from lib.run.bound import Bound
+from lib.run import described, device, libraries, placed, plans
 from lib.run.fused import apart_arguments, arguments
-from lib.run.launching import capturing, while_capturing
 from lib.run.libraries import Library, Look
-from lib.run.placed import Placed
+from lib.run.placed import Placed, Sketch
+from lib.run.plans import PLANS, LaunchPlan, check_overlap, check_reach, enqueue
 from lib.run.prepared import Step
 
-MAX_PLANS = 256
-# Where the addresses stand in a call: A, B and C as ever, and behind them the epilogue's operands.
 _NAMES = ("A", "B", "C", "bias", "residual", "amax")
-BIAS, RESIDUAL, AMAX = 3, 4, 5
+BIAS, RESIDUAL, AMAX = range(placed.MORE, placed.MORE + 3)
 # Elements of C that a thread of the epilogue alone has, where C's rows allow it.
 VEC = 4
-
-# Computes A·B in FP32 into a matrix on a stream: (A, B, C, stream).
-Product = Callable[[Any, Any, Any, int], Any]
-
-
-class Plan(NamedTuple):
-    """A product with an epilogue, laid out."""
-
-    # shape, out: C's.
-    shape: tuple[int, int]
-    out: str
-    # The shape of the product in FP32 that comes first; None where it is fused.
-    product: tuple[int, int] | None
-    nbytes: tuple[int, ...]  # what each of `_NAMES` spans, 0 for what isn't there
-    bound: Bound | None  # the last launch; None where C has no elements
-    reason: str
-
-
-_plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
-_lock = threading.Lock()
-# Products in FP32 that graphs write and read: they stay, for nobody says when a graph has gone.
-_held: list[Any] = []
 
 
 def compute(
     A: Any, B: Any, alpha: float, beta: float, C: Any, stream: Any, epilogue: str | None,
-    bias: Any, residual: Any, amax: Any, product: Product, out: str | None = None,
+    bias: Any, residual: Any, amax: Any, out: str | None = None,
 ) -> Any:
     """Enqueue C = act(alpha * A @ B + beta * C + bias) + residual, as `lib.gemm` says.
 
@@ -76,8 +48,7 @@ def compute(
         raise ValueError(f"{', '.join(given)} must lie on one GPU")
     if index != device.current():
         with library.on(index):
-            return compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax, product,
-                           out)
+            return compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax, out)
     if C is None and beta != 0:
         raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
     queue = library.stream(stream, index)
@@ -87,19 +58,15 @@ def compute(
         place = library.address(C)
     else:
         place = looks["C"][0]
-        _check_overlap(plan, looks, place)
-    if plan.bound is None:
-        return C
-    addresses = [place if name not in looks or name == "C" else looks[name][0] for name in _NAMES]
-    if plan.product is not None:
-        between = library.empty(plan.product, "float32", index, queue)
-        if capturing(queue):  # the graph may run beside what the memory is given to later
-            _held.append(between)
-        product(A, B, between, queue)
-        addresses[placed.A] = library.address(between)
-    with _lock:
-        plan.bound(queue, addresses, alpha, beta)
+        check_overlap(plan, looks, place)
+    enqueue(library, plan, index, queue, addresses(looks, place), alpha, beta)
     return C
+
+
+def addresses(looks: Mapping[str, Look], place: int) -> list[int]:
+    """Where a call's arrays begin; for what there isn't C's place, which is never read."""
+    return [looks["A"][0], looks["B"][0], place, 0, 0,
+            *(looks[name][0] if name in looks else place for name in _NAMES[placed.MORE - 2:])]
 
 
 def chosen(
@@ -107,45 +74,37 @@ def chosen(
     residual: Any = None, amax: Any = None,
 ) -> str:
     """Say which kernel takes such matrices with an epilogue, and why."""
+    return plan_of(A, B, C, epilogue, bias, residual, amax).reason
+
+
+def plan_of(
+    A: Any, B: Any, C: Any = None, epilogue: str | None = None, bias: Any = None,
+    residual: Any = None, amax: Any = None,
+) -> LaunchPlan:
+    """What is launched for such matrices with an epilogue and a beta of 0."""
     asked = Epilogue(epilogue or "none", bias is not None, residual is not None, amax is not None)
     library = libraries.of(A, B, C)
     looks = {name: library.look(name, one)
              for name, one in zip(_NAMES, (A, B, C, bias, residual, amax), strict=True)
              if one is not None}
     with library.on(looks["A"][2][-1]):
-        return _planned(library, looks, asked, False, None).reason
-
-
-def forget() -> None:
-    """Let go of all plans."""
-    with _lock:
-        _plans.clear()
+        return _planned(library, looks, asked, False, None)
 
 
 def _planned(
     library: Library, looks: dict[str, Look], asked: Epilogue, adds: bool, out: str | None
-) -> Plan:
+) -> LaunchPlan:
     """The plan for arrays of these kinds: what was made before, or a new one."""
-    key = (library.name, device.current(), asked, adds, out, *(
-        (name, look[2], look[0] % TMA_STRIDE) for name, look in looks.items()))
-    with _lock:
-        plan = _plans.get(key)
-        if plan is None:
-            plan = _plans[key] = _made(library, looks, asked, adds, out)
-            while len(_plans) > MAX_PLANS:
-                _plans.popitem(last=False)
-        _plans.move_to_end(key)
-    for name, nbytes in zip(_NAMES, plan.nbytes, strict=True):
-        if name in looks and looks[name][1] < nbytes:
-            raise ValueError(
-                f"{name} takes {nbytes:,} bytes and is a view past the end of its memory"
-            )
+    key = ("epilogue", library.name, asked, adds, out, *(
+        (name, look[2], look[0] % fit.MAX_ALIGNMENT) for name, look in looks.items()))
+    plan = PLANS.get(key) or PLANS.add(key, lambda: _made(library, looks, asked, adds, out))
+    check_reach(looks, plan.nbytes)
     return plan
 
 
 def _made(
     library: Library, looks: dict[str, Look], asked: Epilogue, adds: bool, out: str | None
-) -> Plan:
+) -> LaunchPlan:
     """Check arrays of these kinds, and lay the launch out that writes C."""
     kinds = {name: library.placed(min(_NAMES.index(name), placed.C), look[2])
              for name, look in looks.items()}
@@ -161,7 +120,9 @@ def _made(
     out = out or next(typed, A.dtype.name)
     if M == 0 or N == 0:
         _check_extras(kinds, asked, (M, N // asked.fold), N, out)
-        return Plan((M, N // asked.fold), out, None, (0,) * len(_NAMES), None, "nothing to compute")
+        return LaunchPlan(EPILOGUE, EPILOGUE.variants[0], "nothing to compute",
+                          (M, N // asked.fold), out, dict.fromkeys(_NAMES, 0), {}, plans.NO_MEMORY,
+                          None)
     by_columns = B.f_contiguous and not B.c_contiguous
     problem = FusedProblem(M, N, K, beta=float(adds), dtype=A.dtype.name, out=out,
                            b_layout="column" if by_columns else "row", epilogue=asked)
@@ -182,16 +143,28 @@ def _made(
                    for name in ("A", "B", "C", "bias", "residual"))
     found = dispatch.choose(problem, places) if tight else FusedChoice(
         None, "the epilogue apart: A or B has gaps, or A lies by columns")
-    if found.variant is not None:
-        step = Step(found.variant, launch_of(found.variant, problem, device.filled),
-                    arguments(problem, laid, found.variant))
+    sketch, variant = Sketch(), found.variant
+    steps: list[tuple[Kernel, Step]] = []
+    if variant is not None:
+        step = Step(variant, launch_of(variant, problem, device.filled),
+                    arguments(problem, laid, variant))
     else:
-        step = _apart(problem, laid, places[placed.C:])
-    ready = _code(device.current(), step.variant).ready(step.launch, step.arguments)
-    spans = tuple(kinds[name].nbytes if name in kinds else
-                  laid.C.nbytes if name == "C" else 0 for name in _NAMES)
-    return Plan(of_c, out, None if found.variant else (M, N), spans, Bound([step], [ready]),
-                found.reason)
+        between = sketch.empty((M, N), "float32")
+        steps = _product(A, B, between, (places[0], places[1], placed.ALLOCATED), sketch)
+        step = _apart(problem, between, laid, places[placed.C:])
+    nbytes = {name: one.nbytes for name, one in kinds.items()} | {"C": laid.C.nbytes}
+    return LaunchPlan(EPILOGUE, step.variant, found.reason, of_c, out, nbytes, {}, sketch.memory,
+                      plans.bound([*steps, (EPILOGUE, step)]))
+
+
+def _product(
+    A: Placed, B: Placed, C: Placed, places: tuple[int, int, int], sketch: Sketch
+) -> list[tuple[Kernel, Step]]:
+    """The launches of A·B alone."""
+    kernel, variant, problem = plans.version(described.problems(
+        A, B, C, described.shape_of(A, B), C.dtype.name))
+    operands = (*plans.matrices(problem)[:2], C)
+    return plans.steps_of(kernel, variant, problem, places, operands, sketch)[1]
 
 
 def _check_extras(
@@ -212,34 +185,13 @@ def _check_extras(
                 "" if name == "amax" else ", as C and what the epilogue adds"))
 
 
-def _apart(problem: FusedProblem, laid: Given, places: tuple[int, ...]) -> Step:
+def _apart(
+    problem: FusedProblem, product: Placed, laid: Given, places: tuple[int, ...]
+) -> Step:
     """The launch of the epilogue alone, in vectors where C and the residual allow them."""
     size = VEC * ITEM_BYTES[problem.out]
     of_c, _, of_residual = places
     vec = VEC if problem.columns % VEC == 0 and of_c % size == of_residual % size == 0 else 1
     variant = apart(problem.epilogue, problem.out, vec)
-    product = Placed.tight(placed.A, (problem.M, problem.N), "float32")
     return Step(variant, apart_launch(variant, problem, device.sms()),
                 apart_arguments(problem, product, laid, variant))
-
-
-def _check_overlap(plan: Plan, looks: dict[str, Look], place: int) -> None:
-    """Refuse a C whose bytes are those of an operand, too."""
-    end = place + plan.nbytes[placed.C]
-    for name, nbytes in zip(_NAMES, plan.nbytes, strict=True):
-        if name in looks and name != "C" and nbytes and (
-                place < looks[name][0] + nbytes and looks[name][0] < end):
-            raise ValueError(f"C overlaps {name}: pass another C")
-
-
-_code_on: dict[tuple[int, str], device.Loaded] = {}
-
-
-def _code(index: int, variant: Variant) -> device.Loaded:
-    """An instantiation on a GPU; it stays there, for graphs that hold it."""
-    key = index, EPILOGUE.expression(variant)
-    if key not in _code_on:
-        compiled = compile_kernel(EPILOGUE, variant, device.arch())
-        with while_capturing():
-            _code_on[key] = device.Loaded(compiled)
-    return _code_on[key]

@@ -22,6 +22,8 @@ _CLUSTER_DIMENSION = 4
 _STREAM_SERIALIZATION = 6
 _RELAXED = 2
 _NOT_CAPTURING = 0
+# cuda.h: CUDA_ERROR_INVALID_CONTEXT.
+_NO_CONTEXT = 201
 # What the largest argument, a CUtensorMap, is aligned to, B.
 _ALIGNMENT = 64
 
@@ -84,6 +86,9 @@ class Ready:
         """
         self._configuration.stream = stream
         code = self._enqueue(self._reference, self._function, self._pointers, None)
+        if code == _NO_CONTEXT:  # a thread in which the runtime has had nothing to do yet
+            _runtime().setDevice(_runtime().getDevice())
+            code = self._enqueue(self._reference, self._function, self._pointers, None)
         if code:
             raise RuntimeError(f"the driver refuses to launch {self._launch}: CUresult {code}")
 
@@ -135,6 +140,13 @@ def _raw(value: Any) -> bytes:
         value = value.encoded
     address = getattr(getattr(value, "data", None), "ptr", None)
     return value.tobytes() if address is None else int(address).to_bytes(8, "little")
+
+
+def _runtime() -> Any:
+    """The CUDA runtime; its cudaSetDevice makes the device's context current in the thread."""
+    from cupy.cuda import runtime
+
+    return runtime
 
 
 @lru_cache(maxsize=1)

@@ -67,10 +67,13 @@ class Library(Protocol):
     def address(self, matrix: Any) -> int:
         """Where something that `empty` or `zeros` made begins."""
 
-    def captured(
+    def borrowed(
         self, nbytes: tuple[int, int], index: int, stream: int
     ) -> AbstractContextManager[tuple[int, int]]:
-        """Memory for launches that a graph records: scratch, and counters that it zeroes."""
+        """Memory for the launches of one product: scratch, and counters at zero.
+
+        A graph that records them has it for itself.
+        """
 
 
 class Cupy:
@@ -137,10 +140,10 @@ class Cupy:
         return int(matrix.data.ptr)
 
     @contextmanager
-    def captured(
+    def borrowed(
         self, nbytes: tuple[int, int], index: int, stream: int
     ) -> Iterator[tuple[int, int]]:
-        """Memory that is the graph's own: nodes of it allocate, zero and free."""
+        """Memory in the stream's order; of a graph, nodes of its own allocate, zero and free it."""
         runtime = self._cp.cuda.runtime
         scratch, counters = (runtime.mallocAsync(max(n, 1), stream) for n in nbytes)
         runtime.memsetAsync(counters, 0, max(nbytes[1], 1), stream)
@@ -241,10 +244,10 @@ class Torch:
         return int(matrix.data_ptr())
 
     @contextmanager
-    def captured(
+    def borrowed(
         self, nbytes: tuple[int, int], index: int, stream: int
     ) -> Iterator[tuple[int, int]]:
-        """Memory of the pool that PyTorch gives to a graph while it is captured."""
+        """Memory of the stream's; of one that is captured, of the pool that the graph has."""
         scratch = self.empty((nbytes[0],), "uint8", index, stream)
         counters = self.zeros(nbytes[1], index, stream)
         yield scratch.data_ptr(), counters.data_ptr()

@@ -14,9 +14,10 @@ import numpy as np
 
 from lib.problem import numpy_dtype
 
-# Where a plan's matrices come from, in the order in which a call has their addresses: the caller's
-# three, and what the launch needs besides (`lib.run.prepared.lay_out`).
-SOURCES = A, B, C, SCRATCH, COUNTERS = range(5)
+# Where a plan's arrays come from, in the order in which a call has their addresses: the caller's
+# three, what the launch needs besides (`lib.run.prepared.lay_out`), and from `MORE` on what a
+# kernel takes behind the matrices.
+SOURCES = A, B, C, SCRATCH, COUNTERS, MORE = range(6)
 # An allocation begins at a multiple of so many bytes, CuPy's, PyTorch's and CUDA's own; a scratch
 # array within one does, too.
 ALLOCATED = 256
@@ -112,13 +113,17 @@ class Sketch:
     What is asked for uninitialised or poisoned lies in `SCRATCH`, and what must be zero and is left
     so by the kernels in `COUNTERS`.
 
-    `nbytes`: how much each of the two has to hold, B.
     """
 
     nan = np.nan
 
     def __init__(self) -> None:
-        self.nbytes = {SCRATCH: 0, COUNTERS: 0}
+        self._nbytes = {SCRATCH: 0, COUNTERS: 0}
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """How much each of the two has to hold, B."""
+        return self._nbytes[SCRATCH], self._nbytes[COUNTERS]
 
     def empty(self, shape: Any, dtype: Any) -> Placed:
         """Room with anything in it."""
@@ -134,8 +139,8 @@ class Sketch:
 
     def _room(self, source: int, shape: Any, dtype: Any) -> Placed:
         shape = shape if isinstance(shape, tuple) else (shape,)
-        made = Placed.tight(source, shape, dtype, self.nbytes[source])
-        self.nbytes[source] += -(-made.nbytes // ALLOCATED) * ALLOCATED
+        made = Placed.tight(source, shape, dtype, self._nbytes[source])
+        self._nbytes[source] += -(-made.nbytes // ALLOCATED) * ALLOCATED
         return made
 
 

@@ -1,49 +1,27 @@
-"""`lib.gemm` of 8-bit operands with scales: what it checks, its plans, its launch.
-
-A plan is laid out once for shapes, strides and alignments, as `lib.run.gemm` does; a call puts the
-addresses in.
-"""
+"""`lib.gemm` of 8-bit operands with scales: what it checks, and what is laid out for it."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from functools import lru_cache
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from lib.dispatch.plan import plan
 from lib.dispatch.scaled import suited
-from lib.kernels.build import compile_kernel
 from lib.kernels.fp8 import FP8
 from lib.kernels.scaled import DTYPE, OUTS, SCALES, Operands, ScaledProblem
-from lib.run import device, libraries, placed
-from lib.run.bound import Bound
-from lib.run.launching import while_capturing
+from lib.run import device, libraries, placed, plans
 from lib.run.libraries import Library, Look
 from lib.run.placed import Placed
+from lib.run.plans import PLANS, LaunchPlan, check_overlap, check_reach, enqueue
 from lib.run.prepared import Step, arguments, scales
 
-MAX_PLANS = 256
 # Tensor maps ask for more than any other argument: where a matrix begins, to a multiple of this.
 _ALIGNMENT = 16
-# Where the scales' addresses stand in a call, in place of memory that other kernels work in.
-SCALE_A, SCALE_B = placed.SCRATCH, placed.COUNTERS
-_NAMES = ("A", "B", "C", "scale_a", "scale_b")
-
-
-class Plan(NamedTuple):
-    """A product, laid out: C's shape and type, bytes that each array spans, and the launch."""
-
-    shape: tuple[int, int]
-    out: str
-    nbytes: tuple[int, ...]
-    bound: Bound
-
-
-_plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
-_lock = threading.Lock()
+SCALE_A, SCALE_B = range(placed.MORE, placed.MORE + 2)
+# By their places among a call's addresses.
+_NAMES = {"A": placed.A, "B": placed.B, "C": placed.C, "scale_a": SCALE_A, "scale_b": SCALE_B}
 
 
 def compute(
@@ -69,37 +47,24 @@ def compute(
     if C is None and beta != 0:
         raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
     queue = library.stream(stream, index)
-    key = (library.name, index, out, *(
+    key = ("scales", library.name, out, *(
         (name, look[2], look[0] % _ALIGNMENT) for name, look in looks.items()))
-    with _lock:
-        plan = _plans.get(key)
-        if plan is None:
-            plan = _plans[key] = _made(library, looks, out)
-            while len(_plans) > MAX_PLANS:
-                _plans.popitem(last=False)
-        _plans.move_to_end(key)
-    _check_reach(plan, looks)
+    plan = PLANS.get(key) or PLANS.add(key, lambda: _made(library, looks, out))
+    check_reach(looks, plan.nbytes)
     if C is None:
         C = library.empty(plan.shape, plan.out, index, queue)
         place = library.address(C)
     else:
         place = looks["C"][0]
-        _check_overlap(plan, looks, place)
-    addresses = (looks["A"][0], looks["B"][0], place, looks["scale_a"][0], looks["scale_b"][0])
-    with _lock:
-        plan.bound(queue, addresses, alpha, beta)
+        check_overlap(plan, looks, place)
+    enqueue(library, plan, index, queue, [looks["A"][0], looks["B"][0], place, 0, 0,
+                                          looks["scale_a"][0], looks["scale_b"][0]], alpha, beta)
     return C
 
 
-def forget() -> None:
-    """Let go of all plans."""
-    with _lock:
-        _plans.clear()
-
-
-def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
+def _made(library: Library, looks: dict[str, Look], out: str | None) -> LaunchPlan:
     """Check arrays of these kinds, and lay their launch out."""
-    kinds = {name: _kind(library, _NAMES.index(name), look[2]) for name, look in looks.items()}
+    kinds = {name: _kind(library, name, look[2]) for name, look in looks.items()}
     for name in ("A", "B"):
         if kinds[name].dtype.itemsize != 1:
             raise ValueError(f"{name} holds {kinds[name].dtype}: with scales it must be {DTYPE}, "
@@ -135,27 +100,20 @@ def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
     )
     step = Step(variant, chosen.launch,
                 (*arguments(problem, *given[:3], variant), *scales(problem, given)))
-    ready = _code(device.current(), variant.name, variant.schedule.staged).ready(
-        step.launch, step.arguments)
-    spans = tuple(map(_span, given))
-    return Plan((M, N), out, spans, Bound([step], [ready]))
+    spans = dict(zip(_NAMES, map(_span, given), strict=True))
+    return LaunchPlan(FP8, variant, chosen.reason, (M, N), out, spans, {}, plans.NO_MEMORY,
+                      plans.bound([(FP8, step)]))
 
 
-def _kind(library: Library, source: int, kind: tuple[Any, ...]) -> Placed:
+def _kind(library: Library, name: str, kind: tuple[Any, ...]) -> Placed:
     """An array of a kind, with no address; PyTorch's 8-bit floats as bytes."""
     shape, strides, dtype, _ = kind
-    name = str(dtype).removeprefix("torch.")
-    if name in (DTYPE, "uint8"):
+    typed, source = str(dtype).removeprefix("torch."), _NAMES[name]
+    if typed in (DTYPE, "uint8"):
         return Placed(source, tuple(shape), np.dtype("u1"), tuple(strides))
-    if name.startswith("float8"):
-        raise ValueError(f"{_NAMES[source]} holds {name}: 26_fp8 takes {DTYPE}")
-    return library.placed(source, kind) if source < SCALE_A else _scales(library, source, kind)
-
-
-def _scales(library: Library, source: int, kind: tuple[Any, ...]) -> Placed:
-    """Scales of a kind, with no address."""
-    found = library.placed(placed.A, kind)
-    return Placed(source, found.shape, found.dtype, found.strides)
+    if typed.startswith("float8"):
+        raise ValueError(f"{name} holds {typed}: 26_fp8 takes {DTYPE}")
+    return replace(library.placed(min(source, placed.C), kind), source=source)
 
 
 def _scaling(shape: tuple[int, int, int], scale_a: Placed, scale_b: Placed) -> str:
@@ -177,31 +135,3 @@ def _span(array: Placed) -> int:
         return 0
     return array.dtype.itemsize + sum(
         (n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))
-
-
-def _check_reach(plan: Plan, looks: dict[str, Look]) -> None:
-    """Refuse an array that its memory ends before."""
-    for name, nbytes in zip(_NAMES, plan.nbytes, strict=True):
-        if name in looks and looks[name][1] < nbytes:
-            raise ValueError(
-                f"{name} takes {nbytes:,} bytes and is a view past the end of its memory"
-            )
-
-
-def _check_overlap(plan: Plan, looks: dict[str, Look], place: int) -> None:
-    """Refuse a C whose bytes are those of an operand, too."""
-    end = place + plan.nbytes[_NAMES.index("C")]
-    for name, nbytes in zip(_NAMES, plan.nbytes, strict=True):
-        if name != "C" and nbytes and place < looks[name][0] + nbytes and looks[name][0] < end:
-            raise ValueError(f"C overlaps {name}: pass another C")
-
-
-@lru_cache(maxsize=64)
-def _code(index: int, name: str, staged: int) -> device.Loaded:
-    """An instantiation on a GPU, with so many slices of C.
-
-    It stays there, for graphs that hold it.
-    """
-    compiled = compile_kernel(FP8, FP8.variant(name).scheduled(staged=staged), device.arch())
-    with while_capturing():
-        return device.Loaded(compiled)

@@ -7,7 +7,7 @@ import pytest
 
 import lib
 from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
-from lib.run import device, fused_gemm
+from lib.run import device, fused_gemm, plans
 from lib.run import gemm as products
 from tests import driver, played
 
@@ -15,13 +15,10 @@ from tests import driver, played
 @pytest.fixture(autouse=True)
 def forgotten():
     """Each test plans anew."""
-    for room in (products, fused_gemm):
-        room.forget()
+    plans.forget()
     yield
-    for room in (products, fused_gemm):
-        room.forget()
-    products._loaded.clear()
-    fused_gemm._code_on.clear()
+    plans.forget()
+    plans._loaded.clear()
 
 
 @pytest.fixture
@@ -87,15 +84,21 @@ def test_columns_of_a_and_gaps_have_it_apart(gpu):
     assert "A lies by columns" in fused_gemm.chosen(by_columns, arrays["B"], epilogue="silu")
 
 
-def test_memory_that_a_graph_writes_stays(gpu, monkeypatch):
-    monkeypatch.setattr(fused_gemm, "_held", [])
+def test_memory_between_two_launches_is_the_stream_s_or_a_graph_s_own(gpu, monkeypatch):
     problem = FusedProblem(33, 145, 75, epilogue=Epilogue("silu", True))
-    arrays, answer = operands(gpu, problem)
-    gpu.captured = True
+    for captured in (False, True):
+        gpu.captured = captured
+        arrays, answer = operands(gpu, problem)
+        called(problem, arrays)
+        assert right(problem, arrays, answer)
+    (rooms,) = plans._rooms.values()
+    assert rooms.nbytes[0] >= 4 * 33 * 145
+    assert gpu.freed == gpu.graphs and len(gpu.graphs) == 2
+    gpu.captured = False
+    monkeypatch.setattr(plans, "MAX_HELD", 4 * 33 * 145 - 1)  # so much is not held
+    plans.forget()
     called(problem, arrays)
-    assert right(problem, arrays, answer)
-    (held,) = fused_gemm._held
-    assert held.shape == (33, 145) and held.dtype == np.float32
+    assert right(problem, arrays, answer) and not plans._rooms and len(gpu.freed) == 4
 
 
 def test_a_wish_for_a_gradient_names_the_operator(gpu, monkeypatch):
@@ -123,7 +126,7 @@ def test_one_plan_serves_all_addresses_and_scalars(gpu):
         called(problem, arrays, 21)
         assert right(problem, arrays, answer)
         assert gpu.launched[-1][1] == 21
-    assert len(fused_gemm._plans) == 1
+    assert len(plans.PLANS) == 1
 
 
 def test_an_amax_grows_from_call_to_call(gpu):

@@ -3,6 +3,7 @@
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from lib.dispatch import cost
 from lib.kernels import catalogue
 from lib.paths import ROOT
 from lib.problem import Problem
-from lib.run import device
+from lib.run import device, launching, plans
 from lib.run import gemm as products
 from lib.run import trials as timing
 from tests import driver, played
@@ -28,10 +29,10 @@ SHAPES = [(256, 512, 128), (33, 57, 75), (1, 1, 1), (5, 7, 0), (1000, 1000, 1000
 @pytest.fixture(autouse=True)
 def forgotten():
     """Each test plans anew."""
-    products.forget()
+    plans.forget()
     yield
-    products.forget()
-    products._loaded.clear()
+    plans.forget()
+    plans._loaded.clear()
 
 
 @pytest.mark.parametrize("gpu, types, stem", [
@@ -48,7 +49,7 @@ def test_the_version_is_a_named_one_that_the_gpu_runs(gpu, types, stem, monkeypa
     wanted = Problem(1, 1, 8, dtype=dtype, out=out, b_layout=layout)
     both = [replace(wanted, b_layout=name) for name in ("row", "column")]
     for problems in ([wanted], both):
-        kernel, variant, problem = products.version(problems)
+        kernel, variant, problem = plans.version(problems)
         assert kernel.stem == stem and problem == wanted
         assert (variant.dtype, variant.out) == (dtype, out)
 
@@ -57,7 +58,7 @@ def test_types_that_no_kernel_takes_are_refused(monkeypatch):
     played.play(played.T4, monkeypatch.setattr)
     problem = Problem(8, 8, 8, dtype="bfloat16", out="bfloat16", b_layout="column")
     with pytest.raises(ValueError, match="no kernel on Tesla T4 takes A and B in bfloat16"):
-        products.version([problem])
+        plans.version([problem])
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU")
@@ -85,7 +86,7 @@ def test_one_plan_serves_all_addresses_and_scalars(gpu, problem, monkeypatch):
         assert lib.gemm(A, B, alpha, beta, C) is C
         verdict = asked.judge(C.numpy(), reference)
         assert verdict.ok, (alpha, beta, verdict)
-    assert len(products._plans) == 1
+    assert len(plans.PLANS) == 1
     A, B, _, reference = driver.operands(gpu, one, 9)
     assert one.judge(lib.gemm(A, B).numpy(), reference).ok  # a C of its own
 
@@ -109,7 +110,7 @@ def test_matrices_are_read_as_they_lie(problem, monkeypatch):
         assert lib.gemm(A, B, problem.alpha, problem.beta, C) is C
         verdict = problem.judge(C.numpy(), reference)
         assert verdict.ok, verdict
-    assert len(products._plans) == 1
+    assert len(plans.PLANS) == 1
     if problem.beta == 0 and products.OUT[problem.dtype] == problem.out:
         assert problem.judge(lib.gemm(A, B).numpy(), reference).ok
 
@@ -149,10 +150,11 @@ def test_parts_of_one_array_s_rows_are_no_overlap(monkeypatch):
     assert len(launched) == 1
 
 
-def test_a_warm_call_takes_the_host_ten_calls(monkeypatch):
+def test_a_warm_call_takes_the_host_a_dozen_calls(monkeypatch):
     """Of this project's functions; each costs a good part of a microsecond."""
     gpu = driver.play(played.H100, monkeypatch.setattr)
     monkeypatch.setattr(driver.Gpu, "cuLaunchKernelEx", lambda *call: 0)
+    monkeypatch.setattr(products, "operator", None)
     A, B, C, _ = driver.operands(gpu, HOPPER[0], 1)
     lib.gemm(A, B, C=C)
     made = []
@@ -167,23 +169,23 @@ def test_a_warm_call_takes_the_host_ten_calls(monkeypatch):
         lib.gemm(A, B, C=C)
     finally:
         sys.setprofile(None)
-    assert sorted(made) == ["__call__", "__call__", "_planned", "compute", "gemm", "look", "look",
-                            "look", "of", "stream"]
+    assert sorted(made) == ["__call__", "__call__", "_planned", "compute", "enqueue", "gemm", "get",
+                            "look", "look", "look", "of", "stream"]
 
 
 def test_launches_of_a_stream_share_memory_that_they_leave_as_they_found_it(monkeypatch):
     """Tiles that are cut along K count arrivals: whoever comes next must find zeros."""
     gpu = driver.play(played.A100, monkeypatch.setattr)
     cut = [Problem(64, 64, 1024), Problem(130, 70, 512)]
-    plans = []
+    used = []
     for number in range(4):
         problem = cut[number % 2]
         A, B, C, reference = driver.operands(gpu, problem, number)
         lib.gemm(A, B, C=C)
         assert problem.judge(C.numpy(), reference).ok
-        plans.append(next(reversed(products._plans.values())))
-    assert all(plan.memory[0] > driver.ALLOCATED for plan in plans), "none of them was cut"
-    (rooms,) = products._rooms.values()
+        used.append(list(plans.PLANS)[-1])
+    assert all(plan.memory[0] > driver.ALLOCATED for plan in used), "none of them was cut"
+    (rooms,) = plans._rooms.values()
     assert not rooms.held[1].numpy().any()
 
 
@@ -194,8 +196,8 @@ def test_streams_are_kept_apart_and_graphs_have_memory_of_their_own(monkeypatch)
     for stream in (None, 21, 22, None):
         lib.gemm(A, B, C=C, stream=stream)
     assert [stream for _, stream in gpu.launched] == [driver.CURRENT, 21, 22, driver.CURRENT]
-    assert {stream for _, _, stream in products._rooms} == {driver.CURRENT, 21, 22}
-    held = {one.data.ptr for rooms in products._rooms.values() for one in rooms.held}
+    assert {stream for _, _, stream in plans._rooms} == {driver.CURRENT, 21, 22}
+    held = {one.data.ptr for rooms in plans._rooms.values() for one in rooms.held}
     gpu.captured = True
     C.numpy()[...] = np.nan
     lib.gemm(A, B, C=C)
@@ -203,13 +205,27 @@ def test_streams_are_kept_apart_and_graphs_have_memory_of_their_own(monkeypatch)
     assert gpu.freed == gpu.graphs and not held & set(gpu.graphs) and len(gpu.graphs) == 2
 
 
+def test_a_thread_that_has_no_context_gets_its_device_s(monkeypatch):
+    """The driver's 201, once: what the runtime has had nothing to do in has none."""
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    launch, bound = gpu.cuLaunchKernelEx, []
+    monkeypatch.setattr(gpu, "cuLaunchKernelEx", lambda *call: launch(*call) if bound else 201)
+    monkeypatch.setattr(launching, "_runtime", lambda: SimpleNamespace(
+        getDevice=lambda: 3, setDevice=bound.append))
+    for _ in range(2):
+        A, B, C, reference = driver.operands(gpu, HOPPER[0], 1)
+        lib.gemm(A, B, HOPPER[0].alpha, HOPPER[0].beta, C)
+        assert HOPPER[0].judge(C.numpy(), reference).ok
+    assert bound == [3]
+
+
 def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
     gpu = driver.play(played.A100, monkeypatch.setattr)
-    monkeypatch.setattr(products, "MAX_PLANS", 2)
+    monkeypatch.setattr(plans, "MAX_PLANS", 2)
     shapes = {M: driver.operands(gpu, Problem(M, 8, 8), M) for M in (8, 16, 24)}
 
     def held():
-        return [plan.shape[0] for plan in products._plans.values()]
+        return [plan.shape[0] for plan in plans.PLANS]
 
     for M in (8, 16, 8, 24):
         A, B, C, reference = shapes[M]
@@ -220,14 +236,14 @@ def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
 
 def test_the_memory_of_the_stream_that_was_not_used_for_longest_goes_first(monkeypatch):
     gpu = driver.play(played.A100, monkeypatch.setattr)
-    monkeypatch.setattr(products, "MAX_STREAMS", 2)
+    monkeypatch.setattr(plans, "MAX_STREAMS", 2)
     problem = Problem(64, 64, 1024)
     A, B, C, reference = driver.operands(gpu, problem, 0)
     for stream in (21, 22, 21, 23):
         C.numpy()[...] = np.nan
         lib.gemm(A, B, C=C, stream=stream)
         assert problem.judge(C.numpy(), reference).ok
-    assert [stream for _, _, stream in products._rooms] == [21, 23]
+    assert [stream for _, _, stream in plans._rooms] == [21, 23]
 
 
 def test_alignment_decides_and_not_the_address(monkeypatch):
@@ -241,7 +257,7 @@ def test_alignment_decides_and_not_the_address(monkeypatch):
         C.numpy()[...] = np.nan
         lib.gemm(one, B, C=C)
         assert problem.judge(C.numpy(), reference).ok
-    assert len(products._plans) == 2
+    assert len(plans.PLANS) == 2
     assert "not aligned" in products.chosen(odd, B, C) not in products.chosen(A, B, C)
 
 
@@ -301,10 +317,10 @@ def test_the_fastest_of_the_rule_s_first_few_is_remembered(monkeypatch, tmp_path
     gpu.captured = False
     assert "the fastest of 3 that were tried" in products.chosen(A, B, C, trials=3)
     assert (C.numpy() == 5).all()  # a trial writes elsewhere
-    kernel, variant, _ = products.version([problem])
+    kernel, variant, _ = plans.version([problem])
     second = cost.ranked(kernel, variant, problem)[1].name
     for captured in (False, True):  # as in processes that come later
-        products.forget()
+        plans.forget()
         gpu.captured = captured
         assert products.chosen(A, B, C, trials=3).endswith(f"({second}: the fastest of 3 that were "
                                                            "tried)")
@@ -405,7 +421,7 @@ def test_a_warm_call_costs_the_host_little():
 def test_trials_leave_c_alone_and_keep_what_was_fastest(types, monkeypatch, tmp_path):
     dtype, out, layout = types
     problem = Problem(264, 520, 304, 0.5, -2.0, dtype=dtype, out=out, b_layout=layout)
-    kernel, variant, _ = products.version([problem])
+    kernel, variant, _ = plans.version([problem])
     if not variant.by_rule:
         pytest.skip(f"{kernel.stem} has no rule")
     monkeypatch.setattr(cache, "FOLDER", tmp_path)
@@ -434,4 +450,4 @@ def _seconds(A, B, C, calls=200):
 ])
 def test_fp32_goes_by_its_rule_where_that_was_timed(problem, name, monkeypatch):
     monkeypatch.setattr(device, "runs", lambda *_: True)
-    assert products.version([problem])[1].name == name
+    assert plans.version([problem])[1].name == name

@@ -10,7 +10,7 @@ import pytest
 import lib
 from lib.dispatch.scaled import suited
 from lib.kernels.scaled import SCALES, ScaledProblem
-from lib.run import device, scaled_gemm
+from lib.run import device, plans
 from lib.run import gemm as products
 from tests import driver, played
 
@@ -18,11 +18,10 @@ from tests import driver, played
 @pytest.fixture(autouse=True)
 def forgotten():
     """Each test plans anew."""
-    scaled_gemm.forget()
-    scaled_gemm._code.cache_clear()
+    plans.forget()
     yield
-    scaled_gemm.forget()
-    scaled_gemm._code.cache_clear()
+    plans.forget()
+    plans._loaded.clear()
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def test_one_plan_serves_all_addresses_and_scalars(gpu):
         lib.gemm(A, B, alpha, beta, C, 21, scale_a=of_a, scale_b=of_b)
         assert problem.judge(C.numpy(), reference).ok
         assert gpu.launched[-1][1] == 21
-    assert len(scaled_gemm._plans) == 1
+    assert len(plans.PLANS) == 1
     found = lib.gemm(A, B, 0.5, scale_a=of_a, scale_b=of_b)  # a C of its own, in bfloat16
     assert found.dtype.name == "bfloat16" and problem.judge(found.numpy(), reference).ok
 
@@ -70,17 +69,15 @@ def test_scales_of_any_strides(gpu):
 
 
 @pytest.mark.parametrize("shape", [(37, 131, 272), (300, 264, 400), (128, 4096, 256)])
-def test_it_launches_what_the_rule_says_in_a_form_that_c_s_rows_allow(gpu, shape, monkeypatch):
-    loaded, load = [], scaled_gemm._code
-    monkeypatch.setattr(scaled_gemm, "_code", lambda index, *which: loaded.append(which) or load(
-        index, *which))
+def test_it_launches_what_the_rule_says_in_a_form_that_c_s_rows_allow(gpu, shape):
     problem = ScaledProblem(*shape, 0.5, -2.0)
     A, B, C, of_a, of_b, reference = operands(gpu, problem)
     lib.gemm(A, B, 0.5, -2.0, C, scale_a=of_a, scale_b=of_b)
     assert problem.judge(C.numpy(), reference).ok
     chosen = suited(problem)
     staged = 0 if problem.N % 8 else chosen.schedule.staged  # rows of C are 16 bytes each, or not
-    assert loaded == [(chosen.name, staged)]
+    (plan,) = plans.PLANS
+    assert (plan.variant.name, plan.variant.schedule.staged) == (chosen.name, staged)
 
 
 def refused(gpu, words, change, problem=None):

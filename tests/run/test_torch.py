@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import lib  # noqa: E402 - what follows needs PyTorch
 import lib.torch as operators  # noqa: E402
+from lib.torch import operands  # noqa: E402
 
 TYPES = ("float32", "float16", "bfloat16")
 # A step that halves exactly: the product is linear in each operand, so that a difference over a
@@ -84,23 +85,23 @@ def test_batches_have_shapes_and_gradients(of_a, of_b, wanted):
 
 def test_transposes_and_slices_are_read_as_they_lie(monkeypatch):
     """Forward and both products of backward: not an element is copied where kernels take all."""
-    monkeypatch.setattr(operators, "_layouts", lambda *of: operators.ANY)
+    monkeypatch.setattr(operands, "layouts", lambda *of: operands.ANY)
     x, weight, heads = torch.ones(6, 8), torch.ones(5, 8), torch.ones(6, 3, 8)
     for one in (x, x.T, weight.T, weight.mT, x[:, 2:5], x.T[:, 1:3], heads.transpose(0, 1),
                 heads.permute(1, 2, 0), x[:, :1], x[:1], x.expand(4, 6, 8), x[:0]):
-        assert all(found is one for found in operators._laid(one, one, torch.float32))
+        assert all(found is one for found in operands.laid(one, one, torch.float32))
     for one in (x[:, ::2], x[:1].expand(6, 8), heads[:, :, ::2]):
-        copied = operators._readable(one)
+        copied = operands.readable(one)
         assert copied is not one and copied.is_contiguous() and (copied == one).all()
 
 
 def test_before_hopper_what_no_kernel_takes_is_copied_or_refused(monkeypatch):
-    monkeypatch.setattr(operators, "_layouts", lambda *of: ("row",))
+    monkeypatch.setattr(operands, "layouts", lambda *of: ("row",))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Tesla T4")
-    A, B = operators._laid(torch.ones(8, 6).T, torch.ones(5, 8).T, torch.float32)
+    A, B = operands.laid(torch.ones(8, 6).T, torch.ones(5, 8).T, torch.float32)
     assert A.is_contiguous() and B.is_contiguous()
     with pytest.raises(ValueError, match="no kernel on Tesla T4 takes a batch in float16"):
-        operators._laid(torch.ones(2, 4, 4).half(), torch.ones(4, 4).half(), torch.float16)
+        operands.laid(torch.ones(2, 4, 4).half(), torch.ones(4, 4).half(), torch.float16)
 
 
 def test_what_does_not_fit_is_refused_in_one_line():
@@ -142,7 +143,7 @@ def in_float64(monkeypatch):
         return alpha * (A @ B) if C is None else alpha * (A @ B) + beta * C
 
     def linear(x, weight, bias, residual, activation):
-        operators._check_linear(x, weight, bias, residual, activation)
+        operands.check_linear(x, weight, bias, residual, activation)
         asked.append((activation, bias is not None, residual is not None))
         y = x @ weight.T
         y = ACTIVATIONS[activation](y if bias is None else y + bias)
@@ -150,7 +151,7 @@ def in_float64(monkeypatch):
 
     monkeypatch.setattr(operators, "_FORWARD", product)
     monkeypatch.setattr(operators, "_LINEAR_FORWARD", linear)
-    monkeypatch.setattr(operators, "_FUSED", (torch.float64,))
+    monkeypatch.setattr(operands, "FUSED", (torch.float64,))
     return asked
 
 
@@ -204,7 +205,7 @@ def test_what_a_gradient_needs_is_kept(in_float64, activation, wanted):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_what_25_can_t_take_is_pytorch_s_own(in_float64, monkeypatch, activation):
-    monkeypatch.setattr(operators, "_FUSED", ())
+    monkeypatch.setattr(operands, "FUSED", ())
     x, weight, bias, residual = layer(activation)
     found = operators.linear(x, weight, bias, activation, residual)
     wanted = ACTIVATIONS[activation](x.flatten(0, 1) @ weight.T + bias)
@@ -218,13 +219,13 @@ def test_what_the_kernels_are_given(monkeypatch, M, N, K, activation):
     """Operands as they lie, where they can be read so; without elements nothing is launched."""
     given = []
 
-    def fused(A, B, C, epilogue, bias, residual):
+    def fused(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax):
         given.append((A, B))
         assert bias.is_contiguous() and residual.is_contiguous() and C.shape == residual.shape
         y = ACTIVATIONS[epilogue](A @ B + bias) + residual
         return C.copy_(y)
 
-    monkeypatch.setattr(operators.products, "fused", fused)
+    monkeypatch.setattr(operators.fused_gemm, "compute", fused)
     x, weight = torch.randn(M, 2 * K)[:, :K], torch.randn(N, K)
     bias = torch.randn(2 * N)[::2]
     residual = torch.randn(N // (1 + (activation == "swiglu")), M).T

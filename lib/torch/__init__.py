@@ -8,23 +8,33 @@ Importing it registers `torch.ops.gemm_worklog.gemm`, `gemm_out` and `linear`, a
 hand them what wants a gradient or is traced. The operators are recorded by CUDA graphs, in memory
 of PyTorch's pool, and stand as one node in what `torch.compile` makes. Nothing else of `lib`
 imports PyTorch.
+
+A call that nothing in PyTorch watches needs no dispatcher: what its tensors look like is looked up
+once (`lib.torch.launches`), and what that finds launches at their addresses. All else, and all that
+is refused, goes the long way.
+
+A model's linear layers are computed so while it is swapped:
+
+>>> with lib.torch.swap(model):                                               # doctest: +SKIP
+...     y = model(x)
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lib.kernels.epilogues import ACTIVATIONS, GATES, Epilogue
-from lib.problem import LAYOUTS, Problem
+from lib.kernels.epilogues import GATES, Epilogue
+from lib.run import fused_gemm
 from lib.run import gemm as products
+from lib.torch import operands
+from lib.torch.launches import OF_WEIGHT, OF_X, Launch, casts, launch_of, unwatched
 
 NAMESPACE = "gemm_worklog"
-# Of layouts: all, of both operands, with gaps and in batches.
-ANY = ("any",)
 
 _LIBRARY = torch.library.Library(NAMESPACE, "DEF")
 _LIBRARY.define(
@@ -91,10 +101,10 @@ def gemm(
     """
     if torch.compiler.is_compiling():
         return _GEMM(A, B, C, alpha=alpha, beta=beta, out_dtype=out_dtype, trials=trials)
-    if _wants_gradient(A, B, C):
+    if operands.wants_gradient(A, B, C):
         made: Tensor = _Differentiable.apply(A, B, C, alpha, beta, out_dtype, trials)
         return made
-    return _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+    return _product(A, B, C, alpha, beta, out_dtype, trials)
 
 
 def gemm_out(
@@ -132,29 +142,86 @@ def linear(
     ValueError
         In one line, before anything is launched, if the tensors don't fit.
     """
-    asked = Epilogue(activation)
-    if torch.is_autocast_enabled("cuda"):
+    if (torch.compiler.is_compiling() or casts()) and torch.is_autocast_enabled("cuda"):
         kind = torch.get_autocast_dtype("cuda")
         x, weight = x.to(kind), weight.to(kind)
         bias, residual = (None if one is None else one.to(kind) for one in (bias, residual))
+    wants = operands.wants_gradient(x, weight, bias, residual)
+    if (activation == "none" or not wants) and unwatched():
+        if launch := launch_of(activation, x, weight, bias, residual):
+            if not wants:
+                return launch(x, weight, bias, residual)
+            made: Tensor = _APPLY(x, weight, bias, residual, launch)
+            return made
+    return _by_operators(x, weight, bias, activation, residual, wants)
+
+
+def _by_operators(
+    x: Tensor, weight: Tensor, bias: Tensor | None, activation: str, residual: Tensor | None,
+    wants: bool,
+) -> Tensor:
+    """`linear` of what the dispatcher must see, what is copied first, and what is refused."""
+    asked = Epilogue(activation)
     shape = (*x.shape[:-1], weight.shape[0] // asked.fold)
     if residual is not None and residual.shape != shape:
         raise ValueError(f"residual is {tuple(residual.shape)}: it must be {shape}")
     rows = x.reshape(-1, x.shape[-1])
     residual_rows = None if residual is None else residual.reshape(-1, shape[-1])
-    if not _fuses(rows):
+    if not operands.fuses(rows):
         y = gemm(rows, weight.T)
         y = _activated(y if bias is None else y + bias, asked)
         return (y if residual_rows is None else y + residual_rows).reshape(shape)
-    if not _wants_gradient(rows, weight, bias, residual_rows):
+    if not wants:
         call = _LINEAR if torch.compiler.is_compiling() else _LINEAR_FORWARD
         made: Tensor = call(rows, weight, bias, residual_rows, activation)
     elif activation == "none":
         made = _linear(rows, weight, bias, residual_rows)
     else:
-        made = _activated(_linear(rows, weight, bias, None), asked)
+        made = _activated(linear(rows, weight, bias), asked)
         made = made if residual_rows is None else made + residual_rows
     return made.reshape(shape)
+
+
+@contextmanager
+def swap(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """Let a model's linear layers be computed by `linear`, until the block ends.
+
+    >>> import lib.torch
+    >>> model = AutoModelForCausalLM.from_pretrained(name, torch_dtype="bfloat16")  # doctest: +SKIP
+    >>> model = model.cuda()                                                      # doctest: +SKIP
+    >>> with lib.torch.swap(model):                                               # doctest: +SKIP
+    ...     loss = model(tokens, labels=tokens).loss
+    ...     loss.backward()
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Its layers that are `torch.nn.Linear` and no subclass of it, with weights on a GPU in
+        float32, float16 or bfloat16. Weights, hooks and the state's names stay as they are.
+
+    Yields
+    ------
+    model : torch.nn.Module
+        The same, whose layers are of their own class again behind the block, also if it fails.
+    """
+    layers = [one for one in model.modules()
+              if type(one) is torch.nn.Linear and operands.takes(one.weight)]
+    of = object.__setattr__  # a module's own takes the host several times as long
+    try:
+        for layer in layers:
+            of(layer, "__class__", _Linear)
+        yield model
+    finally:
+        for layer in layers:
+            of(layer, "__class__", torch.nn.Linear)
+
+
+class _Linear(torch.nn.Linear):
+    """A linear layer while its model is swapped."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Compute input @ weight.T + bias."""
+        return linear(input, self.weight, self.bias)
 
 
 def _linear(
@@ -163,7 +230,7 @@ def _linear(
     """x @ weight.T + bias + residual, with gradients."""
     if torch.compiler.is_compiling():
         return _LINEAR(x, weight, bias, residual, "none")
-    made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual)
+    made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual, None)
     return made
 
 
@@ -182,18 +249,16 @@ def _activated(x: Tensor, asked: Epilogue) -> Tensor:
     return torch.nn.functional.relu(x) if name == "relu" else torch.nn.functional.silu(x)
 
 
-def _fuses(x: Tensor) -> bool:
-    """Whether a kernel takes such a type with an epilogue, on the tensor's GPU."""
-    return x.dtype in _FUSED and (not x.is_cuda or _hopper(x.get_device()))
-
-
-_FUSED = (torch.float16, torch.bfloat16)
-
-
-@cache
-def _hopper(index: int) -> bool:
-    """Whether a GPU has the instructions of 25."""
-    return torch.cuda.get_device_capability(index)[0] == 9
+def _product(
+    A: Tensor, B: Tensor, C: Tensor | None, alpha: float, beta: float,
+    out_dtype: torch.dtype | None, trials: int,
+) -> Tensor:
+    """`gemm` without gradients."""
+    if C is None and beta == 0 and trials == 1 and unwatched():
+        if launch := launch_of(out_dtype or A.dtype, A, B):
+            return launch(A, B, alpha=alpha)
+    made: Tensor = _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+    return made
 
 
 # -- what the dispatcher calls --------------------------------------------------------------------
@@ -214,8 +279,8 @@ def _forward_on_gpu(
     """`forward` for tensors on a GPU."""
     if C is None and beta == 0 and A.numel() and B.numel():
         out = out_dtype or A.dtype
-        A, B = _laid(A, B, out)
-        made: Tensor = products.compute(A, B, alpha, beta, None, None, trials, _name(out))
+        A, B = operands.laid(A, B, out)
+        made: Tensor = products.compute(A, B, alpha, beta, None, None, trials, operands.name(out))
         return made
     made = _result(A, B, C, beta, out_dtype)
     if C is not None and beta != 0:
@@ -229,9 +294,9 @@ def _out_on_gpu(
 ) -> None:
     """`gemm_out` for tensors on a GPU."""
     if not C.numel():
-        _check(A, B, C)
+        operands.check(A, B, C)
         return
-    A, B = _laid(A, B, C.dtype)
+    A, B = operands.laid(A, B, C.dtype)
     products.compute(A, B, alpha, beta, C, None, trials)
 
 
@@ -239,44 +304,20 @@ def _linear_on_gpu(
     x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
 ) -> Tensor:
     """`linear` for tensors on a GPU."""
-    shape = _check_linear(x, weight, bias, residual, activation)
+    shape = operands.check_linear(x, weight, bias, residual, activation)
     if not x.numel() or not weight.numel():  # nothing to multiply, or nothing to write
         y = x.new_zeros(x.shape[0], weight.shape[0])
         y = _activated(y if bias is None else y + bias, Epilogue(activation))
         return y if residual is None else y + residual
-    A, B = _readable(x), _readable(weight.T)
+    A, B = operands.readable(x), operands.readable(weight.T)
     C = x.new_empty(shape)
-    made: Tensor = products.fused(A, B, C, activation, _tight(bias), _tight(residual))
+    made: Tensor = fused_gemm.compute(
+        A, B, 1.0, 0.0, C, None, activation, _tight(bias), _tight(residual), None)
     return made
 
 
 def _tight(one: Tensor | None) -> Tensor | None:
     return None if one is None else one.contiguous()
-
-
-def _check_linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
-) -> tuple[int, int]:
-    """The result's shape; operands that don't fit are refused."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation {activation!r} is unknown; use {', '.join(ACTIVATIONS)}")
-    if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1]:
-        raise ValueError(f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: they must be "
-                         "…×K and N×K")
-    fold, N = Epilogue(activation).fold, weight.shape[0]
-    if fold > 1 and N % (2 * GATES):
-        raise ValueError(f"SwiGLU takes gates and values alternately, {GATES} columns each: "
-                         f"N = {N} must be a multiple of {2 * GATES}")
-    shape = (x.shape[0], N // fold)
-    for name, one, wanted in (("weight", weight, tuple(weight.shape)), ("bias", bias, (N,)),
-                              ("residual", residual, shape)):
-        if one is None:
-            continue
-        if tuple(one.shape) != wanted:
-            raise ValueError(f"{name} is {tuple(one.shape)}: it must be {wanted}")
-        if one.dtype != x.dtype:
-            raise ValueError(f"{name} holds {one.dtype} and x {x.dtype}: they must be the same")
-    return shape
 
 
 def _elsewhere(A: Tensor, B: Tensor, *others: Any, **options: Any) -> Tensor:
@@ -288,96 +329,13 @@ def _result(
     A: Tensor, B: Tensor, C: Tensor | None, beta: float, out_dtype: torch.dtype | None
 ) -> Tensor:
     """An empty result, once the operands are known to fit."""
-    shape = _check(A, B, C)
+    shape = operands.check(A, B, C)
     made = A.new_empty(shape) if out_dtype is None else A.new_empty(shape, dtype=out_dtype)
     if C is None and beta != 0:
         raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
     if C is not None and C.dtype != made.dtype:
         raise ValueError(f"C holds {C.dtype} and the result {made.dtype}: they must be the same")
     return made
-
-
-def _check(A: Tensor, B: Tensor, C: Tensor | None) -> tuple[int, ...]:
-    """C's shape; operands that no kernel takes are refused, whatever is known of their memory."""
-    of_a, of_b = A.shape, B.shape
-    batches = [of[0] for of in (of_a, of_b) if len(of) == 3]
-    ranks = {len(of_a), len(of_b)} <= {2, 3}
-    if not ranks or of_a[-1] != of_b[-2] or any(one != batches[0] for one in batches):
-        raise ValueError(f"A is {tuple(of_a)} and B is {tuple(of_b)}: they must be M×K and K×N, or "
-                         "batches of as many")
-    if A.dtype != B.dtype:
-        raise ValueError(f"A holds {A.dtype} and B {B.dtype}: they must be the same")
-    shape = (*batches[:1], of_a[-2], of_b[-1])
-    if C is not None and tuple(C.shape) != shape:
-        named = "batch×M×N" if batches else "M×N"
-        raise ValueError(f"C is {tuple(C.shape)}: it must be {named}, {'×'.join(map(str, shape))}")
-    return shape
-
-
-def _laid(A: Tensor, B: Tensor, out: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A and B in layouts that a kernel takes: themselves, or copies."""
-    taken = _layouts(A.dtype, out, A.get_device())
-    if taken == ANY:
-        return _readable(A), _readable(B)
-    if A.ndim == 3 or B.ndim == 3:
-        raise ValueError(f"no kernel on {torch.cuda.get_device_name(A.get_device())} takes a batch "
-                         f"in {_name(A.dtype)}: multiply one after the other")
-    if "row" in taken:
-        return A.contiguous(), B.contiguous()
-    return A.contiguous(), B.mT.contiguous().mT
-
-
-def _readable(matrix: Tensor) -> Tensor:
-    """A matrix whose rows or columns lie without gaps inside, and don't overlap; or a copy."""
-    if matrix.is_contiguous():
-        return matrix
-    (rows, columns), (down, across) = matrix.shape[-2:], matrix.stride()[-2:]
-    by_rows = (across == 1 or columns == 1) and (down >= columns or rows == 1)
-    by_columns = (down == 1 or rows == 1) and (across >= rows or columns == 1)
-    return matrix if by_rows or by_columns or not matrix.numel() else matrix.contiguous()
-
-
-@lru_cache(maxsize=64)
-def _layouts(dtype: torch.dtype, out: torch.dtype, index: int) -> tuple[str, ...]:
-    """The layouts of B in which some kernel takes such types on a GPU; `ANY` if it takes batches.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    with torch.cuda.device(index):
-        def takes(**layout: Any) -> bool:
-            problem = Problem(1, 1, 8, dtype=_name(dtype), out=_name(out), **layout)
-            try:
-                products.version([problem])
-            except ValueError:
-                return False
-            return True
-
-        if takes(batch=2):
-            return ANY
-        found = tuple(layout for layout in LAYOUTS if takes(b_layout=layout))
-        if not found:
-            products.version([Problem(1, 1, 8, dtype=_name(dtype), out=_name(out))])  # raises
-        return found
-
-
-def _wants_gradient(A: Tensor, B: Tensor, *others: Tensor | None) -> bool:
-    """Whether autograd is on, and one of the operands asks for a gradient."""
-    if not torch.is_grad_enabled():
-        return False
-    if A.requires_grad or B.requires_grad:
-        return True
-    for one in others:  # as `any` would, in half of the host's time
-        if one is not None and one.requires_grad:
-            return True
-    return False
-
-
-@cache
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 # -- what the compiler and autograd call ----------------------------------------------------------
@@ -403,14 +361,14 @@ def _fake_out(
     A: Tensor, B: Tensor, C: Tensor, alpha: float = 1.0, beta: float = 0.0, trials: int = 1
 ) -> None:
     """Nothing new: C has its shape."""
-    _check(A, B, C)
+    operands.check(A, B, C)
 
 
 def _fake_linear(
     x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
 ) -> Tensor:
     """The result's shape and type."""
-    return x.new_empty(_check_linear(x, weight, bias, residual, activation))
+    return x.new_empty(operands.check_linear(x, weight, bias, residual, activation))
 
 
 def _keep_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -425,9 +383,22 @@ def _backward_of_linear(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     """Gradients: G·W, Gᵀ·x, the sum of G's rows, and G."""
     x, weight = ctx.saved_tensors
     of_x, of_weight, of_bias, of_residual = ctx.needs_input_grad[:4]
+    tight = grad.contiguous()
     return (
-        gemm(grad, weight) if of_x else None, gemm(grad.mT, x) if of_weight else None,
-        grad.sum(0) if of_bias else None, grad if of_residual else None)
+        _gradient(OF_X, tight, weight) if of_x else None,
+        _gradient(OF_WEIGHT, tight, x) if of_weight else None,
+        grad.sum(tuple(range(grad.ndim - 1))) if of_bias else None, grad if of_residual else None)
+
+
+def _gradient(form: str, grad: Tensor, other: Tensor) -> Tensor:
+    """A product of backward, of tensors with any number of axes; it has gradients of its own."""
+    if not operands.wants_gradient(grad, other) and unwatched():
+        if launch := launch_of(form, grad, other):
+            return launch(grad, other)
+    rows = grad.reshape(-1, grad.shape[-1])
+    if form == OF_X:
+        return gemm(rows, other).reshape(*grad.shape[:-1], other.shape[1])
+    return gemm(rows.mT, other.reshape(-1, other.shape[-1]))
 
 
 def _keep(
@@ -468,7 +439,7 @@ class _Differentiable(torch.autograd.Function):
         out_dtype: torch.dtype | None, trials: int,
     ) -> Tensor:
         """Compute the product."""
-        made = _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+        made = _product(A, B, C, alpha, beta, out_dtype, trials)
         _keep(ctx, (A, B, C), {"alpha": alpha, "beta": beta}, made)
         return made
 
@@ -483,18 +454,24 @@ class _DifferentiableLinear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None,
+        launch: Launch | None,
     ) -> Tensor:
         """Compute it."""
-        made: Tensor = _LINEAR_FORWARD(x, weight, bias, residual, "none")
         ctx.save_for_backward(x, weight)
+        if launch is not None:
+            return launch(x, weight, bias, residual)
+        made: Tensor = _LINEAR_FORWARD(x, weight, bias, residual, "none")
         return made
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Compute the gradients."""
-        return _backward_of_linear(ctx, grad)
+        return *_backward_of_linear(ctx, grad), None
 
+
+# Without what PyTorch's `apply` does for transforms, which `unwatched` excludes: as long again.
+_APPLY = super(torch.autograd.Function, _DifferentiableLinear).apply
 
 for _operator, _kernel, _shape in (
     ("linear", _linear_on_gpu, _fake_linear), ("linear_forward", _linear_on_gpu, _fake_linear),
@@ -527,9 +504,9 @@ class _Operator:
                 "pass no stream"
             )
         if C is None:
-            out = getattr(torch, products.OUT.get(_name(A.dtype), _name(A.dtype)))
+            out = getattr(torch, products.OUT.get(operands.name(A.dtype), operands.name(A.dtype)))
             return gemm(A, B, alpha, beta, out_dtype=out, trials=trials)
-        if _wants_gradient(A, B, C):
+        if operands.wants_gradient(A, B, C):
             raise ValueError(
                 "C is written in place, which has no gradient: call lib.torch.gemm, or detach"
             )
