@@ -111,29 +111,3 @@ def multiply_adds(opcode: str) -> int:
         if len(sizes) == 3 and all(size.isdigit() for size in sizes):
             return math.prod(map(int, sizes)) // 4
     raise ValueError(f"{opcode}: no product whose shape is known")
-
-
-def per_thousand_products(opcodes: Iterable[str]) -> dict[str, float]:
-    """Return instructions of each class for every 1,000 products of 16×8×16 of a warp.
-
-    So loops whose tensor instructions are of different sizes can be compared: the tensor
-    instructions themselves are the first class.
-
-    Parameters
-    ----------
-    opcodes : iterable of str
-        SASS opcodes of the inner loop's body.
-
-    Raises
-    ------
-    ValueError
-        If the body has no tensor-core instruction.
-    """
-    opcodes = list(opcodes)
-    counts = Counter(map(classify, opcodes))
-    work = sum(multiply_adds(opcode) for opcode in opcodes if classify(opcode) == TENSOR)
-    if not work:
-        raise ValueError("this loop has no tensor-core instruction: not the inner loop?")
-    scale = 1000 * PRODUCT / work
-    others = sorted((name for name in counts if name != TENSOR), key=lambda n: (-counts[n], n))
-    return {name: counts[name] * scale for name in (TENSOR, *others)}

@@ -11,7 +11,6 @@ from IPython.display import display
 
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
-from lib.kernels.spec import parted
 from lib.paths import CUDA
 from lib.plotting.display import note
 from lib.ptx.files import text_of
@@ -105,24 +104,6 @@ def _excerpt(file: Path, first: str, last: str, closed: bool,
     note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}{said}*")
 
 
-def step_changes(version: Version, variant: str, since: str) -> None:
-    """Display what changes from one file to another that a step is in.
-
-    Parameters
-    ----------
-    variant : str
-        A variant or step of this version.
-    since : str
-        ``"stem/variant"`` that it is one step behind.
-    """
-    stem, name = parted(since)
-    other = version.of(stem).kernel
-    files = [other.file(other.variant(name)),
-             version.kernel.file(version.kernel.variant(variant))]
-    old, new = (source.body_of(without_marks(text_of(file))) for file in files)
-    show_changes(source.changes(old, new), f"from {since} to {variant}")
-
-
 def _folded(version: Version) -> str:
     file = f"cuda/{version.kernel.source.name}"
     return (
@@ -137,26 +118,6 @@ def inner_loop(version: Version, arch: str = "sm_90a") -> None:
     listing = "\n".join(rows)
     note(f"<details><summary>The inner loop's {len(rows)} machine instructions for {arch}"
          f"</summary>\n\n```text\n{listing}\n```\n\n</details>")
-
-
-def machine_code(version: Version, *opcodes: str, arch: str = "sm_90a",
-                 variant: str | None = None) -> None:
-    """Display the first instruction of the inner loop's SASS with each opcode.
-
-    Raises
-    ------
-    ValueError
-        If there is none with one of them.
-    """
-    loop = version.compiled(arch, variant).inner_loop
-    found = []
-    for opcode in opcodes:
-        text = next((one.text for one in loop if one.opcode.startswith(opcode)), None)
-        if text is None:
-            raise ValueError(f"the inner loop of {version.kernel.stem} has no {opcode} for {arch}")
-        found.append(text)
-    listing = "\n".join(found)
-    note(f"```text\n{listing}\n```\n\n*SASS of this source for {arch}*")
 
 
 def instruction(version: Version, opcode: str, arch: str = "sm_90a") -> None:

@@ -51,11 +51,6 @@ class Reading:
         return 128 * (self.cycles - self.instructions) / self.ffma
 
     @property
-    def per_128(self) -> float:
-        """Cycles for every 128 FFMA: 128 would be the end."""
-        return 128 * self.cycles / self.ffma
-
-    @property
     def others(self) -> float:
         """Instructions that are no FFMA, for every 128 that are."""
         return 128 * (self.instructions - self.ffma) / self.ffma

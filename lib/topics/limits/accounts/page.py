@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
@@ -327,43 +326,6 @@ def _cause(account: str, counter: str) -> Column[Launches]:
         return Column(f"{reason.replace('_', ' ')}: cycles per instruction issued",
                       lambda one: one.counters[counter], ".2f")
     return Column(f"issue slots {counter}", partial(_slots, counter), ".1%")
-
-
-def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
-            what: str = "", size: int = SIZE, account: str = "tensor") -> None:
-    """Display two things changed apart and together: one down, the other across.
-
-    Of each kernel its speed at 2,048, where the clock holds, and at a larger size the cycles of
-    the timed launches, which don't depend on it, and both factors of an account.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        The states of what changes across.
-    rows : mapping of str to sequence of str
-        By the state of what changes down: the kernel of each column, as ``stem/variant``.
-    what : str
-        What changes down, for the table's head.
-    account : {"tensor", "wavefronts"}
-    """
-    found = {state: launches(version, (), names, size)[:len(names)]
-             for state, names in rows.items()}
-    cells: list[Column[Launches]] = [
-        recorded(f"TFLOP/s at {SMALL:,}", lambda one: one.counters and one.at(SMALL).row.tflops,
-                 ".4g", absent=NOT_YET),
-        _k_cycles(size),
-        recorded("busy × at work", lambda one: one.at(SMALL).row and (
-            f"{_by_tensor(one).busy:.1%} × {_by_tensor(one).active:.1%}"), absent=NOT_YET)
-        if account == "tensor" else
-        recorded("w predicted / recorded × L1 busy", lambda one: one.at(SMALL).row and (
-            f"{_predicted(one):.3f} / {_by_wavefronts(one).each:.3f} × "
-            f"{_by_wavefronts(one).busy:.0%}"), absent=NOT_YET),
-    ]
-    table((what, *(f"{state}, {one.head}" for one in cells for state in columns)),
-          [(f"**{state}**", *(one.cell(each) for one in cells for each in those))
-           for state, those in found.items()],
-          f"the last: one profiled launch at {size:,}³; "
-          f"{labels(chain.from_iterable(found.values()))}")
 
 
 def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:

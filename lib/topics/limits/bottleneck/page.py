@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lib import gpus
-from lib.plotting import style
-from lib.plotting.display import both, once_recorded
+from lib.plotting.display import both
 from lib.plotting.frames import Explorer
 from lib.records import store as records
 from lib.records.schema import MachineRecord, mhz
@@ -61,31 +60,6 @@ def _here(version: Version, size: int, lines: bool) -> None:
          seconds=version.timed(version.kernel.fastest, size).seconds,
          seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
          evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")
-
-
-@once_recorded()
-def saturates(
-    version: Version, key: str = "T4", variant: str | None = None, size: int = 4096,
-    lines: bool = False,
-) -> None:
-    """Draw the least time that each unit of a GPU would need for this version.
-
-    Parameters
-    ----------
-    key : str
-        Data sheet.
-    size : int
-        M = N = K: a multiple of the tile.
-    lines : bool
-        Count the lines that the L1 looks up, instead of the fewest that requests and sectors
-        allow; of kernels whose warps all access alike.
-    """
-    times, l2_bytes = unit_times(version, key, variant, size, lines)
-    need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
-    both(busiest_figure.draw, times,
-         evidence=f"modelled: {key} rates × emulated counters, {size:,}³",
-         notes={"DRAM": "compulsory bytes"},
-         note=f"the L2 must deliver {need} not to be longer")
 
 
 def unit_times(

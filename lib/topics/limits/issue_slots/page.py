@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.kernels.spec import parted
-from lib.plotting.columns import listed
 from lib.plotting.display import both, once_recorded
 from lib.records import ladder
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.show.cycles import PARTS
-from lib.topics.columns import ISSUED, NAME, counter, launches
 from lib.topics.limits.issue_slots import figure as slots_figure
 from lib.topics.limits.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, short_name
@@ -59,25 +57,3 @@ def shares(version: Version, size: int = 4096) -> dict[str, float]:
     found = slots_of.account(metrics, record.gpu.sms)
     parts = zip(PARTS, ("fma", "other", "empty", "idle"), strict=True)
     return {name: found.share(part) for (_, name), part in parts}
-
-
-@once_recorded()
-def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display the cycles that warps wait per instruction issued, by reason, a row a variant.
-
-    Parameters
-    ----------
-    *variants : str
-        All of them if none is named.
-    """
-    names = {
-        "stall_long_scoreboard": "global memory", "stall_short_scoreboard": "shared memory",
-        "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
-        "stall_barrier": "barrier",
-    }
-    listed([
-        NAME.called("cycles per instruction issued, waiting for"),
-        *(counter(name, key, ".2f") for key, name in names.items()),
-        counter("warp slots filled", "warps_active_percent", ".0f", unit="%"), ISSUED,
-    ], launches(version, variants, above, size, every=True),
-        f"{records.label(version.record)}, ncu, n = {size:,}")

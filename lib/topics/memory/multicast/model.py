@@ -46,12 +46,6 @@ class Loads:
     a_mask: int
     b_mask: int
 
-    @property
-    def waits_for(self) -> tuple[int, ...]:
-        """The blocks that must give a stage back before this one may load into it again."""
-        return ranks(self.a_mask | self.b_mask)
-
-
 def ranks(mask: int) -> tuple[int, ...]:
     """The ranks that a mask names."""
     return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)

@@ -54,21 +54,6 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
           f"last row: {model.WALK} tiles of 3 steps of K; operands: MMAs counted times their sizes")
 
 
-def descriptors(version: Version, variant: str | None = None) -> None:
-    """Display the descriptors of a variant's first MMA, field by field."""
-    chosen = version.kernel.variant(variant)
-    _, a, b, what = model.followed(version.kernel.stem, chosen.name).operands
-    of_a, of_b = model.shared_descriptor(a), model.shared_descriptor(b)
-    table(("bits", "field", "A", "B", "says of B"),
-          [(one.place, one.name, one.value, other.value, other.meaning)
-           for one, other in zip(of_a, of_b, strict=True)],
-          f"emulated: the first MMA of {chosen.name}; A is {a:#018x}, B is {b:#018x}")
-    table(("bits", "field", "value", "says"),
-          [(one.place, one.name, one.value, one.meaning)
-           for one in model.instruction_descriptor(what)],
-          f"emulated: the first MMA of {chosen.name}; the instruction descriptor is {what:#010x}")
-
-
 def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
     """Draw what each warp of each block of a cluster does, by the emulator's steps.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lib.dispatch.plan import plan
 from lib.kernels.spec import Variant
 from lib.plotting.display import table
 from lib.problem import ITEM_BYTES, Problem
@@ -73,17 +72,3 @@ def _checked_on(version: Version, variant: Variant) -> str:
         return measured_on()
     why = f", since {device.why_not(version.kernel, variant)}" if device.available() else ""
     return f"emulated: {version.kernel.needs(variant)} code in the PTX emulator{why}"
-
-
-def instantiations(version: Version) -> None:
-    """Display which instantiation each of the shapes of `CHECKED` gets, and why."""
-    variant = version.kernel.fastest
-    rows = []
-    for problem in CHECKED:
-        chosen = plan(version.kernel, variant, variant.typed(problem), exact=True)
-        rows.append((
-            problem.shape.replace("x", "×"), f"`{version.kernel.expression(chosen.variant)}`",
-            chosen.reason or "every row begins on a multiple of a vector",
-        ))
-    table(("M×N×K", "launched", "because"), rows,
-          "modelled: the catalogue's rule, for matrices that begin on 16 bytes")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from lib import gpus, ptx
 from lib.compiler.sass import executions
-from lib.plotting.display import note, once_recorded, table
-from lib.problem import Problem
+from lib.plotting.display import note, table
 from lib.ptx.core.machine import WARPGROUP
 from lib.records import store as records
 from lib.records.schema import CalibrationRecord
@@ -77,33 +76,6 @@ def counters(version: Version, *variants: str) -> None:
           version.emulated_label())
 
 
-@once_recorded()
-def agreement(version: Version, *variants: str, size: int = 256) -> None:
-    """Display what the emulator counts of a launch beside what ncu counted on the GPU.
-
-    Parameters
-    ----------
-    *variants : str
-        All of them if none is named.
-    size : int
-        M = N = K, of those whose counters are recorded.
-    """
-    names = variants or tuple(v.name for v in version.kernel.variants)
-    arch = gpus.GPUS[RECORDED_ON].arch
-    columns = []
-    for name in names:
-        done = version.run(Problem(size, size, size), name, backend="emulator", arch=arch)
-        trace = done.trace
-        columns += [{**trace.counters(), **machine_counts(version, trace, name)},
-                    version.metrics(size, name)]
-    rows = [
-        (_COUNTED[key], *(f"{column[key]:,.0f}" for column in columns)) for key in _COUNTED
-    ]
-    head = (f"at {size}×{size}×{size}",
-            *(f"{name}, {who}" for name in names for who in ("emulated", "ncu")))
-    table(head, rows, f"emulated: {arch} PTX; {records.label(version.record)}")
-
-
 def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str, int]:
     """HMMA and LDSM that warps execute in a traced launch, by the records' names."""
     compiled = version.compiled(gpus.GPUS[RECORDED_ON].arch, variant)
@@ -111,21 +83,6 @@ def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str
         "hmma_instructions": executions(compiled.sass, trace.lines, "HMMA"),
         "ldmatrix_instructions": trace.matrix_counters()["ldmatrix_instructions"],
     }
-
-
-@once_recorded()
-def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what a traced run asks of its units: instructions of warps, by what they do."""
-    columns = {
-        row.name: asked(row.page, row.variant.name) for row in version.rows(variants, above)
-    }
-    names = dict.fromkeys(_MACHINES.values())
-    rows = [
-        (name, *(f"{column.get(name, 0):,}" for column in columns.values()))
-        for name in names if any(column.get(name) for column in columns.values())
-    ]
-    table((f"at {version.problem.shape.replace('x', '×')}", *columns), rows,
-          f"emulated: PTX of each, {version.problem.shape.replace('x', '×')}")
 
 
 def asked(version: Version, variant: str | None = None) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from lib import gpus
-from lib.compiler.arch import BLACKWELL, KNOWN
+from lib.compiler.arch import KNOWN
 from lib.dispatch import cost
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
@@ -27,24 +27,19 @@ from lib.plotting.markdown import NOT_YET
 from lib.ptx.core.machine import WARP
 from lib.records import ladder, noise, predictions, reach
 from lib.records import store as records
-from lib.records.reader import RecordedRival, counted
+from lib.records.reader import counted
 from lib.records.schema import CalibrationRecord, Clock, LadderEntry, Row, Steady
 from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
-from lib.topics.compute.fragments.model import shape_of
 from lib.topics.compute.promotion import model as promotion
-from lib.topics.compute.register_banks import model as register_banks
 from lib.topics.emulator.zoo.model import specimens
 from lib.topics.limits.accounts import model as accounts
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.limits.occupancy.model import occupancy
-from lib.topics.limits.roofline import model as roofline
 from lib.topics.memory.tensor_memory import model as tensor_memory
-from lib.topics.memory.vectors import model as vectors
 from lib.topics.results.sweep import model as sweep
 from lib.topics.time.clusters import model as at_once
-from lib.topics.time.overlap import model as overlap
 from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
@@ -224,13 +219,6 @@ class Numbers:
             raise records.NotRecorded(f"no clock is recorded of {name or self._stem} at {n:,}")
         return clock
 
-    def watts(self, name: str = "", n: int = SIZE) -> float:
-        """Recorded power of the board while the kernel runs alone for seconds, W."""
-        sustained = self._row(name, n).sustained
-        if sustained is None:
-            raise records.NotRecorded(f"no power is recorded of {name or self._stem} at {n:,}")
-        return sustained.own.watts
-
     def lasting_tflops(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed while the kernel runs alone for seconds (`watts`), TFLOP/s."""
         sustained = self._row(name, n).sustained
@@ -331,10 +319,6 @@ class Numbers:
         guesses = predictions.PREDICTIONS[self._stem]
         return math.prod(1 + guesses[step].gain for step in steps) - 1
 
-    def cublas(self, name: str = "", n: int = SIZE) -> float:
-        """Speed of the best of cuBLAS in the same run, TFLOP/s."""
-        return self._row(name, n).cublas_tflops
-
     def cycles(self, name: str = "", n: int = SIZE) -> float:
         """SM cycles of a launch among those that were timed; `metric` has those of a profiled one.
         """
@@ -380,26 +364,9 @@ class Numbers:
         stem, chosen = version.kernel.stem, version.kernel.variant(variant).name
         return accounts.predicted(stem, chosen, gpus.GPUS[RECORDED_ON], n)
 
-    def cap(self, name: str = "", n: int = SIZE) -> float:
-        """Share of the peak that `l1_wavefronts` allow, as the tables say; over 1: no cap."""
-        version, variant = self._of(name)
-        peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
-        return accounts.cap(self.l1_wavefronts(name, n), peak / 2)
-
     def rate(self, instruction: str) -> float:
         """FLOP of an SM per cycle in which its tensor cores are busy, with an instruction."""
         return accounts.RATES[instruction]
-
-    def at_work(self, name: str = "", n: int = SIZE) -> float:
-        """Share of the cycles of one profiled launch in which an SM is at work; recorded."""
-        version, variant = self._of(name)
-        return accounts.tensor(self._counters(name, n), n, version.record.gpu.sms, 1.0).active
-
-    def tensor_cycles(self, busy: bool, name: str = "", n: int = SIZE) -> float:
-        """Cycles in which tensor cores of an SM at work are busy, or are not; mean of a launch."""
-        share = self.metric("tensor_pipe_percent", name, n) / 100
-        at_work = self.metric("cycles", name, n) * self.at_work(name, n)
-        return at_work * (share if busy else 1 - share)
 
     def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that warps wait for a reason per instruction issued; recorded."""
@@ -415,27 +382,6 @@ class Numbers:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
         found = slots.account(self._counters(name, n), gpus.GPUS[RECORDED_ON].sms)
         return found.share(part)
-
-    def cublas_slot(self, part: str, n: int = SIZE) -> float:
-        """Share of all issue slots in the recorded run of cuBLAS, FP32 (see `slot`)."""
-        rival = RecordedRival(RECORDED_ON)
-        found = slots.account(rival.counters(n, "fp32"), rival.record.gpu.sms)
-        return found.share(part)
-
-    def bank_cycles(self, part: str, name: str = "", arch: str = "sm_90a") -> float:
-        """Cycles of the inner loop per 128 FMA, modelled (`lib.topics.compute.register_banks`).
-
-        ``"lost"`` to register banks, ``"others"`` on instructions that are no FMA, ``"per_128"``
-        in all.
-        """
-        version, variant = self._of(name)
-        return getattr(register_banks.reading(version.compiled(arch, variant).inner_loop), part)
-
-    def count(self, key: str, name: str = "") -> int:
-        """A counter of the traced run, of its matrix counters too."""
-        version, variant = self._of(name)
-        trace = version.traced(variant).trace
-        return {**trace.counters(), **trace.matrix_counters()}[key]
 
     def each(self, key: str, name: str = "") -> float:
         """A counter of the traced run per FMA of a warp."""
@@ -464,10 +410,6 @@ class Numbers:
     def stops_growing(self, product: float) -> float:
         """The sum to which products of this size add nothing (`lib.topics.compute.promotion`)."""
         return promotion.stops_growing(product)
-
-    def traffic(self, how: str, M: int, N: int, K: int) -> float:
-        """Bytes that bias and GELU must move at least: ``"fused"``, ``"apart"``, ``"rounded"``."""
-        return float(getattr(epilogue.traffic((M, N, K)), how))
 
     def saved_us(self, M: int, N: int, K: int) -> float:
         """What `traffic` ``"apart"`` takes more than ``"fused"`` by the data sheet, µs."""
@@ -515,10 +457,6 @@ class Numbers:
         """The least cycles that the tensor cores of an SM need for a tile of one of 25's."""
         return epilogue.loop_cycles(epilogue.tile_of(name), K)
 
-    def exposed(self, name: str, over: str, K: int) -> float:
-        """The share of `tile_cycles` that `tail` is."""
-        return epilogue.exposed(name, over, K)
-
     def sectors(self, name: str = "", n: int | None = None) -> float:
         """Sectors per global load request: of the traced run, or recorded at a size."""
         keys = ("global_load_sectors", "global_load_requests")
@@ -526,22 +464,9 @@ class Numbers:
             self.metric(key, name, n) if n else self.count(key, name) for key in keys)
         return sectors / requests
 
-    def intensity(self, level: str, name: str = "", n: int = SIZE) -> float:
-        """FLOP per byte that crosses a level: ``"L1"``, ``"L2"`` or ``"DRAM"``; recorded."""
-        found = self._counters(name, n)
-        crossed = {
-            "L1": lambda: roofline.l1_bytes(found), "L2": lambda: found["l2_bytes"],
-            "DRAM": lambda: found["dram_read_bytes"] + found["dram_write_bytes"],
-        }
-        return 2.0 * n**3 / crossed[level]()
-
     def clusters(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
         """Clusters that are launched: those that run at once, or as many as the SMs divide into."""
         return self._walk(name, n, by_sms).clusters
-
-    def waves(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
-        """Times that these clusters fill the chip, modelled (`lib.topics.time.clusters.model`)."""
-        return self._walk(name, n, by_sms).waves
 
     def tiles_long(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
         """Tiles, one after the other, until the last of these clusters ends; modelled."""
@@ -563,12 +488,6 @@ class Numbers:
         """A roof measured on the recorded GPU, FLOP/s or B/s."""
         return roof(name)
 
-    def of_roof(self, level: str, name: str = "", n: int = SIZE) -> float:
-        """Recorded bytes per second across a level over those of its measured roof."""
-        roof = {"L1": "shared", "DRAM": "copy"}[level]
-        crossed = 2.0 * n**3 / self.intensity(level, name, n)
-        return crossed / self._timed_with_counters(name, n).seconds / self.roof(roof)
-
     def longest(self, event: str, name: str = "") -> float:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
         version, variant = self._of(name)
@@ -576,24 +495,6 @@ class Numbers:
         warps = timeline.without_other_lanes(marks.events, marks.blocks[0].warps)
         return max(one.end - one.start for one in timeline.phases(marks.events, warps)
                    if one.event == event)
-
-    def with_marks(self, name: str = "") -> float:
-        """Speed with the timeline's marks, which keep the source's order, over that without."""
-        version, variant = self._of(name)
-        times = version.reader.timeline(version.kernel.variant(variant).name)
-        return times.seconds_without / times.seconds_with
-
-    def alone(self, what: str, name: str = "", n: int = SIZE) -> float:
-        """Recorded ``"cycles"`` of a step, or its ``"wait"``, of a block alone on its SM.
-
-        See `lib.topics.time.overlap.model.step_of`.
-        """
-        version, variant = self._of(name)
-        return getattr(overlap.step_of(version, variant, n), what)
-
-    def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
-        """Gains of a form of loading over another (see `lib.topics.results.sweep.model.gains`)."""
-        return sweep.gains(form, over, tile)
 
     def tiles(self) -> list[str]:
         """The tiles of that sweep."""
@@ -605,48 +506,16 @@ class Numbers:
         return sum(one.opcode.startswith(opcode)
                    for one in version.compiled(arch, variant).inner_loop)
 
-    def with_vector(self, array: str, name: str = "") -> int:
-        """Threads of a block that have a vector of a tile of A or B to load in a step."""
-        version, variant = self._of(name)
-        chosen = version.kernel.variant(variant)
-        step = vectors.Step(
-            *chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec)
-        return min({"A": step.a, "B": step.b}[array].vectors, chosen.threads)
-
-    def met(self, instruction: str, operand: str) -> int:
-        """FMAs that a tensor instruction does with each element of its A or B."""
-        M, N, _ = shape_of(instruction)
-        return {"A": N, "B": M}[operand]
-
     def work_between(self, name: str = "", arch: str = "sm_90a") -> int:
         """FMAs between the last global load and the next shared store of the machine code."""
         version, variant = self._of(name)
         return order.work_between(
             [one.opcode for one in version.compiled(arch, variant).inner_loop])
 
-    def loads_ahead(self, name: str = "", arch: str = "sm_90a") -> int:
-        """Global loads of the machine code's inner loop that stand before its first store."""
-        version, variant = self._of(name)
-        return order.loads_ahead(
-            [one.opcode for one in version.compiled(arch, variant).inner_loop])
-
-    def joules(self, name: str = "", n: int = SIZE) -> float:
-        """Recorded energy of one product, J."""
-        joules = self._row(name, n).joules
-        if joules is None:
-            raise records.NotYet(f"no energy is recorded of {name or self._stem} at {n:,}")
-        return joules[0]
-
     def registers(self, name: str = "", arch: str = "sm_90a") -> int:
         """Registers per thread."""
         version, variant = self._of(name)
         return version.compiled(arch, variant).resources.registers
-
-    def shared_bytes(self, name: str = "", arch: str = "") -> int:
-        """Shared memory per block, B; for sm_90a if the kernel needs no newer one."""
-        version, variant = self._of(name)
-        arch = arch or (BLACKWELL if version.kernel.min_arch == BLACKWELL else "sm_90a")
-        return version.compiled(arch, variant).resources.shared_bytes
 
     def warps(self, name: str = "", key: str = RECORDED_ON) -> int:
         """Warps that are resident on an SM of a GPU."""

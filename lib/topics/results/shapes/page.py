@@ -14,7 +14,6 @@ from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
 from lib.plotting.columns import Column, listed
 from lib.plotting.display import both, note, once_recorded, table
-from lib.plotting.markdown import NOT_YET
 from lib.problem import ITEM_BYTES
 from lib.records import reach
 from lib.records import store as records
@@ -212,32 +211,6 @@ class Pair:
 
 def _of_both(head: str, cell: Callable[[Row, Row], str]) -> Column[Pair]:
     return Column(head, lambda pair: cell(*pair.timed) if pair.timed else None, absent="")
-
-
-def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
-    """Display what a change is worth where the last wave of tiles is from nearly empty to full.
-
-    Parameters
-    ----------
-    *pairs : (str, str)
-        Variants of this version, without the change and with it; both with the same tile.
-    """
-    named = [[version.kernel.variant(name) for name in pair] for pair in pairs]
-    tiles = list({variant.tile: variant for _, variant in named}.values())
-    rows, labels = [], dict[str, None]()
-    for shape in version.kernel.own_shapes:
-        cells = []
-        for one, other in named:
-            before, after = (_row(version, variant.name, shape) for variant in (one, other))
-            if before and after:
-                labels[records.label(version.record)] = None
-            cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
-                         f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
-        rows.append((style.sides(shape),
-                     *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
-    table(("M×N×K", *(f"last wave full, tiles of {style.sides(one.tile)}" for one in tiles),
-           *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
-          "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
 
 
 def each(version: Version, *variants: str) -> None:

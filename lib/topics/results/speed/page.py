@@ -12,8 +12,7 @@ from lib.plotting.markdown import markdown, reading, without_unread
 from lib.records import store as records
 from lib.records.revision import DIRTY
 from lib.records.schema import Benchmark, Clock, Side, Steady, mhz
-from lib.topics import columns
-from lib.topics.columns import launches, of_cublas
+from lib.topics.columns import of_cublas
 from lib.topics.version import Version
 
 # The sizes of a chapter's table of speeds.
@@ -75,36 +74,6 @@ def _types(variant: Variant) -> str:
     layout = ", B by columns" if variant.b_layout == "column" else ""
     scales = f", scales by {variant.scaling}" if variant.scaling else ""
     return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{layout}{scales}"
-
-
-@once_recorded()
-def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display recorded speed and traffic, level by level, a row a variant.
-
-    Parameters
-    ----------
-    *variants : str
-        All of them if none is named.
-    """
-    rows = launches(version, variants, above, size, every=True)
-    listed([columns.NAME.called(f"at {size:,}"), columns.TFLOPS, columns.ratio(rows),
-            columns.L1_GB, columns.L2_GB, columns.DRAM_GB, columns.WAVEFRONTS, columns.ISSUED],
-           rows, f"{records.label(version.record)}, ncu")
-
-
-@once_recorded()
-def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display recorded speed, traffic and clock of some variants side by side.
-
-    Parameters
-    ----------
-    *variants : str
-        All of them if none is named.
-    """
-    rows = launches(version, variants, above, size, every=True)
-    listed([columns.NAME.called(f"at {size:,}"), columns.TFLOPS, columns.ratio(rows),
-            columns.TENSOR, columns.L2_GB, columns.DRAM_GB, columns.CLOCK, columns.CYCLES], rows,
-           f"{records.label(version.record)}; busy and bytes by ncu")
 
 
 @once_recorded()

@@ -86,14 +86,6 @@ class Ring:
         """Share of the time in which the consumers multiply, 0 to 1."""
         return sum(t.end - t.start for t in self.tiles) / (self.end - self.begin)
 
-    @property
-    def consumers_wait(self) -> float:
-        """Cycles that the consumers waited for tiles, after the first."""
-        return sum(
-            max(0.0, after.start - before.end)
-            for before, after in zip(self.tiles, self.tiles[1:], strict=False)
-        )
-
     def in_flight(self, at: float) -> int:
         """Tiles that are asked for and not yet multiplied, at a time."""
         return sum(t.asked <= at < t.start for t in self.tiles)
