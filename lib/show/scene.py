@@ -139,16 +139,6 @@ def key(*entries: tuple[str, str, bool]) -> str:
     return f'<div class="row key">{"".join(made)}</div>'
 
 
-def bar(parts: Iterable[tuple[float, str]], width: float = 330.0, tall: float = 14.0) -> str:
-    """Show parts of a whole, each by its share and colour, in a frame; what is over is cut off."""
-    drawing, x = Drawing(width, tall), 0.0
-    for share, colour in parts:
-        wide = min(share * (width - 1), width - 1 - x)
-        drawing.boxes([(x, 0.5, wide, tall - 1)] if wide > 0 else [], colour)
-        x += wide
-    return drawing.frames([(0.5, 0.5, width - 1, tall - 1)]).html()
-
-
 Span = tuple[float, float, str, object]
 """From when, until when, a colour's name (``"wait pale"`` is pale), and a text or nothing."""
 

@@ -62,12 +62,6 @@ def test_spans_lie_in_their_lane_by_shares_of_the_time_and_end_with_it():
     assert all(f".lane .{name} {{" in scene.sheet() for name in ("load", "compute", "store"))
 
 
-def test_a_bar_s_parts_end_with_their_whole():
-    body = scene.bar([(0.5, "load"), (0.9, "store")], 101)
-    assert re.findall(r'class="(?:load|store)" d="M([0-9.]+) \S+?h([0-9.]+)', body) == [
-        ("0", "50"), ("50", "50")]
-
-
 def test_a_grid_s_cells_lie_where_its_names_say():
     grid = Grid(2, 3, (10, 20), across={2: "c"}, down={1: "r"}, left=30)
     assert grid.box(1, 2) == (50, 37, 10, 20) and grid.box(0, 0, 2, 3) == (30, 17, 30, 40)

@@ -228,30 +228,6 @@ def test_w_stands_beside_the_one_that_was_predicted(shown):
     assert "w predicted: emulated for sm_90a" in shown[0]
 
 
-def test_two_things_are_changed_apart_and_together(shown):
-    page.crossed(Version("16_cp_async"), ("narrow", "wide"), {
-        "none": ("15_turing_limit/tile_128x256", "15_turing_limit/half"),
-        "a ring": ("16_cp_async/tile_256x128", "16_cp_async/half")}, what="ring")
-    head, _, none, ring = shown[0].splitlines()[:4]
-    assert head.split(" | ")[:3] == [
-        "| ring", "narrow, TFLOP/s at 2,048", "wide, TFLOP/s at 2,048"]
-    assert none.startswith("| **none** |") and ring.startswith("| **a ring** |")
-    assert none.count(" × ") == ring.count(" × ") == 2
-    cycles = Version("16_cp_async").recorded(4096, "half").clock.cycles
-    assert "wide, k cycles at 4,096" in head and f"| {cycles / 1e3:,.1f} |" in ring
-
-
-def test_two_things_crossed_by_wavefronts_show_what_was_predicted_of_them(shown):
-    names = ("13_wmma_vectorized/halves_64x64", "13_wmma_vectorized/vectors_64x64")
-    page.crossed(Version("13_wmma_vectorized"), ("halves", "vectors"), {"64×64": names},
-                 what="tile", account="wavefronts")
-    head, _, row = shown[0].splitlines()[:3]
-    assert "halves, w predicted / recorded × L1 busy" in head
-    found = Version("13_wmma_vectorized").metrics(4096, "vectors_64x64")
-    served = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float16"))
-    assert row.rstrip(" |").endswith(f" / {served.each:.3f} × {served.busy:.0%}")
-
-
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     page.every()
     by_wavefronts, by_tensor = (cells(one) for one in shown)

@@ -41,7 +41,6 @@ def test_masks_name_the_blocks_that_need_a_part(name):
         assert multicast.ranks(one.b_mask) == tuple(one.n * down + i for i in range(down))
         # Together they load a tile each for all that need it.
         assert one.a * across == rows * 128 and one.b * down == columns * 128
-        assert len(one.waits_for) == down + across - 1 and one.rank in one.waits_for
 
 
 def test_the_blocks_of_a_tile_take_all_steps_and_all_rows_once():
@@ -208,22 +207,6 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[-2])[0][-1] == f"{1e6 * cublas:,.1f}"
 
 
-def test_a_change_stands_beside_how_full_the_last_wave_is(shown):
-    page = recorded("20_persistent")
-    shapes = page.kernel.own_shapes
-    for name, microseconds in (("persistent", 100.0), ("staged", 80.0), ("ping_pong", 60.0)):
-        stored = page.version.record.variants[name]
-        M, N, K = shapes[0]
-        built.let_bench(page.version, name, [structs.replace(
-            stored.bench[0], M=M, N=N, K=K, spread=0.01, seconds=1e-6 * microseconds)])
-    shapes_page.last_waves(page.version, ("persistent", "staged"), ("cooperative", "ping_pong"))
-    rows = cells(shown[0])
-    # 140 tiles of 128×256 on 132 SMs leave 8 for a second wave, twice as many of 128×128 leave 16.
-    assert rows[0] == ["1,280×3,584×4,096", "6%", "12%", "+25.0% ± 2.0%", "not recorded yet"]
-    assert [row[1] for row in rows] == ["6%", "25%", "50%", "75%", "100%"]
-    assert all(row[3:] == ["not recorded yet"] * 2 for row in rows[1:])
-
-
 def test_packing_has_its_own_time_where_it_was_taken(shown):
     page = recorded("24_any_row")
     stored = page.version.record.variants["packed"]
@@ -352,10 +335,6 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
     clock = version.recorded(4096, "wide").clock
     here = Numbers("21_clusters")
     assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
-    steady = version.recorded(4096, "wide").sustained.own
-    assert here.watts("wide") == steady.joules / steady.seconds
-    with pytest.raises(store.NotRecorded, match="no power"):
-        here.watts("cluster_1x1")
     # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
     there = Numbers("23_stream_k")
     assert there.longest("store", "cut") > there.longest("store", "whole") > 0

@@ -12,9 +12,8 @@ from lib.records import store as records
 from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
 from lib.records.store import HOT_ROUNDS
 from lib.topics.code.source.page import instruction
-from lib.topics.results.counters.page import machines
 from lib.topics.results.shapes.page import trials
-from lib.topics.results.speed.page import alone, tensor_compare
+from lib.topics.results.speed.page import alone
 from tests import built
 from tests.pages import cells
 
@@ -51,18 +50,6 @@ def changed(page, variant, place=slice(None), **fields):
     rows[place] = [structs.replace(row, **{name: of(row) for name, of in fields.items()})
                    for row in rows[place]]
     built.let_bench(page.version, variant, rows)
-
-
-def test_machines_are_counted_as_the_trace_counts_them(shown):
-    page = Chapter("18_tma")
-    machines(page.version, "wide", above=("16_cp_async",))
-    found = {row[0]: row[1:] for row in cells(shown[0])}
-    first = Chapter("16_cp_async").kernel.variants[0].name
-    assert f"| at 256×256×256 | 16 {first} | 18 wide |" in shown[0]
-    # 2 tiles, 4 steps, a box of A and 4 slabs of B; 2 warpgroups with 4 products a step.
-    assert found["boxes that TMA loads"] == ["0", "40"]
-    assert found["products of a warpgroup, wgmma"] == ["0", "64"]
-    assert found["products of a warp, mma.sync"] == [f"{256**3 // (16 * 8 * 16):,}", "0"]
 
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
@@ -103,15 +90,6 @@ def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortene
         instruction(version, "ldmatrix")
 
 
-def test_the_launches_own_clock_and_cycles_stand_beside_the_speed(shown):
-    page = recorded("17_wgmma")
-    tensor_compare(page.version, 4096, "wide", "stages2")
-    assert [row[0] for row in cells(shown[0])] == ["17 wide", "17 stages2"]
-    # What no row has read has no column.
-    assert cells(shown[0])[0][3:] == ["1.00", "0.20", "1,755", "1,755,000"]
-    assert re.search(r"recorded: H100, 2026-11-22, board", shown[0])
-
-
 def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
     page = recorded("20_persistent")
     clock = convert(built.clock(1e-3, 1500.0, 2), Clock)
@@ -135,7 +113,6 @@ def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
 def test_a_record_without_clocks_has_no_columns_of_them(shown):
     page = recorded("20_persistent")
     changed(page, "ping_pong", clock=lambda row: None)
-    for show in (alone, lambda version, name: tensor_compare(version, 4096, name)):
-        show(page.version, "ping_pong")
-        assert not re.search("MHz|cycles *[|]| W ", shown[-1].splitlines()[0])
-        assert "not read" not in shown[-1]
+    alone(page.version, "ping_pong")
+    assert not re.search("MHz|cycles *[|]| W ", shown[-1].splitlines()[0])
+    assert "not read" not in shown[-1]

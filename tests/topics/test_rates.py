@@ -172,19 +172,6 @@ def test_loop_instructions():
     assert busiest.loop_instructions(per_thousand, NAIVE) == 1_638_400
 
 
-def test_loops_of_different_products_are_counted_by_their_work():
-    small, large = "HMMA.1688.F32", "HGMMA.64x256x16.F32"
-    assert mix.multiply_adds(small) * 2 == mix.multiply_adds("HMMA.16816.F32") == mix.PRODUCT
-    assert mix.multiply_adds(large) == 32 * mix.PRODUCT  # a warp's quarter
-    found = mix.per_thousand_products([small, small, "IADD3", "LDSM.16.M88.4"])
-    assert (found["tensor"], found["integer"]) == (2000, 1000)
-    assert mix.per_thousand_products([large, "UIADD3", "ULOP3"])["integer"] == 2000 / 32
-    with pytest.raises(ValueError, match="no tensor-core instruction"):
-        mix.per_thousand_products(["FFMA"])
-    with pytest.raises(ValueError, match="no product whose shape is known"):
-        mix.multiply_adds("HMMA.F32")
-
-
 def test_bytes_through_l1_are_those_that_the_data_path_is_busy_for():
     """A sector is 32 bytes and a wavefront 128, whether a lane uses them or not."""
     none = {"global_load_sectors": 0, "global_store_sectors": 0, "shared_wavefronts": 0}

@@ -100,10 +100,3 @@ def ptx_of(text, expression, arch):
     code = re.split(r"^\s*\.section\b", ptx, flags=re.M)[0]
     code = re.sub(r"^\s*(\.loc\b.*)?\n", "", code, flags=re.M)
     return re.sub(r"(?<=%)([a-z]+)<?\d+>?", r"\1", code)  # registers are numbered anew
-
-
-def test_machine_code_is_of_the_inner_loop(shown):
-    page.machine_code(Version("01_naive"), "LDG", "FFMA")
-    assert re.search(r"LDG\.E R\d+, desc.*\nFFMA R\d+", shown[0]) and "sm_90a" in shown[0]
-    with pytest.raises(ValueError, match="inner loop of 01_naive has no HMMA for sm_90a"):
-        page.machine_code(Version("01_naive"), "HMMA")

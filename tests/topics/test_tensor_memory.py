@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from lib.ptx.isa.tcgen05_descriptors import mma_descriptor, operand_descriptor
 from lib.topics.memory.tensor_memory import figure, model, page
 from lib.topics.version import Version
 from tests.pages import cells
@@ -81,22 +80,6 @@ def test_what_is_multicast_is_asked_for_once_and_written_in_both_blocks():
         ("21_clusters", "wide"), ("28_cta_pairs", "in_turns")))
     assert both.loaded == pair.loaded == pair.written == 2 * 2 * (256 + 256) * 256
     assert both.written == 2 * 2 * 2 * (128 + 256) * 256
-
-
-def test_descriptors_say_what_the_emulator_reads_in_them(wide):
-    address, a, b, what = wide.operands
-    assert address == 0
-    for bits in (a, b):
-        fields = {one.name: one.value for one in model.shared_descriptor(bits)}
-        known = operand_descriptor(bits)
-        assert 16 * fields["start address / 16"] == known.start
-        assert fields["swizzle"] == 2 and fields["constant"] == 1
-        assert sum(one.value << one.low for one in model.shared_descriptor(bits)) == bits
-    parts = model.instruction_descriptor(what)
-    assert sum(one.value << one.low for one in parts) == what
-    known = mma_descriptor(what, "f16", False)
-    assert (known.m, known.n, known.majors) == (128, 256, ("k", "mn"))
-    assert {one.meaning for one in parts} >= {"N = 256", "M = 128", "FP16", "FP32"}
 
 
 def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -94,20 +93,3 @@ def per_thousand_fma(opcodes: Iterable[str]) -> dict[str, float]:
 _HMMA_SHAPES = {"16816": 16 * 8 * 16, "1688": 16 * 8 * 8}
 PRODUCT = _HMMA_SHAPES["16816"]
 """Multiply-adds of a warp's product of 16×8×16, in which `per_thousand_products` counts."""
-
-
-def multiply_adds(opcode: str) -> int:
-    """Return the multiply-adds that a warp's tensor instruction does; a warpgroup's are shared.
-
-    Raises
-    ------
-    ValueError
-        If the opcode names no shape that is known.
-    """
-    for part in opcode.split(".")[1:]:
-        if part in _HMMA_SHAPES:
-            return _HMMA_SHAPES[part]
-        sizes = part.split("x")
-        if len(sizes) == 3 and all(size.isdigit() for size in sizes):
-            return math.prod(map(int, sizes)) // 4
-    raise ValueError(f"{opcode}: no product whose shape is known")

@@ -19,7 +19,7 @@ def draw(version: Version) -> None:
     """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
     variant = version.kernel.fastest
     found = {}
-    for arch in legal(version.kernel.min_arch):
+    for arch in legal(version.kernel.needs(variant)):
         used, key = version.compiled(arch).resources, gpus.for_arch(arch).key
         if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
             found[key] = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes,

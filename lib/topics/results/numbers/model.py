@@ -383,6 +383,12 @@ class Numbers:
         found = slots.account(self._counters(name, n), gpus.GPUS[RECORDED_ON].sms)
         return found.share(part)
 
+    def count(self, key: str, name: str = "") -> int:
+        """A counter of the traced run, of its matrix counters too."""
+        version, variant = self._of(name)
+        trace = version.traced(variant).trace
+        return {**trace.counters(), **trace.matrix_counters()}[key]
+
     def each(self, key: str, name: str = "") -> float:
         """A counter of the traced run per FMA of a warp."""
         version, variant = self._of(name)
@@ -528,10 +534,8 @@ class Numbers:
 # What is not recorded of what `Numbers` gives; what is counted in the repository has no evidence.
 _COUNTED = {"architectures", "mistakes"}
 _EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"bank_cycles", "clusters", "code", "loads_ahead", "met", "rate",
-             "on_sheet", "predicted",
-             "registers", "shared_bytes", "stops_growing", "taken", "tiles", "tiles_long",
-             "warps", "waves", "with_vector", "work_between"}
+_MODELLED = {"clusters", "code", "on_sheet", "predicted", "rate", "registers", "stops_growing",
+             "taken", "tiles", "tiles_long", "warps", "work_between"}
 
 
 def evidence(expression: str) -> str:
