@@ -9,8 +9,8 @@
 - The first page is written to `index.html` itself.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `first_use`, `icons`, `roles`, `scripts`, `search`, `site`, `styles`
-and `tables` are parts of it, each with a subject of its own.
+`accessible`, `code_lines`, `first_use`, `icons`, `lean`, `roles`, `scripts`, `search`, `site`,
+`styles` and `tables` are parts of it, each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from book import (  # noqa: E402
     executed,
     first_use,
     icons,
+    lean,
     record_pages,
     redirects,
     roles,
@@ -75,7 +76,8 @@ def configure(app: Sphinx, config: Config) -> None:
     """Execute the chapters that have changed; name the book's templates and what is no page."""
     executed.bring_up_to_date(Path(app.srcdir))
     config.exclude_patterns.extend(f"chapters/{old}.ipynb" for old in redirects.REDIRECTS)
-    config.templates_path.append(str(ROOT / "book" / "templates"))
+    # Before the theme's own, of which it has named some already.
+    config.templates_path.insert(0, str(ROOT / "book" / "templates"))
 
 
 def executed_since(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
@@ -222,8 +224,8 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, panels, record_pages, roles, scripts,
-                 search, site, styles, tables):
+    for part in (accessible, code_lines, first_use, icons, lean, panels, record_pages, roles,
+                 scripts, search, site, styles, tables):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

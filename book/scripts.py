@@ -1,22 +1,29 @@
-"""Scripts that let a page be painted first: every one of a page is deferred.
+"""Scripts that let a page be painted first: every one of a page is deferred, or left out.
 
 And what the theme's does while a page loads that costs a second layout of all of it is left out.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
+from book import policy
 from lib.ptx.files import text_of
 
 # The theme writes to a deferred script's object from the page: for a theme with a switch between
 # versions, or with a search at every key. This book has neither.
 OPTIONS = "DOCUMENTATION_OPTIONS."
-# Thebe's scripts name an outside host, and one of them twice.
-THEBE = ("THEBE_JS_URL", "sphinx-thebe")
+# What no page of this book needs: menus are <details>, folds too, no set of tabs, no search at each
+# key. Thebe's scripts name an outside host. (Font Awesome's goes with `icons`.)
+UNUSED = ("bootstrap", "togglebutton", "design-tabs", "doctools", "sphinx_highlight", "searchtools",
+          "sphinx-thebe")
+_SETTINGS = ("THEBE_JS_URL", "toggleHint", "toggleOpenOnPrint", "togglebuttonSelector")
+_LOADED = re.compile(rf'<script[^>]*/(?:{"|".join(UNUSED)})\.js[^>]*></script>\s*'
+                     rf'|<link rel="preload"[^>]*/(?:{"|".join(UNUSED)})\.js[^>]*/>\s*')
 # What the theme's script makes reachable by the keyboard if it scrolls. It measures and changes box
 # by box, folded ones too; `book.js` does it for all of them at once.
 THEME = Path("_static") / "scripts" / "pydata-sphinx-theme.js"
@@ -34,18 +41,15 @@ def arrange(
     """Defer a page's scripts, and leave out what no page uses."""
     left = []
     for script in context.get("script_files", []):
-        if any(word in _body(script) + _source(script) for word in THEBE):
+        if Path(_source(script)).stem in UNUSED or _body(script).startswith(OPTIONS):
             continue
-        if _body(script).startswith(OPTIONS):
+        if any(word in _body(script) for word in _SETTINGS):
             continue
         if _source(script):
             script.attributes.pop("async", None)
             script.attributes["defer"] = "defer"
         left.append(script)
     context["script_files"] = left
-    context["css_files"] = [
-        sheet for sheet in context.get("css_files", []) if "sphinx-thebe" not in _source(sheet)
-    ]
 
 
 def _attributes(script: Any) -> dict[str, str]:
@@ -75,10 +79,22 @@ def without_scrollers(script: str) -> str:
     return script.replace(SCROLLERS, '["#nothing-scrolls-here"]')
 
 
+def without_unused(page: str) -> str:
+    """A page that doesn't load what the theme's templates name and no page needs."""
+    return _LOADED.sub("", page)
+
+
 def ease_theme(app: Sphinx, error: Exception | None) -> None:
-    """Leave out of the theme's script what `book.js` does."""
+    """Leave out of the theme's script what `book.js` does, and whole scripts that nobody needs."""
     if error is not None or app.builder.name != "html":
         return
+    for file in policy.pages(Path(app.outdir)):
+        before = text_of(file)
+        if (after := without_unused(before)) != before:
+            file.write_text(after, encoding="utf-8")
+    for name in UNUSED:
+        for unused in (Path(app.outdir) / "_static").rglob(f"{name}.js*"):
+            unused.unlink()
     place = Path(app.outdir) / THEME
     text = text_of(place)
     if SCROLLERS in text or "#nothing-scrolls-here" not in text:  # Sphinx copies it when it changes

@@ -124,7 +124,9 @@ def description(doctree: nodes.document, max_letters: int = 200) -> str:
 
 
 def _words(node: nodes.Node) -> str:
-    return " ".join(node.astext().split())
+    """Its text, without the tags of values that stand in it."""
+    return " ".join("".join(text.astext() for text in node.findall(nodes.Text)
+                            if not isinstance(text.parent, nodes.raw)).split())
 
 
 def _changed(doctree: nodes.document) -> str:

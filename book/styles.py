@@ -1,22 +1,34 @@
-"""The theme's style sheet without what no page uses: it blocks the first paint of every page.
+"""One style sheet for all pages, of all that the tools name, without what no page uses.
 
-A rule stays if all classes and identifiers that its selector names are on a page or in a script,
-as PurgeCSS has it; what stands in ``:not()``, ``:is()``, ``:where()``, ``:has()`` or brackets
-doesn't count.
+It blocks the first paint of every page. A rule stays if all classes and identifiers that its
+selector names are on a page or in a script, as PurgeCSS has it; what stands in ``:not()``,
+``:is()``, ``:where()``, ``:has()`` or brackets doesn't count. A variable and an animation stay if
+something names them. The book's own sheets stay whole.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tinycss2
 from sphinx.application import Sphinx
 
+from book import policy
 from lib.ptx.files import text_of
 
-THEME = Path("_static") / "styles" / "pydata-sphinx-theme.css"
+SHEET = Path("_static") / "styles" / "page.css"
+OWN = {"scene.css", "book.css", "panel.css"}
+_LINK = re.compile(r'<link\b(?=[^>]*rel="stylesheet")[^>]*?'
+                   r'href="([^"?]*)_static/([^"?]*)[^"]*"[^>]*>\s*')
+_IMPORT = re.compile(r'@import "([^"]+)";')
+_ADDRESS = re.compile(r"url\((['\"]?)(?!data:|#|\w+:)([^)'\"]+)\1\)")
+_VARIABLE = re.compile(r"(?<=[{;\s])(--[\w-]+)\s*:[^;{}]*(?:;|(?=\}))")
+_ANIMATION = re.compile(r"@keyframes ([\w-]+)\s*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
 _NAMED = re.compile(r"\b(?:class|id)=\"([^\"]*)\"")
 _WORD = re.compile(r"[\w-]+")
 _ASIDE = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)|\[[^]]*\]")
@@ -43,8 +55,8 @@ def _written(rules: list[Any], names: set[str]) -> str:
             if inside:
                 before = tinycss2.serialize(rule.prelude)
                 found.append(f"@{rule.at_keyword}{before}{{{inside}}}")
-        else:
-            found.append(rule.serialize())
+        elif not (rule.type == "at-rule" and rule.lower_at_keyword == "font-face"):
+            found.append(rule.serialize())  # icons are drawings: no font is loaded
     return "".join(found)
 
 
@@ -69,21 +81,59 @@ def names(site: Path) -> set[str]:
     return found
 
 
-def prune(app: Sphinx, error: Exception | None) -> None:
-    """Leave out of the built book's sheet what no page uses."""
+def whole(sheet: Path, site: Path) -> str:
+    """A sheet with those that it imports, its addresses as `SHEET` says them."""
+    def address(found: re.Match[str]) -> str:
+        file = os.path.relpath(sheet.parent / found[2], (site / SHEET).parent)
+        return f'url("{Path(file).as_posix()}")'
+
+    text = re.sub(r"/\*.*?\*/", "", text_of(sheet), flags=re.S)
+    text = text.removeprefix('@charset "UTF-8";')
+    return _IMPORT.sub(lambda found: whole((sheet.parent / found[1]).resolve(), site),
+                       _ADDRESS.sub(address, text))
+
+
+def without_unnamed(sheet: str, elsewhere: str) -> str:
+    """A sheet without variables and animations that neither it nor a text elsewhere names."""
+    moved = set(_WORD.findall(_ANIMATION.sub("", sheet)))
+    sheet = _ANIMATION.sub(_kept(moved), sheet)
+    others, before = set(re.findall(r"--[\w-]+", elsewhere)), ""
+    while before != sheet:
+        before, named = sheet, {*others, *re.findall(r"var\(\s*(--[\w-]+)", sheet)}
+        sheet = _VARIABLE.sub(_kept(named), sheet)
+    return sheet
+
+
+def _kept(names: set[str]) -> Callable[[re.Match[str]], str]:
+    return lambda found: found[0] if found[1] in names else ""
+
+
+def bundle(app: Sphinx, error: Exception | None) -> None:
+    """Write the sheet, and let every page load it in the place of all others."""
     if error is not None or app.builder.name != "html":
         return
-    import pydata_sphinx_theme
-
     site = Path(app.outdir)
-    whole = (Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
-             / "styles" / THEME.name)  # a build of some pages writes none of its own again
-    text = used(text_of(whole), names(site))
-    text = text.replace("/*# sourceMappingURL=pydata-sphinx-theme.css.map*/", "")
-    (site / THEME).write_text(text, encoding="utf-8")
-    (site / f"{THEME}.map").unlink(missing_ok=True)
+    pages = {file: text_of(file) for file in policy.pages(site)}
+    # Each page names the same ones; of an earlier build there may be pages that have the one.
+    named = max((_LINK.findall(text) for text in pages.values()), key=len)
+    if len(named) < 2:
+        return
+    known = names(site)
+    text = ""
+    for _, name in named:
+        rules = whole(site / "_static" / name, site)
+        text += rules if Path(name).name in OWN else used(rules, known)
+    scripts = "".join(map(text_of, site.rglob("*.js")))
+    text = " ".join(without_unnamed(text, scripts + "".join(pages.values())).split())
+    (site / SHEET).write_text(text, encoding="utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    for file, page in pages.items():
+        if loaded := _LINK.search(page):
+            link = f'<link rel="stylesheet" href="{loaded[1]}{SHEET.as_posix()}?v={digest}" />\n'
+            begin, rest = page[:loaded.start()], page[loaded.start():]
+            file.write_text(begin + link + _LINK.sub("", rest), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
-    """Prune when all pages have been written."""
-    app.connect("build-finished", prune, priority=900)
+    """Write it when all pages and all other sheets have been written."""
+    app.connect("build-finished", bundle)

@@ -24,6 +24,8 @@ _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 _ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.S)
+# What a browser would break behind its dash, or beside its dots.
+_WHOLE = re.compile(r"(<[^>]*>)|([\d.,]+–[\d.,]+(?:\s?%)?|&lt;…&gt;)")
 _CODE = re.compile(r"<code\b([^>]*)>(.*?)</code>", re.S)
 _JOINT = re.compile(r"(<[^>]*>)|((?:&\w+;|[^\w\s&<>]|_)+)(?=\w)")
 
@@ -62,9 +64,14 @@ def _named(row: str, names: list[str]) -> str:
     def cell(found: re.Match[str]) -> str:
         name = html.escape(next(column, ""))
         label = f' data-label="{name}"' if name and _text(found[3]) else ""
-        return f"<{found[1]}{found[2]}{label}>{_CODE.sub(_breakable, found[3])}</{found[1]}>"
+        inside = _WHOLE.sub(_unbroken, _CODE.sub(_breakable, found[3]))
+        return f"<{found[1]}{found[2]}{label}>{inside}</{found[1]}>"
 
     return _CELL.sub(cell, row)
+
+
+def _unbroken(found: re.Match[str]) -> str:
+    return found[1] or f'<span class="whole">{found[2]}</span>'
 
 
 def _breakable(code: re.Match[str]) -> str:

@@ -160,6 +160,8 @@ def begin(app: Sphinx) -> None:
     names = [name.removeprefix("chapters/") for name in checks.listed(root)]
     stems = [name for name in names if (root / "cuda" / f"{name}.cu").is_file()]
     app.live_panels = Panels(app, stems) if stems and app.builder.name == "html" else None
+    if app.live_panels:
+        app.add_css_file("live/panel.css", priority=910)  # of all pages: they have one sheet
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
@@ -199,7 +201,6 @@ def fill(
         body = panels.exercises(placed(context["body"], panel, stem), stem)
         context["body"] = questions(body, session, panels.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
-    app.add_css_file("live/panel.css", priority=910)
 
 
 def setup(app: Sphinx) -> None:

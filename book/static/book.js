@@ -70,6 +70,18 @@
     });
   }
 
+  // A menu closes when something else is clicked, or with Escape, which leads back to its button.
+  function closeMenus(event) {
+    document.querySelectorAll("details.dropdown[open]").forEach(function (menu) {
+      if (event.key === "Escape") {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      } else if (!event.key && !menu.contains(event.target)) {
+        menu.open = false;
+      }
+    });
+  }
+
   function watch() {
     var queued = false;
     function update() {
@@ -92,6 +104,8 @@
     if (column && window.ResizeObserver) { new ResizeObserver(queue).observe(column); }
     queue();
     unfoldForPrint();
+    document.addEventListener("click", closeMenus);
+    document.addEventListener("keydown", closeMenus);
     document.querySelectorAll(".explorer").forEach(explore);
     document.querySelectorAll("[data-print]").forEach(function (button) {
       button.addEventListener("click", function () { window.print(); });

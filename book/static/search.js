@@ -102,8 +102,11 @@
   // The pages that teach what is asked for, each with the share of the words that is its term's.
   function teachers(index, query) {
     var found = {}, said = query.stems;
+    function apart(text) { return " " + text.replace(/[-_]/g, " ") + " "; }
     index.taught.forEach(function (one) {
-      if (!one.stems.length || !one.stems.every(function (stem) { return said.includes(stem); })) { return; }
+      var all = one.stems.length && one.stems.every(function (stem) { return said.includes(stem); });
+      // A term with a hyphen is asked for with a blank, too.
+      if (!all && !(one.term.includes("-") && apart(query.text).includes(apart(one.term)))) { return; }
       var exact = [query.text, query.text.replace(/s$/, "")].includes(one.term) ? 20 : 0;
       found[one.page] = Math.max(found[one.page] || 0, one.stems.length / said.length + exact);
     });

@@ -71,7 +71,7 @@ def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {layout}role="img" '
         f'aria-label="{html.escape(label)}" {described}viewBox="0 0 {width:g} {height:g}" '
-        f'style="font-family:{_FONTS};display:{shown};width:100%;'
+        f'style="font-family:{_FONTS};font-size:9px;fill:currentColor;display:{shown};width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
         f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg>'
     )
@@ -123,16 +123,52 @@ def _body(document: str) -> str:
     body = body.replace("xlink:href", "href").replace(INK, "currentColor")
     # What nearly every text says stands on the <svg> element, too: explorers have thousands.
     body = re.sub(r"font-family: 'DejaVu Sans'(; )?", "", body)
+    body = re.sub(r'(<text[^>]*?) style="([^"]*)"', _own_style, body)
     body = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", body)
     # Coordinates are rounded; a number that is written in the figure stays as it was written.
     body = re.sub(r"<[^>]+>", _rounded_tag, body)
     body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
     body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
     body = re.sub(r' d="([^"]+)"', lambda match: f' d="{_short_path(match[1])}"', body)
+    body = _BARS.sub(_as_strokes, re.sub(r'<path d="[^"]*" style="fill: none"/>', "", body))
     return re.sub(r">\s+<", "><", body).strip()
 
 
-_DECIMALS = re.compile(r"\d+\.\d{3,}")
+_INHERITED = {"font-size: 9px", "text-anchor: start", "fill: currentColor"}
+_RECTANGLE = re.compile(r"M(-?[\d.]+) (-?[\d.]+)H(-?[\d.]+)V(-?[\d.]+)H\1z")
+_BARS = re.compile(r'<path d="((?:M[-\d. ]+H[-\d.]+V[-\d.]+H[-\d.]+z){2,})" style="fill: (#\w+)')
+_DECIMALS = re.compile(r"\d+\.\d{2,}")
+
+
+def _own_style(tag: re.Match[str]) -> str:
+    own = "; ".join(one for one in tag[2].split("; ") if one not in _INHERITED)
+    return f'{tag[1]} style="{own}"' if own else tag[1]
+
+
+def _as_strokes(path: re.Match[str]) -> str:
+    """Bars of one height as thick lines, which take half the letters; any others as they are."""
+    bars = [tuple(map(float, bar)) for bar in _RECTANGLE.findall(path[1])]
+    heights = [abs(y - v) for _, y, _, v in bars]
+    if len(bars) != path[1].count("M") or max(heights) - min(heights) > 0.21:
+        return path[0]
+    lines = "".join(f"M{x:g} {round((y + v) / 2, 1):g}H{u:g}" for x, y, u, v in bars)
+    high = sum(heights) / len(heights)
+    return f'<path d="{lines}" style="fill: none; stroke: {path[2]}; stroke-width: {high:.3g}'
+
+
+def _without_plain_groups(body: str) -> str:
+    """Groups that say nothing are left out, and what is in them stays."""
+    plain: list[bool] = []
+
+    def group(tag: re.Match[str]) -> str:
+        if tag[0] == "</g>":
+            return "" if plain.pop() else tag[0]
+        if tag[0].endswith("/>"):
+            return ""
+        plain.append(tag[0] == "<g>")
+        return "" if plain[-1] else tag[0]
+
+    return re.sub(r"</?g\b[^>]*>", group, body)
 
 
 def _rounded_tag(tag: re.Match[str]) -> str:
@@ -140,18 +176,27 @@ def _rounded_tag(tag: re.Match[str]) -> str:
 
 
 def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    """To a tenth of a point, an eighth of a pixel; what is smaller keeps two digits."""
+    value = float(number[0])
+    return f"{value:.{1 if value >= 1 else 2}f}".rstrip("0").rstrip(".")
 
 
 def _short_path(data: str) -> str:
-    """Write a path with one letter and one number where a line is level or upright."""
-    short, x, y = [], "", ""
+    """Write a path with one letter and one number where a line is level or upright, and once."""
+    short: list[str] = []
+    x, y, before = "", "", ""  # where it is, and where its last straight line began
     for letter, points in re.findall(r"([MLQCz])([^MLQCz]*)", data):
         numbers = points.split()
-        if letter == "L" and numbers[1] == y:
-            short.append(f"H{numbers[0]}")
-        elif letter == "L" and numbers[0] == x:
-            short.append(f"V{numbers[1]}")
+        if letter == "L" and numbers == [x, y]:
+            continue
+        if letter == "L" and (x == numbers[0] or y == numbers[1]):
+            way, start, end = ("H", x, numbers[0]) if y == numbers[1] else ("V", y, numbers[1])
+            if short[-1][0] == way and (
+                    (float(start) - float(before)) * (float(end) - float(start)) > 0):
+                short.pop()  # on in the same direction
+            else:
+                before = start
+            short.append(way + end)
         else:
             short.append(letter + " ".join(numbers))
         if numbers:
@@ -167,9 +212,6 @@ def _name_ids(body: str, prefix: str) -> str:
         for number, name in enumerate(sorted(set(itertools.chain(*used)) - {""}))
     }
     body = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body)
-    body = re.sub(r"<g>(<text[^>]*>[^<]*</text>)</g>", r"\1", body)
     body = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{names[m[1]]})", body)
     body = re.sub(r'href="#([^"]+)"', lambda m: f'href="#{names[m[1]]}"', body)
-    while "<g></g>" in body:
-        body = body.replace("<g></g>", "")
-    return body
+    return _without_plain_groups(body)

@@ -223,6 +223,7 @@ class Drawing:
         if text == "":
             return self
         half = 3.8 * len(str(text))  # px: a digit of the style sheet's size is 7.6 wide
+        x = x if anchor else max(x, 1.0)  # the arm of a T reaches a pixel to its left
         if anchor == "middle" and x + half > self.width >= 2 * half:
             x, anchor = self.width, "end"
         more = f' text-anchor="{anchor}"' if anchor else ""

@@ -1,9 +1,10 @@
 """What a page's scripts do while it loads, and what they leave out."""
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from book import scripts
+from book import checks, scripts
 from tests.book.views import POLL, READING, emulate, wait_until_drawn
 
 PAGE = "chapters/05_bank_conflicts.html"
@@ -21,6 +22,44 @@ def test_the_theme_s_script_measures_nothing_and_another_form_of_it_is_refused()
 def test_the_book_has_the_theme_s_script_without_its_list(site):
     text = (site / scripts.THEME).read_text(encoding="utf-8")
     assert scripts.SCROLLERS not in text and "#nothing-scrolls-here" in text
+
+
+def test_scripts_that_no_page_needs_are_left_out():
+    page = ('<link rel="preload" as="script" href="../_static/scripts/bootstrap.js?digest=5" />\n'
+            '<script defer src="_static/scripts/bootstrap.js?digest=5"></script>\n'
+            '<script defer src="_static/book.js"></script>')
+    assert scripts.without_unused(page) == '<script defer src="_static/book.js"></script>'
+
+
+@pytest.mark.parametrize("path", [*checks.page_paths(), "search.html", "404.html"])
+def test_no_page_has_what_only_a_script_that_was_left_out_moves(site, path):
+    soup = checks.Page(site, path).soup
+    assert soup.select(".sd-tab-set, .toggle, .admonition.dropdown") == []
+    assert soup.select("[data-bs-toggle=dropdown]") == []
+    assert not any(name in script["src"] for script in soup.find_all("script", src=True)
+                   for name in scripts.UNUSED)
+
+
+@pytest.mark.browser
+def test_a_menu_opens_without_scripts_and_closes_with_escape_or_elsewhere(browser, address):
+    emulate(browser, **READING | {"scripts": False})
+    browser.get(address + PAGE)
+    menu = browser.find_element("css selector", "details.dropdown")
+    menu.find_element("css selector", "summary").click()
+    entry = menu.find_element("css selector", ".dropdown-item")
+    assert entry.is_displayed()
+    emulate(browser, **READING)
+    browser.get(address + PAGE)
+    wait_until_drawn(browser)
+    menu = browser.find_element("css selector", "details.dropdown")
+    button = menu.find_element("css selector", "summary")
+    for close in (lambda: button.send_keys(Keys.ESCAPE),
+                  lambda: browser.find_element("css selector", "article h1").click()):
+        button.click()
+        entry = menu.find_element("css selector", ".dropdown-item").rect
+        assert 0 <= entry["x"] and entry["x"] + entry["width"] <= READING["width"]
+        close()
+        assert not menu.get_property("open")
 
 
 @pytest.mark.browser

@@ -31,6 +31,14 @@ def test_whole_sentences_of_the_first_paragraph_outside_of_tables(text, said):
     assert found == said and len(found) <= 200
 
 
+def test_the_tags_of_a_value_are_not_said():
+    document = page("It takes ")
+    document[0][2] += [nodes.raw("", '<data value="a(\'b\'):.1f">', format="html"),
+                       nodes.Text("2.5"), nodes.raw("", "</data>", format="html"),
+                       nodes.Text(" sectors.")]
+    assert description(document) == "It takes 2.5 sectors."
+
+
 def test_a_page_without_text_has_none():
     assert description(page(table="What changed")) == ""
 

@@ -39,6 +39,12 @@ def test_only_a_long_name_may_be_broken_behind_its_punctuation():
     assert estimated([["<code>" + "x" * 60 + "</code>"]]) < 200
 
 
+def test_a_range_and_what_is_left_out_of_a_name_stay_on_one_line():
+    made = arranged(table("60–70%, 1,024–2,048 rows", "<code><span>impl&lt;…&gt;</span></code>"))
+    assert '<span class="whole">60–70%</span>, <span class="whole">1,024–2,048</span> rows' in made
+    assert '<code><span>impl<span class="whole">&lt;…&gt;</span></span></code>' in made
+
+
 def test_a_table_with_joined_cells_is_left_alone():
     joined = table("1", "2").replace("<td>1", '<td colspan="2">1')
     assert arranged(joined) == joined

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-from lib.plotting import html, style
+from lib.plotting import html, shapes, style
 
 LIGHT, DARK = "#ffffff", "#14181e"
 
@@ -130,6 +130,32 @@ def test_svg_follows_the_page(fig):
     assert "<style" not in text and "<metadata" not in text
     assert "<text" in text  # text stays text: found by a search, read by a screen reader
     assert len(text) < 100_000
+
+
+def test_bars_of_one_height_are_drawn_as_thick_lines_where_they_were():
+    fig = style.figure("Bars", 2.0)
+    axes = fig.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, 100), ylim=(0, 4))
+    axes.axis("off")
+    shapes.rectangles(axes, [(10, 1, 20, 0.5), (50, 1, 5.5, 0.5)], facecolor="#1fa274")
+    shapes.outline(axes, [(0, 0), *shapes.steps(0, 25, [1, 1, 2, 3]), (100, 0)], closed=True,
+                   linewidth=0, facecolor="#3a8be0")
+    style.finish(fig, alt="Bars, and steps.", evidence="modelled: nothing")
+    text = html.svg(fig)
+    wide, tall = fig.get_size_inches() * 72
+    lines, = re.findall(r'd="([^"]*)" style="fill: none; stroke: #1fa274; stroke-width: ([\d.]+)',
+                        text)
+    ends = [[float(number) for number in bar]
+            for bar in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)", lines[0])]
+    middle = tall * (1 - 1.25 / 4)
+    for found, expected in zip(sorted(ends), [(10, 30), (50, 55.5)], strict=True):
+        left, right = (wide * share / 100 for share in expected)
+        assert found == pytest.approx([left, middle, right], abs=0.11)
+    assert float(lines[1]) == pytest.approx(tall * 0.5 / 4, abs=0.11)
+    # A level line over two steps is one line, and it goes up where it did.
+    steps, = re.findall(r'd="([^"]*)" style="fill: #3a8be0', text)
+    up = [float(number) for number in re.findall(r"V([\d.]+)", steps)]
+    assert steps.count("H") == 3 and min(up) == pytest.approx(tall / 4, abs=0.11)
 
 
 def test_ids_are_unique_and_whole(drawn):
