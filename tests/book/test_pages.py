@@ -44,8 +44,8 @@ def compressed(path: Path) -> int:
     return len(gzip.compress(path.read_bytes(), 6))
 
 
-# What a chapter, or any other page, may send before anything is touched, in bytes as they are and as
-# they are sent, and elements. What is more than that, and why.
+# What a chapter, or any other page, may send before anything is touched, in bytes as they are and
+# as they are sent, and elements; below it what has more, and why.
 BUDGET = (450_000, 90_000, 3_000)
 MORE = {
     "chapters/fp32": (450_000, 90_000, 4_500),  # nine chapters' kernels, each in a fold
