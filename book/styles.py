@@ -95,16 +95,16 @@ def whole(sheet: Path, site: Path) -> str:
 
 def without_unnamed(sheet: str, elsewhere: str) -> str:
     """A sheet without variables and animations that neither it nor a text elsewhere names."""
-    moved = set(_WORD.findall(_ANIMATION.sub("", sheet)))
-    sheet = _ANIMATION.sub(_kept(moved), sheet)
+    animated = set(_WORD.findall(_ANIMATION.sub("", sheet)))
+    sheet = _ANIMATION.sub(_if_named(animated), sheet)
     others, before = set(re.findall(r"--[\w-]+", elsewhere)), ""
     while before != sheet:
         before, named = sheet, {*others, *re.findall(r"var\(\s*(--[\w-]+)", sheet)}
-        sheet = _VARIABLE.sub(_kept(named), sheet)
+        sheet = _VARIABLE.sub(_if_named(named), sheet)
     return sheet
 
 
-def _kept(names: set[str]) -> Callable[[re.Match[str]], str]:
+def _if_named(names: set[str]) -> Callable[[re.Match[str]], str]:
     return lambda found: found[0] if found[1] in names else ""
 
 
@@ -135,5 +135,5 @@ def bundle(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Write it when all pages and all other sheets have been written."""
-    app.connect("build-finished", bundle)
+    """Write it when all pages and all other sheets have been written, the theme's of code last."""
+    app.connect("build-finished", bundle, priority=900)

@@ -74,9 +74,9 @@ def weight(page: checks.Page) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
 def test_a_page_weighs_little_before_anything_is_touched(site, path):
-    most = MORE.get(path.removesuffix(".html"), BUDGET)
+    budget = MORE.get(path.removesuffix(".html"), BUDGET)
     heavy = weight(built(site, path))
-    assert all(found <= allowed for found, allowed in zip(heavy, most, strict=True)), heavy
+    assert all(part <= limit for part, limit in zip(heavy, budget, strict=True)), heavy
 
 
 def test_what_a_page_loads_is_weighed(tmp_path):
@@ -85,9 +85,9 @@ def test_what_a_page_loads_is_weighed(tmp_path):
     menu = '<details class="dropdown"><img src="z.png"></details>'
     scripts = "".join(f'<script src="{name}.js?v=1"></script>' for name in "abcdefgha")
     (tmp_path / "p.html").write_text(f"<p>{scripts}{menu}</p>", encoding="utf-8")
-    whole, sent, elements = weight(checks.Page(tmp_path, "p.html"))
-    assert whole == 8000 + (tmp_path / "p.html").stat().st_size
-    assert sent < 600 and elements == 12
+    plain, packed, elements = weight(checks.Page(tmp_path, "p.html"))
+    assert plain == 8000 + (tmp_path / "p.html").stat().st_size
+    assert packed < 600 and elements == 12
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")

@@ -50,8 +50,8 @@ def test_what_a_browser_loads_of_a_page_weighs_little(browser, address, path):
     emulate(browser, **READING)
     received = loaded(browser, address + path)
     assert len(received) > 7 and any(name.endswith(".html") for name in received), received
-    most = MAX_SEARCH if path == "search.html" else MAX_BYTES
-    assert sum(received.values()) < most, sorted(received.items(), key=lambda one: -one[1])[:8]
+    limit = MAX_SEARCH if path == "search.html" else MAX_BYTES
+    assert sum(received.values()) < limit, sorted(received.items(), key=lambda one: -one[1])[:8]
     assert any("sections" in name for name in received) == (path == "search.html")
 
 
