@@ -19,6 +19,8 @@ CARDS, NUMBERS, TIGHT = "table-cards", "table-numbers", "table-tight"
 # Estimated pixels: a phone's column inside of a fold; a column of 733 px, with something to spare.
 PHONE, COLUMN = 290, 560
 LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
+# Characters of a head, and of a cell, that a phone would set one word below the other.
+TALL = {"th": 16, "td": 28}
 _VALUE = re.compile(r"[–-]$|[-−+~≈≤≥<>]?\s?\d|not recorded|none$")
 _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -53,7 +55,7 @@ def _arranged(found: re.Match[str]) -> str:
     classes = "table" + f" {narrow}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]
     head, body = text.split("</thead>", 1)
-    head = _CODE.sub(_breakable, head)
+    head = _CELL.sub(_headed, _CODE.sub(_breakable, head))
     body = _ROW.sub(lambda row: _named(row[0], names), body)
     return f'<table class="{classes}">{head}</thead>{body}</table>'
 
@@ -64,10 +66,19 @@ def _named(row: str, names: list[str]) -> str:
     def cell(found: re.Match[str]) -> str:
         name = html.escape(next(column, ""))
         label = f' data-label="{name}"' if name and _text(found[3]) else ""
+        label += _tall(found)
         inside = _WHOLE.sub(_unbroken, _CODE.sub(_breakable, found[3]))
         return f"<{found[1]}{found[2]}{label}>{inside}</{found[1]}>"
 
     return _CELL.sub(cell, row)
+
+
+def _headed(head: re.Match[str]) -> str:
+    return f"<{head[1]}{head[2]}{_tall(head)}>{head[3]}</{head[1]}>"
+
+
+def _tall(cell: re.Match[str]) -> str:
+    return " data-tall" if len(_text(cell[3])) > TALL[cell[1]] else ""
 
 
 def _unbroken(found: re.Match[str]) -> str:

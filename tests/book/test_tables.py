@@ -39,6 +39,13 @@ def test_only_a_long_name_may_be_broken_behind_its_punctuation():
     assert estimated([["<code>" + "x" * 60 + "</code>"]]) < 200
 
 
+def test_words_that_a_phone_would_stack_are_marked():
+    made = arranged(rows(("a", "1"), ("b", "twenty-nine letters, of words"), ("c", "2"))
+                    .replace("a &amp; b", "a column's long name"))
+    assert "<th data-tall>a column's long name</th>" in made and made.count("data-tall") == 2
+    assert ' data-tall>twenty-nine' in made
+
+
 def test_a_range_and_what_is_left_out_of_a_name_stay_on_one_line():
     made = arranged(table("60–70%, 1,024–2,048 rows", "<code><span>impl&lt;…&gt;</span></code>"))
     assert '<span class="whole">60–70%</span>, <span class="whole">1,024–2,048</span> rows' in made
