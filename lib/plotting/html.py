@@ -129,7 +129,7 @@ def _body(document: str) -> str:
     body = re.sub(r"<[^>]+>", _rounded_tag, body)
     body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
     body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
-    body = re.sub(r' d="([^"]+)"', lambda match: f' d="{_short_path(match[1])}"', body)
+    body = re.sub(r' d="([^"]+)"', _with_short_path, body)
     body = _BARS.sub(_as_strokes, re.sub(r'<path d="[^"]*" style="fill: none"/>', "", body))
     return re.sub(r">\s+<", "><", body).strip()
 
@@ -138,6 +138,10 @@ _INHERITED = {"font-size: 9px", "text-anchor: start", "fill: currentColor"}
 _RECTANGLE = re.compile(r"M(-?[\d.]+) (-?[\d.]+)H(-?[\d.]+)V(-?[\d.]+)H\1z")
 _BARS = re.compile(r'<path d="((?:M[-\d. ]+H[-\d.]+V[-\d.]+H[-\d.]+z){2,})" style="fill: (#\w+)')
 _DECIMALS = re.compile(r"\d+\.\d{2,}")
+
+
+def _with_short_path(tag: re.Match[str]) -> str:
+    return f' d="{_short_path(tag[1])}"'
 
 
 def _own_style(tag: re.Match[str]) -> str:
