@@ -69,7 +69,7 @@ def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
     for index, one in enumerate(instructions):
         entered, jump = index in registers.targets, one.parts[0] in _JUMPS
         block += entered or jump
-        chain += entered or jump and one.guard is None
+        chain += entered
         kind, words = one.parts[0], [word.removesuffix("::cta") for word in one.parts[1:]]
         if words[:1] == ["async"] and kind == "cp":
             kind, words = "cp.async", words[1:]

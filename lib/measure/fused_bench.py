@@ -82,8 +82,7 @@ def to_compile(
     for problem in problems:
         for one in ours_of(problem, candidates):
             add(EPILOGUE, one)
-        vec = VEC if problem.columns % VEC == 0 else 1
-        add(EPILOGUE, apart(problem.epilogue, problem.out, vec))
+        add(EPILOGUE, apart(problem.epilogue, problem.out, VEC))
         for product in (problem.alone, problem.product):
             kernel, variant = rule_of(product)
             add(kernel, planned(kernel, variant, product).variant)

@@ -120,7 +120,7 @@ class Contest:
         kernel, variant = rule_of(single)
         first = self._launched(kernel, variant, replace(single, alpha=1.0, beta=0.0),
                                [(one.A, one.B, between) for one in self.copies])
-        behind = apart(problem.epilogue, problem.out, VEC if problem.columns % VEC == 0 else 1)
+        behind = apart(problem.epilogue, problem.out, VEC)
         loaded = device.Loaded(compile_kernel(EPILOGUE, behind, device.arch()))
         launch = apart_launch(behind, problem, device.sms())
         ready = [loaded.ready(launch, apart_arguments(problem, between, one, behind))

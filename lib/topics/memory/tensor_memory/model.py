@@ -165,9 +165,9 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
     """What the first active lane of a warp has in an operand; 0 where that is a list."""
     base = operand.base if isinstance(operand, Address) else operand
     if isinstance(base, Register):
-        lanes = np.flatnonzero(f.active_lanes[row, warp * WARP : (warp + 1) * WARP])
+        lanes = slice(warp * WARP, (warp + 1) * WARP)
         full = np.broadcast_to(f.r[base.slot], (f.blocks, f.threads))
-        return int(full[row, warp * WARP + int(lanes[0])])
+        return int(full[row, lanes][f.active_lanes[row, lanes]][0])
     bits = getattr(base, "bits", getattr(base, "value", base))
     return int(bits) if isinstance(bits, int | np.integer) else 0
 

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
@@ -34,6 +34,8 @@ from lib.records.schema import (
     mhz,
 )
 from lib.topics.version import short_name
+
+R = TypeVar("R", Row, RivalRow, PeerRow)
 
 Shape = tuple[int, int, int]
 
@@ -161,8 +163,8 @@ def board(gpu: str, types: Types) -> list[Line]:
     """
     found = {stem: line for stem in KERNELS if (record := records.load(KernelRecord, gpu, stem))
              and (line := _version(record, types))}
-    others = list(peers(gpu, types, drafts=False))
-    rival = list(cublas(gpu, types, drafts=False))
+    others = list(peers(gpu, types))
+    rival = list(cublas(gpu, types))
     if not found and not others and not rival:
         return []
     lines = [(stem, line) for stem in KERNELS
@@ -183,9 +185,11 @@ def _not_yet(stem: str, types: Types) -> Line | None:
     return Line(short_name(kernel), "", {}, NOT_YET)
 
 
-def _drafts(record: KernelRecord | CublasRecord | RivalsRecord) -> set[str]:
-    """The chunks of a record in which files were measured that no commit has."""
-    return {name for name, chunk in record.chunks.items() if chunk.revision.endswith(DIRTY)}
+def _shown(record: KernelRecord | CublasRecord | RivalsRecord, rows: Sequence[R], types: Types
+           ) -> list[R]:
+    """The rows of these types that were not measured of drafts, of files that no commit has."""
+    return [row for row in rows
+            if types.has(row) and not record.chunks[row.chunk].revision.endswith(DIRTY)]
 
 
 def held_down(row: Row | RivalRow | PeerRow, gpu: str) -> bool:
@@ -218,7 +222,7 @@ def shapes(lines: Sequence[Line]) -> list[Shape]:
 def _version(record: KernelRecord, types: Types) -> Line | None:
     """A version's line, headed by its fastest kernel if that is of these types."""
     kernel = KERNELS[record.kernel]
-    file, drafts = _file(record), _drafts(record)
+    file = _file(record)
     lines = []
     for name, variant in record.variants.items():
         today = records.current(kernel, name, variant)
@@ -226,7 +230,7 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
             row.shape: Cell(row.tflops, row.ratio, records.rival(row), row.noise,
                             _board(record, row), records.row_changed(today, row),
                             held_down(row, record.gpu.key))
-            for row in variant.bench if types.has(row) and row.chunk not in drafts
+            for row in _shown(record, variant.bench, types)
         }
         if cells:
             lines.append(Line(name, file, cells))
@@ -240,16 +244,14 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     return replace(head, name=short_name(kernel), note=head.name, variants=others)
 
 
-def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
-    """The fastest of cuBLAS, and its default beside it; of drafts too, unless that is false."""
+def cublas(gpu: str, types: Types) -> Iterator[Line]:
+    """The fastest of cuBLAS, and its default beside it."""
     record = records.load(CublasRecord, gpu)
     if record is None:
         return
-    left_out = set() if drafts else _drafts(record)
     for variant in record.variants.values():
-        rows = [row for row in variant.bench if types.has(row) and row.chunk not in left_out]
         best, default = {}, {}
-        for row in rows:
+        for row in _shown(record, variant.bench, types):
             both = row.rival
             where: dict[str, Any] = {"board": _board(record, row), "capped": held_down(row, gpu)}
             if not both.best:
@@ -264,14 +266,13 @@ def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
                 yield Line(name, _file(record), cells, peer=True)
 
 
-def peers(gpu: str, types: Types, drafts: bool = True) -> Iterator[tuple[str, Line]]:
+def peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
     """Public peers of these types, and the version that each was in turns with."""
     record = records.load(RivalsRecord, gpu)
     if record is None:
         return
-    left_out = set() if drafts else _drafts(record)
     for name, peer in record.peers.items():
-        rows = [row for row in peer.rows if types.has(row) and row.chunk not in left_out]
+        rows = _shown(record, peer.rows, types)
         if not rows:
             continue
         of = HALF_SUMS if peer.half_sums else None
