@@ -168,6 +168,11 @@ def test_an_exported_file_names_the_command_that_makes_it_again(words, capsys):
     assert capsys.readouterr().out == text
 
 
+def test_a_kernel_of_others_that_the_set_lacks_is_refused_by_its_name(tmp_path, capsys):
+    assert command_line.main(["foreign", "--folder", str(tmp_path), "nobody/knows"]) == 2
+    assert "no kernel of the set has nobody/knows in its name" in capsys.readouterr().err
+
+
 def test_a_profiler_launches_the_shapes_that_it_was_asked_for(monkeypatch):
     launched = []
 

@@ -10,7 +10,7 @@ import pytest
 import lib
 from lib.dispatch.scaled import suited
 from lib.kernels.scaled import SCALES, ScaledProblem
-from lib.run import device, plans
+from lib.run import device, plans, prepared
 from lib.run import gemm as products
 from tests import driver, played
 
@@ -66,6 +66,16 @@ def test_scales_of_any_strides(gpu):
     assert across.strides == (4, 33 * 4)
     lib.gemm(A, B, C=C, scale_a=across, scale_b=of_b)
     assert problem.judge(C.numpy(), reference).ok
+
+
+def test_the_emulator_takes_strided_scales_from_their_first_to_their_last():
+    problem = ScaledProblem(33, 136, 400)
+    *matrices, of_a, of_b = problem.inputs(0)
+    wide = np.zeros((of_a.shape[0] + 1, of_a.shape[1] + 3), np.float32)[:-1, :-3]
+    *steps, there, tight = prepared.scales(problem, (*matrices, wide, of_b))
+    assert steps[:2] == [wide.strides[0] // 4, 1] and tight is of_b
+    assert there.ctypes.data == wide.ctypes.data
+    assert there.ctypes.data + there.nbytes == wide[-1:, -1:].ctypes.data + 4
 
 
 @pytest.mark.parametrize("shape", [(37, 131, 272), (300, 264, 400), (128, 4096, 256)])

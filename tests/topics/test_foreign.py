@@ -312,7 +312,6 @@ def test_published_cases_are_written_out():
 def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
     assert main(["foreign", "--folder", str(tmp_path), "siboehm"]) == 2
     assert "git clone https://github.com/siboehm/SGEMM_CUDA" in capsys.readouterr().err
-    assert main(["foreign", "--folder", str(tmp_path), "nobody/knows"]) == 2
 
 
 def test_a_gpu_counts_what_the_emulator_counts():

@@ -43,7 +43,7 @@ PROGRAM = HEAD + "loop:\n" + ASK + WORK + WAIT + QUERY + NEXT + "end: LAST ret; 
 RANKS = ".reg .b32 %rank; .reg .pred %asks; mov.u32 %rank, %cluster_ctarank;\n"
 
 
-def run(text=PROGRAM, grid=(5, 2), cluster=None, **options):
+def run(text=PROGRAM, grid=(5, 2), cluster=None, threads=64, **options):
     """Launch; returns the launch, how often each block's work was done, and by which column."""
     many = 1 if cluster is None else cluster
     alone = many == 1
@@ -56,7 +56,8 @@ def run(text=PROGRAM, grid=(5, 2), cluster=None, **options):
     if not alone:  # the response names the first block of the cluster
         text = text.replace("fence.proxy", "add.u32 %x, %x, %rank;\nfence.proxy", 1)
     done, by = np.zeros(grid[::-1], np.uint32), np.zeros(grid[0], np.uint32)
-    launch = ptx.Module(text).get_function("k")(grid, 64, (done, by), cluster=cluster, **options)
+    launch = ptx.Module(text).get_function("k")(
+        grid, threads, (done, by), cluster=cluster, **options)
     return launch, done, by
 
 
@@ -115,9 +116,12 @@ def test_the_response_is_read_by_all_before_the_next():
     assert any("asynchronous write after read" in h.message for h in launch.hazards)
 
 
-def test_a_response_that_was_read_is_fenced_off_from_the_next():
-    unfenced = PROGRAM.replace(NEXT, NEXT.replace("fence.proxy.async.shared::cta;\n", ""))
-    launch, *_ = run(unfenced, races=True)
+@pytest.mark.parametrize("threads, sync, ask", [
+    (64, "SYNC\n", ASK), (32, "", "".join(ASK.splitlines(True)[::-1]))])
+def test_a_response_that_was_read_is_fenced_off_from_the_next(threads, sync, ask):
+    """Also by a warp alone that asks again with nothing in between."""
+    unfenced = PROGRAM.replace(NEXT, f"{sync}bra loop;\n").replace(ASK, ask)
+    launch, *_ = run(unfenced, threads=threads, races=True)
     assert {h.kind for h in launch.hazards} == {"missing proxy fence"}
     assert "that ordinary instructions read" in launch.hazards[0].message
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -310,12 +311,15 @@ def test_schedules(schedule, landing):
 
 def broken(change, **launch):
     """Run a small product whose text was changed; returns the kinds of hazard."""
+    return {h.kind for h in hazards(change, **launch)}
+
+
+def hazards(change, **launch):
     text = change(kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0"))
     image = np.zeros(4096, np.uint8)
     args = (image, np.zeros((4, 128), np.uint32), np.zeros((4, 128), np.float32), 0,
             encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
-    result = ptx.Module(text).get_function("k")(1, 128, args, 4096, **launch)
-    return {h.kind for h in result.hazards}
+    return ptx.Module(text).get_function("k")(1, 128, args, 4096, **launch).hazards
 
 
 def test_faults():
@@ -401,6 +405,14 @@ def test_the_lanes_that_lack_are_named():
     part = f"setp.lt.u32 q, %t, 30; @q {fence}"
     with pytest.raises(ptx.Divergence, match="lacking: [^;]+ lane 30; [^;]+ warp 0 lane 31\n"):
         broken(lambda t: t.replace(fence, part))
+
+
+def test_the_lanes_that_touched_an_accumulator_are_named():
+    product = "wgmma.mma_async"
+    part = f"setp.eq.u32 q, %t, 37; @q add.f32 %d0, %d0, %d0; {product}"
+    (found,) = hazards(lambda t: t.replace(product, part))
+    assert found.kind == "missing wgmma.fence"
+    assert re.search(r": [^:;]*warp 1 lane 5$", found.message)
 
 
 def test_copies_of_accumulators_come_along():

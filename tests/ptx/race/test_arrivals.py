@@ -80,6 +80,20 @@ def test_a_ring_with_the_right_counts_is_clean(order):
     assert said(*order) == set()
 
 
+def test_a_warp_knows_by_its_own_order_which_phases_it_completed():
+    code = r"""#include "asm.cuh"
+    extern "C" __global__ void alone(const int* x, int* y)
+    {
+        __shared__ Barrier bar;
+        if (threadIdx.x == 0) init(&bar, 32);
+        __syncthreads();
+        arrive(&bar);
+        arrive(&bar);
+        wait_for(&bar, 1);
+    }"""
+    assert said("lowest", "early", code=code, kernel="alone", threads=32) == set()
+
+
 TWOS = r"""if (t % 2 == 0)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 2;"
                  ::"r"(shared_address(&full[i % 2])) : "memory")"""
