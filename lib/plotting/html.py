@@ -71,7 +71,7 @@ def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {layout}role="img" '
         f'aria-label="{html.escape(label)}" {described}viewBox="0 0 {width:g} {height:g}" '
-        f'style="font-family:{_FONTS};font-size:9px;fill:currentColor;display:{shown};width:100%;'
+        f'style="font-family:{_FONTS};font-size:9px;display:{shown};width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
         f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg>'
     )
@@ -134,7 +134,7 @@ def _body(document: str) -> str:
     return re.sub(r">\s+<", "><", body).strip()
 
 
-_INHERITED = {"font-size: 9px", "text-anchor: start", "fill: currentColor"}
+_INHERITED = {"font-size: 9px", "text-anchor: start"}
 _RECTANGLE = re.compile(r"M(-?[\d.]+) (-?[\d.]+)H(-?[\d.]+)V(-?[\d.]+)H\1z")
 _BARS = re.compile(r'<path d="((?:M[-\d. ]+H[-\d.]+V[-\d.]+H[-\d.]+z){2,})" style="fill: (#\w+)')
 _DECIMALS = re.compile(r"\d+\.\d{2,}")

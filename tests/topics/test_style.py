@@ -158,6 +158,19 @@ def test_bars_of_one_height_are_drawn_as_thick_lines_where_they_were():
     assert steps.count("H") == 3 and min(up) == pytest.approx(tall / 4, abs=0.11)
 
 
+def test_black_text_stays_black_and_ink_follows_the_page():
+    fig = style.figure("Words", 1.0)
+    axes = fig.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    axes.text(0.5, 0.2, "on a bar", color="#000000")  # Matplotlib writes no fill for it
+    axes.text(0.5, 0.8, "on the page", color=style.INK)
+    style.finish(fig, alt="Words.", evidence="modelled: nothing")
+    drawing = ET.fromstring(html.svg(fig))[0]
+    fills = {text.text: text.get("style") or "" for text in drawing.iter() if text.text}
+    assert "fill" not in fills["on a bar"] and "fill" not in drawing.get("style")
+    assert "fill: currentColor" in fills["on the page"]
+
+
 def test_ids_are_unique_and_whole(drawn):
     pages = [html.svg(fig) for fig in drawn.values()]
     pages += [html.svg(next(iter(drawn.values())))]  # the same figure shown twice
