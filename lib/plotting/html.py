@@ -145,7 +145,10 @@ def _with_short_path(tag: re.Match[str]) -> str:
 
 
 def _own_style(tag: re.Match[str]) -> str:
-    own = "; ".join(one for one in tag[2].split("; ") if one not in _INHERITED)
+    said = [one for one in tag[2].split("; ") if one]
+    if not any(one.startswith("fill:") for one in said):  # black, which Matplotlib leaves out
+        said.append("fill: #000")
+    own = "; ".join(one for one in said if one not in _INHERITED)
     return f'{tag[1]} style="{own}"' if own else tag[1]
 
 
