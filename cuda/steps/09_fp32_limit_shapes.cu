@@ -21,11 +21,10 @@
 #include "strides.cuh"
 #include "timeline.cuh"
 
-// What the architectures before sm_90 don't know.
 #if __CUDA_ARCH__ >= 900
 #define OF_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
 constexpr bool HOPPER = true;
-#else
+#else  // what they don't know
 #define OF_CLUSTER(blocks)
 constexpr bool HOPPER = false;
 #endif

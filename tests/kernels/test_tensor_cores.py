@@ -153,7 +153,8 @@ def test_every_thread_has_two_vectors_of_each_tile():
 
 
 def test_shared_memory_is_the_worklog_s():
-    used = compile_kernel(CATALOGUE["14_ldmatrix"], None, "sm_75").resources
+    kernel = CATALOGUE["14_ldmatrix"]
+    used = compile_kernel(kernel, kernel.variant("k8"), "sm_75").resources
     assert used.shared_bytes == 18_944
     assert 2 * used.registers * 256 <= 65_536  # two blocks
 

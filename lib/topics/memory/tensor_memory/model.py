@@ -69,22 +69,33 @@ class Moment:
     states: np.ndarray
 
 
-@dataclass
-class Steps(Recorder):
+@dataclass(frozen=True)
+class Steps:
     """What all warps of a block do, by the emulator's steps.
 
     Attributes
     ----------
     width : int
         Columns of a tile of sums.
-    marks : list of list of (str, int)
+    marks : tuple of tuple of (str, int)
         For each warp the steps at which another phase begins, and which.
-    changes : list of Moment
+    changes : tuple of Moment
     operands : tuple of int
         Of the first mma: where D lies, the descriptors of A and B, what is multiplied.
     last : int
         The latest step.
     """
+
+    width: int
+    marks: tuple[tuple[tuple[str, int], ...], ...]
+    changes: tuple[Moment, ...]
+    operands: tuple[int, ...]
+    last: int
+
+
+@dataclass
+class _Follower(Recorder):
+    """Keeps the steps of all warps of a block."""
 
     width: int = COLUMNS
     marks: list[list[tuple[str, int]]] = field(default_factory=list)
@@ -200,11 +211,12 @@ def followed(
     ready = lay_out(planned(kernel, variant, problem, sms=grid.size, exact=True), problem,
                     [problem.inputs(0, np)])
     (step,) = ready.steps(0)
-    recorder = Steps(block=block, warp=0, width=columns)
+    recorder = _Follower(block=block, warp=0, width=columns)
     compiled = compile_kernel(kernel, variant, kernel.oldest(variant), ptx_only=True)
     emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder,
             **{**ORDER, "landing": landing})
-    return recorder
+    return Steps(columns, tuple(map(tuple, recorder.marks)), tuple(recorder.changes),
+                 recorder.operands, recorder.last)
 
 
 def spans(found: Steps, warp: int, kind: str) -> dict[int, tuple[int, int]]:
