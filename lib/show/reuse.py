@@ -19,8 +19,6 @@ def walking(tile: int = 32, steps: int = 4) -> Scene:
     drawing.boxes([mine], "focus")
     for x, y in ((0.0, top), (left, 0.0), (left, top)):
         drawing.grid((x, y, wide, wide), steps, steps)
-    drawing.label((at * side, top + side, side, side), f"{tile}×{tile}", over="load")
-    drawing.label((left + 2 * side, at * side, side, side), f"{tile}×{tile}", over="load")
     drawing.arrow(((at + 1) * side + 4, top + 1.5 * side), (wide - 6, top + 1.5 * side))
     drawing.arrow((left + 2.5 * side, (at + 1) * side + 4), (left + 2.5 * side, wide - 6))
     drawing.text(4, top + 18, "A", bold=True).text(left + 4, 18, "B", bold=True)
@@ -28,7 +26,7 @@ def walking(tile: int = 32, steps: int = 4) -> Scene:
     drawing.text(wide / 2, top + wide + 16, "K →", "middle")
     return Scene(f"Both tiles move along K; each float is loaded once and used {tile} times",
                  drawing.html(), "modelled: from the tile's sizes",
-                 "blue: the tiles in shared memory now; pink: the block's tile of C")
+                 f"blue: {tile}×{tile} floats in shared memory now; pink: the block's tile of C")
 
 
 def floats(rows: int, columns: int) -> tuple[int, int]:
