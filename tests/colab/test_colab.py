@@ -82,8 +82,10 @@ def test_run_all_reaches_the_end(runtime, stem):
     here = runtime.name == "gpu" and kernel.min_arch == "sm_75"
     for call, verbs in {"check": (".check(",), "speed": (".speed(",), "timeline": DRAWN["timeline"]
                         }.items():
-        shown = "".join(str(cell.get("outputs")) for cell in notebook.cells
-                        if any(verb in cell.source for verb in verbs))
+        asked = [cell for cell in notebook.cells if any(verb in cell.source for verb in verbs)]
+        if call == "speed" and not asked:
+            continue  # of a version that no GPU has timed yet
+        shown = "".join(str(cell.get("outputs")) for cell in asked)
         # Beside a version that is too new for the GPU stands the one before, measured.
         kinds = "measured: Tesla T4" if here else "recorded: |emulated: |Not recorded yet"
         assert re.search(kinds, shown), call
