@@ -9,7 +9,9 @@ import threading
 import time
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from book import serve
@@ -146,6 +148,31 @@ def test_a_line_leads_to_the_stepper(page):
     before = page.status
     page.click("forward")
     assert page.wait() != before and page.part("of").text.startswith("2 of ")
+
+
+def test_by_keyboard_alone_a_kernel_is_run_and_a_line_stepped_through(page):
+    arrive(page, "#example=missing_barrier")
+    page.part("ptx").click()
+
+    def enter_at(selector):
+        """Go on by Tab to what a selector names, see that the focus is shown, and press Enter."""
+        for _ in range(60):
+            ActionChains(page.browser).send_keys(Keys.TAB).perform()
+            there = page.browser.switch_to.active_element
+            if page.browser.execute_script("return arguments[0].matches(arguments[1])", there,
+                                           selector):
+                assert there.value_of_css_property("outline-style") != "none"
+                there.send_keys(Keys.ENTER)
+                return page.wait()
+        raise AssertionError(f"Tab never comes to {selector}")
+
+    enter_at("[data-part=run]")
+    assert page.verdict == "wrong" and "races: 1 found" in page.status
+    enter_at('[data-row="14"]')
+    assert "missing_barrier.cu:14" in page.part("moment").text
+    before = page.status
+    assert enter_at("[data-part=forward]") != before
+    assert page.part("of").text.startswith("2 of ")
 
 
 # Twelve of the kernels that public reports are of: races, waits, scopes, hangs, bad addresses.
