@@ -1,7 +1,8 @@
 """Where a verdict may look: data sheets, a run in the emulator, the records. Nothing else.
 
-A judge (``lib.claims.checks``) gets one `Evidence` and asks it for numbers, so a test can hand it
-other numbers and see the verdict change.
+The table of claims (``lib/claims/claims.toml``) is written in these functions. A kernel is named as
+on the command line, ``"01_naive/swapped"``, or a version's first variant by the version alone;
+recorded is what an H100 measured.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from lib.compiler.nvrtc import CompileError
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.source import edited
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.paths import CUDA
-from lib.ptx.core.machine import WARP
+from lib.ptx.core.machine import SECTOR, WARP
 from lib.ptx.files import text_of
 from lib.records import store as records
 from lib.records import sweeps
@@ -32,84 +34,38 @@ from lib.run import runner
 from lib.topics.code.instruction_mix import model as mix
 from lib.topics.code.instruction_order import model as order
 from lib.topics.limits.bottleneck import emulated as saturation
-from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.occupancy.model import Occupancy, occupancy
+from lib.topics.limits.bottleneck import model as bottleneck
+from lib.topics.limits.occupancy.model import Occupancy
+from lib.topics.limits.occupancy.model import occupancy as by_rules
 from lib.topics.limits.roofline import model as roofline
 from lib.topics.memory.accesses import model as accesses
 from lib.topics.time.timeline.model import phases
 
-REPRODUCED = "reproduced"
-CONTRADICTED = "contradicted"
-NOT_TESTABLE = "not testable here"
-NOT_YET = "not yet judged"
-VERDICTS = (REPRODUCED, CONTRADICTED, NOT_TESTABLE, NOT_YET)
-
-MEASURED = "measured"
-RECORDED = "recorded"
-EMULATED = "emulated"
-MODELLED = "modelled"
-REPORTED = "reported"
-KINDS = (MEASURED, RECORDED, EMULATED, MODELLED, REPORTED)
-
+GPU = "H100"  # whose records are read
+# Tensor cores of one SM: the architecture white papers (nvidia2018turing, nvidia2020ampere,
+# nvidia2022hopper).
+TENSOR_CORES_PER_SM = {"T4": 8, "A100": 4, "H100": 4, "H200": 4}
 
 R = TypeVar("R")
 
-# The records' names (``lib.measure.counters``) of the counters that judges ask for.
-DRAM_READ = "dram_read_bytes"
-L2_BYTES = "l2_bytes"
-WARPS_ACTIVE = "warps_active_percent"
-FMA_PIPE = "fma_pipe_percent"
-L1_DATA = "l1_data_percent"
-LONG_SCOREBOARD = "stall_long_scoreboard"
-BARRIER_STALL = "stall_barrier"
-STALLS = (LONG_SCOREBOARD, BARRIER_STALL, "stall_short_scoreboard", "stall_mio_throttle",
-          "stall_lg_throttle", "stall_math_pipe_throttle", "stall_wait", "stall_not_selected")
-
 
 class Missing(LookupError):
-    """The evidence that a judge asked for is not in the repository; the message names it."""
+    """The evidence that a claim asks for is not in the repository; the message names it."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the evidence says about a claim."""
-
-    kind: str  # one of `VERDICTS`
-    sentence: str  # why, with the numbers
-    # Kinds of evidence, out of `KINDS`; empty only for a claim not yet judged.
-    evidence: tuple[str, ...]
-    where: str  # where in the repository, or in which publication, the evidence is
-
-    def __post_init__(self) -> None:
-        if self.kind not in VERDICTS:
-            raise ValueError(f"{self.kind!r} is no verdict; use one of {', '.join(VERDICTS)}")
-        unknown = set(self.evidence) - set(KINDS)
-        if unknown:
-            raise ValueError(f"{sorted(unknown)} is no kind of evidence; use {', '.join(KINDS)}")
-        if self.kind != NOT_YET and not (self.evidence and self.where and self.sentence):
-            raise ValueError(f"a verdict of {self.kind!r} needs a sentence, evidence and a place")
-
-
-@dataclass(frozen=True)
+@dataclass
 class Loads:
-    """Global loads of one matrix in one run: warp requests and the sectors they touched."""
+    """Loads of one array in one run: warp requests, and the sectors or wavefronts they took."""
 
-    requests: int
-    sectors: int
+    requests: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
 
     @property
     def sectors_per_request(self) -> float:
         """Sectors that one request touches, on average."""
         return self.sectors / self.requests
-
-
-@dataclass(frozen=True)
-class SharedLoads:
-    """Shared loads of one array in one run: machine instructions and wavefronts of warps."""
-
-    instructions: int
-    wavefronts: int
-    ideal: int
 
     @property
     def conflict(self) -> float:
@@ -117,272 +73,302 @@ class SharedLoads:
         return self.wavefronts / self.ideal
 
 
-class Evidence:
-    """The repository's evidence: data sheets, emulated runs, records."""
+def gpu(key: str) -> gpus.Gpu:
+    """The data sheet of a GPU."""
+    return gpus.GPUS[key]
 
-    def gpu(self, key: str) -> gpus.Gpu:
-        """The data sheet of a GPU."""
-        return gpus.GPUS[key]
 
-    def counters(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
-        """Counters of an n×n×n emulated run of the oldest code that runs it, α = 1, β = 0."""
-        return _emulate(stem, variant, n).trace.counters()
+def fma_per_tensor_core(key: str) -> float:
+    """Multiply-adds that one tensor core does in a clock, from the data sheet's dense peak."""
+    sheet = gpu(key)
+    return sheet.tensor_fp16_flops / (2 * sheet.sms * TENSOR_CORES_PER_SM[key] * sheet.clock_hz)
 
-    def counters_with_beta(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
-        """The same counters with β = 1/2, so that C is read."""
-        return _emulate(stem, variant, n, beta=0.5).trace.counters()
 
-    def work_of_warps(self, stem: str, variant: str, n: int = 64) -> list[frozenset[str]]:
-        """What each warp of the first block does in an n×n×n run in the emulator.
+def fits(key: str, registers: int, shared_bytes: int, threads: int) -> Occupancy:
+    """What fits one SM of a GPU, by CUDA's rules, of blocks that take so much."""
+    return by_rules(gpu(key), registers, shared_bytes, threads)
 
-        Returns ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
-        fragments from shared memory.
-        """
-        warps = kernels.find(stem).variant(variant).threads // WARP
-        found = []
-        for warp in range(warps):
-            trace = _emulate(stem, variant, n, warp=warp).trace
-            kinds = {
-                (site.kind, site.space) for site in trace.sites if trace.watched.get(site.line)
-            }
-            found.append(frozenset(
-                name for name, kind in _WORK.items() if kind in kinds
-            ))
-        return found
 
-    def resources(self, stem: str, variant: str, arch: str = "sm_75") -> Resources:
-        """What ptxas reports of an instantiation."""
-        return _compiled(stem, variant, arch).resources
+def occupancy(key: str, name: str) -> Occupancy:
+    """What fits one SM of a GPU of a kernel's blocks."""
+    used = resources(name, gpu(key).arch)
+    return fits(key, used.registers, used.shared_bytes, _of(name)[1].threads)
 
-    def work_between(self, stem: str, variant: str, arch: str) -> int:
-        """FMA that the main loop's machine code has between a global load and its store."""
-        loop = _compiled(stem, variant, arch).inner_loop
-        return order.work_between([i.opcode for i in loop])
 
-    def prologue_loads(self, stem: str, variant: str, arch: str) -> int:
-        """Global loads in the machine code before the main loop."""
-        compiled = _compiled(stem, variant, arch)
-        first = compiled.inner_loop[0].address
-        return sum(i.base == "LDG" and i.address < first for i in compiled.sass)
+# Machine code.
 
-    def races(self, stem: str, variant: str, without: str = "") -> int:
-        """Hazards that the emulator finds, with the source's line that holds `without` left out."""
-        kernel = kernels.find(stem)
-        chosen = kernel.variant(variant)
-        text = text_of(kernel.file(chosen))
-        if without:
-            line = next((r for r in text.splitlines(keepends=True) if without in r), without)
-            text = edited(text, line, "")
-        done = runner.run(kernel, chosen.problem(64, 64, 96), variant=chosen,
-                          backend="emulator", source=text, races=True)
-        return len(done.emulated.hazards)
+def resources(name: str, arch: str = "sm_75") -> Resources:
+    """What ptxas reports of an instantiation."""
+    return _compiled(name, arch).resources
 
-    def buffers(self, stem: str, variant: str) -> list[tuple[int, int]]:
-        """Which buffer of A each step of the main loop fills, and which it reads, by addresses.
 
-        From a run of four steps; the first warp of the first block.
-        """
-        launch = _emulate(stem, variant, 128).emulated
-        tiles = next(a for a in launch.shared if accesses.name_of(a) == "As")
-        longest: dict[str, list[int]] = {"store": [], "load": []}
-        for site in launch.trace.sites:
-            touched = [
-                (int(access.addresses[access.active][0]) - tiles.base) // (tiles.nbytes // 2)
-                for access in launch.trace.watched.get(site.line, ())
-            ]
-            inside = site.space == "shared" and touched and set(touched) <= {0, 1}
-            if inside and len(touched) > len(longest[site.kind]):
-                longest[site.kind] = touched
-        return list(zip(longest["store"], longest["load"], strict=False))
+def loop(name: str, arch: str) -> Mapping[str, int]:
+    """Instructions of the main loop's machine code, by class of the instruction mix."""
+    return Counter(mix.classify(i.opcode) for i in _compiled(name, arch).inner_loop)
 
-    def arrival(self, gpu: str, stem: str, variant: str) -> float:
-        """Median cycles from a warp's first load of a tile to the arrival of the last, recorded.
 
-        Raises Missing if there is no such record.
-        """
-        marks = self._found(f"the timeline of {stem} ({variant}) on the {gpu}",
-                            lambda: Recorded(stem, gpu).timeline(variant))
-        spans = phases(marks.events, marks.blocks[0].warps)
-        took = [
-            load.end - load.start + wait.end - wait.start
-            for load, wait in zip(spans, spans[1:], strict=False)
-            if (load.event, wait.event) == ("load", "wait") and load.warp == wait.warp
+def of_kind(counted: Mapping[str, int], kind: str) -> int:
+    """How many of a loop's instructions are of the classes that begin so."""
+    return sum(number for name, number in counted.items() if name.startswith(kind))
+
+
+def work_between(name: str, arch: str) -> int:
+    """FMA that the main loop's machine code has between a global load and its store."""
+    return order.work_between([i.opcode for i in _compiled(name, arch).inner_loop])
+
+
+def prologue_loads(name: str, arch: str) -> int:
+    """Global loads in the machine code before the main loop."""
+    compiled = _compiled(name, arch)
+    first = compiled.inner_loop[0].address
+    return sum(i.base == "LDG" and i.address < first for i in compiled.sass)
+
+
+def legal(header: str, call: str, arch: str) -> bool:
+    """Whether a call of one of the book's device functions compiles for an architecture."""
+    text = f'#include "{header}"\ntemplate <int N> __global__ void probe() {{ {call}; }}\n'
+    try:
+        compile_source(text, "probe<1>", arch, include=CUDA / "include")
+    except CompileError:
+        return False
+    return True
+
+
+# Emulated.
+
+def counters(name: str, n: int = 64) -> Mapping[str, int]:
+    """Counters of an n×n×n emulated run of the oldest code that runs it, α = 1, β = 0."""
+    return _emulate(name, n).trace.counters()
+
+
+def counters_with_beta(name: str, n: int = 64) -> Mapping[str, int]:
+    """The same counters with β = 1/2, so that C is read."""
+    return _emulate(name, n, beta=0.5).trace.counters()
+
+
+def l1_load_bytes(name: str, n: int) -> float:
+    """Bytes that global loads move out of L1 at n×n×n, B.
+
+    Every multiply-add brings the same sectors with it whatever the size (a multiple of the tile),
+    so a small run gives them.
+    """
+    return counters(name)["global_load_sectors"] * SECTOR * (n / 64) ** 3
+
+
+def flop_per_shared_load(name: str) -> float:
+    """Operations of a thread for each shared load that it executes in machine code."""
+    counted = counters(name, 128)
+    return 2 * counted["ffma_thread_instructions"] / (WARP * counted["shared_load_instructions"])
+
+
+def loads(name: str, n: int = 64) -> Mapping[str, Loads]:
+    """Global loads of ``"A"`` and of ``"B"`` in an n×n×n emulated run.
+
+    Which matrix a load reads is told by its addresses, taken from the first warp.
+    """
+    return _loads(name, n, "global")
+
+
+def shared_loads(name: str, n: int = 128) -> Mapping[str, Loads]:
+    """Shared loads of each array, by its name in the source, in an n×n×n emulated run."""
+    return _loads(name, n, "shared")
+
+
+def _loads(name: str, n: int, space: str) -> Mapping[str, Loads]:
+    launch = _emulate(name, n).emulated
+    arrays = launch.allocations if space == "global" else launch.shared
+    found: dict[str, Loads] = {}
+    for site in launch.trace.sites:
+        if (site.kind, site.space) == ("load", space) and site.requests:
+            array = accesses.array(launch.trace.watched[site.line][0], arrays)
+            one = found.setdefault(array, Loads())
+            one.requests += site.requests
+            one.sectors += site.sectors
+            one.wavefronts += site.wavefronts
+            one.ideal += site.ideal
+    return found
+
+
+def work_of_warps(name: str, n: int = 64) -> list[set[str]]:
+    """What each warp of the first block does in an n×n×n emulated run.
+
+    ``"load"`` where it loads from global memory, ``"multiply"`` where it loads fragments from
+    shared memory.
+    """
+    work = {("load", "global"): "load", ("ldmatrix", "shared"): "multiply"}
+    traces = [_emulate(name, n, warp=warp).trace for warp in range(_of(name)[1].threads // WARP)]
+    return [{work[site.kind, site.space] for site in trace.sites if trace.watched.get(site.line)
+             and (site.kind, site.space) in work} for trace in traces]
+
+
+def buffers(name: str) -> list[tuple[int, int]]:
+    """Which buffer of A each step of the main loop fills, and which it reads, by addresses.
+
+    From a run of four steps; the first warp of the first block.
+    """
+    launch = _emulate(name, 128).emulated
+    tiles = next(a for a in launch.shared if accesses.name_of(a) == "As")
+    longest: dict[str, list[int]] = {"store": [], "load": []}
+    for site in launch.trace.sites:
+        touched = [
+            (int(access.addresses[access.active][0]) - tiles.base) // (tiles.nbytes // 2)
+            for access in launch.trace.watched.get(site.line, ())
         ]
-        return statistics.median(took)
-
-    def loads(self, stem: str, variant: str, n: int = 64) -> Mapping[str, Loads]:
-        """Global loads of ``"A"`` and of ``"B"`` in an n×n×n run in the emulator.
-
-        Which matrix a load reads is told by its addresses, taken from the first warp.
-        """
-        launch = _emulate(stem, variant, n).emulated
-        found: dict[str, Loads] = {}
-        for site in launch.trace.sites:
-            if site.kind != "load" or site.space != "global" or not site.requests:
-                continue
-            matrix = accesses.array(launch.trace.watched[site.line][0], launch.allocations)
-            before = found.get(matrix, Loads(0, 0))
-            found[matrix] = Loads(before.requests + site.requests, before.sectors + site.sectors)
-        return found
-
-    def shared_loads(self, stem: str, variant: str, n: int = 128) -> Mapping[str, SharedLoads]:
-        """Shared loads of each array, by its name in the source, in an n×n×n emulated run."""
-        launch = _emulate(stem, variant, n).emulated
-        found: dict[str, SharedLoads] = {}
-        for site in launch.trace.sites:
-            if site.kind != "load" or site.space != "shared" or not site.requests:
-                continue
-            name = accesses.array(launch.trace.watched[site.line][0], launch.shared)
-            before = found.get(name, SharedLoads(0, 0, 0))
-            found[name] = SharedLoads(
-                before.instructions + site.requests, before.wavefronts + site.wavefronts,
-                before.ideal + site.ideal,
-            )
-        return found
-
-    def loop(self, stem: str, variant: str, arch: str) -> Mapping[str, int]:
-        """Instructions of the main loop's machine code, by class of the instruction mix."""
-        return Counter(mix.classify(i.opcode) for i in _compiled(stem, variant, arch).inner_loop)
-
-    def refused(self, stem: str, variant: str) -> np.ndarray:
-        """The 32 addresses of the access, off its alignment, at which the emulator stops a run.
-
-        None are returned, an empty array, where it runs to its end.
-        """
-        kernel = kernels.find(stem)
-        chosen = kernel.variant(variant)
-        M, N = chosen.tile
-        try:
-            runner.run(kernel, chosen.problem(M, N, chosen.step), variant=chosen,
-                       backend="emulator", exact=True)
-        except ptx.Misaligned as error:
-            if error.addresses is not None:
-                return error.addresses[0, :32]
-            raise
-        return np.empty(0, dtype=np.int64)
-
-    def unit_times(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, float]:
-        """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
-        return saturation.unit_times(stem, variant, self.gpu(gpu), n)[0]
-
-    def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
-        """What fits one SM of a GPU, by CUDA's rules."""
-        sheet, used = self.gpu(gpu), self.resources(stem, variant, self.gpu(gpu).arch)
-        threads = kernels.find(stem).variant(variant).threads
-        return occupancy(sheet, used.registers, used.shared_bytes, threads)
-
-    def per_fma(self, stem: str, n: int = 128) -> Mapping[str, float]:
-        """What a multiply-add costs each level of the machine, in the emulator, first variant.
-
-        ``"L1"``: requests of global memory; ``"L2 and DRAM"``: their sectors; ``"shared memory"``:
-        its wavefronts; ``"registers"``: a thread's, by ptxas, for sm_75.
-        """
-        kernel = kernels.find(stem)
-        chosen = kernel.variants[0]
-        found = self.counters(stem, chosen.name, n)
-        work = found["ffma_thread_instructions"]
-        return {
-            "L1": (found["global_load_requests"] + found["global_store_requests"]) / work,
-            "L2 and DRAM": (found["global_load_sectors"] + found["global_store_sectors"]) / work,
-            "shared memory": found["shared_wavefronts"] / work,
-            "registers": self.resources(stem, chosen.name).registers,
-        }
-
-    def busiest(self, gpu: str, stem: str, n: int) -> str:
-        """The unit that needs longest for an n×n×n run's recorded counters, first variant.
-
-        Raises Missing if there is no such record, size or counter.
-        """
-        name = kernels.find(stem).variants[0].name
-        found = {
-            counter: self.counter(gpu, stem, name, n, counter) for counter in (
-                "global_load_requests", "global_store_requests", "global_load_sectors",
-                "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
-                "instructions", L2_BYTES, DRAM_READ, "dram_write_bytes")
-        }
-        machine = records.load(MachineRecord, gpu)
-        return busiest.longest(busiest.of_record(
-            found, self.gpu(gpu),
-            roofline.Roofs.from_record(machine, self.gpu(gpu)) if machine else None,
-            product=roofline.product_of(_emulate(stem, name, 128).trace.instructions),
-            flops=2.0 * n**3, clock_mhz=mhz(self.bench(gpu, stem, name, n).clock),
-        ))
-
-    def legal(self, header: str, call: str, arch: str) -> bool:
-        """Whether a call of one of the book's device functions compiles for an architecture."""
-        text = f'#include "{header}"\ntemplate <int N> __global__ void probe() {{ {call}; }}\n'
-        try:
-            compile_source(text, "probe<1>", arch, include=CUDA / "include")
-        except CompileError:
-            return False
-        return True
-
-    def counter(self, gpu: str, stem: str, variant: str, n: int, metric: str) -> float:
-        """One ncu counter of an n×n×n run, as recorded.
-
-        Raises Missing if there is no such record, size or counter.
-        """
-        what = f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}"
-        found = self._found(what, lambda: (
-            RecordedRival(gpu).counters(n, variant) if stem == CUBLAS
-            else Recorded(stem, gpu).counters(n, variant)))
-        if metric not in found:
-            raise Missing(what)
-        return float(found[metric])
-
-    def bench(
-        self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
-    ) -> Row:
-        """The recorded timing of an n×n×n run: seconds, TFLOP/s, ratio and more.
-
-        With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
-
-        Raises Missing if there is no such record, code or size.
-        """
-        code = f", {ptx_arch} code," if ptx_arch else ""
-        return self._found(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}",
-                           lambda: Recorded(stem, gpu).bench(n, variant, ptx_arch))
-
-    def first(self, gpu: str, stem: str, n: int) -> Row:
-        """`bench` of a version's first variant."""
-        return self.bench(gpu, stem, kernels.find(stem).variants[0].name, n)
-
-    def sweep(self, gpu: str, name: str) -> Sweep:
-        """A recorded series of `lib.measure.sweeps`.
-
-        Raises Missing if there is no such record, or it is of other source than today's.
-        """
-        record = records.load(SweepsRecord, gpu)
-        if record is None or name not in record.sweeps:
-            raise Missing(f"the sweep {name} on the {gpu}")
-        if sweeps.stale(record.sweeps[name]):
-            raise Missing(f"the sweep {name} of today's source on the {gpu}")
-        return record.sweeps[name]
-
-    @staticmethod
-    def _found(what: str, read: Callable[[], R]) -> R:
-        """What a record holds; `what` says what is missing where it holds nothing."""
-        try:
-            return read()
-        except (records.NotRecorded, ValueError) as nothing:  # or no such kernel, or variant
-            raise Missing(what) from nothing
+        inside = site.space == "shared" and touched and set(touched) <= {0, 1}
+        if inside and len(touched) > len(longest[site.kind]):
+            longest[site.kind] = touched
+    return list(zip(longest["store"], longest["load"], strict=False))
 
 
+def races(name: str, without: str = "") -> int:
+    """Hazards that the emulator finds, with the source's line that holds `without` left out."""
+    kernel, variant = _of(name)
+    text = text_of(kernel.file(variant))
+    if without:
+        line = next((r for r in text.splitlines(keepends=True) if without in r), without)
+        text = edited(text, line, "")
+    done = runner.run(kernel, variant.problem(64, 64, 96), variant=variant, backend="emulator",
+                      source=text, races=True)
+    return len(done.emulated.hazards)
 
 
-def _compiled(stem: str, variant: str, arch: str) -> Compiled:
+def refused(name: str) -> np.ndarray:
+    """The 32 addresses of the access, off its alignment, at which the emulator stops a run.
+
+    None are returned, an empty array, where it runs to its end.
+    """
+    kernel, variant = _of(name)
+    try:
+        runner.run(kernel, variant.problem(*variant.tile, variant.step), variant=variant,
+                   backend="emulator", exact=True)
+    except ptx.Misaligned as error:
+        if error.addresses is not None:
+            return error.addresses[0, :WARP]
+        raise
+    return np.empty(0, dtype=np.int64)
+
+
+def unit_times(key: str, name: str, n: int) -> Mapping[str, float]:
+    """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
+    kernel, variant = _of(name)
+    return saturation.unit_times(kernel.stem, variant.name, gpu(key), n)[0]
+
+
+def per_fma(name: str, n: int = 128) -> Mapping[str, float]:
+    """What a multiply-add costs each level of the machine, in the emulator.
+
+    ``"L1"``: requests of global memory; ``"L2 and DRAM"``: their sectors; ``"shared memory"``:
+    its wavefronts; ``"registers"``: a thread's, by ptxas, for sm_75.
+    """
+    found = counters(name, n)
+    work = found["ffma_thread_instructions"]
+    return {
+        "L1": (found["global_load_requests"] + found["global_store_requests"]) / work,
+        "L2 and DRAM": (found["global_load_sectors"] + found["global_store_sectors"]) / work,
+        "shared memory": found["shared_wavefronts"] / work,
+        "registers": resources(name).registers,
+    }
+
+
+# Recorded. Each raises Missing if there is no such record, size or counter.
+
+def comparable_size(n: int) -> int:
+    """The size at which an H100 can stand for a T4 at n×n×n, where DRAM traffic is in question.
+
+    What reaches DRAM depends on how far the matrices exceed the L2. At 2,048 a matrix is four
+    times a T4's L2 and a third of an H100's: the same size would compare nothing. So n is doubled
+    until a matrix exceeds the H100's L2 at least as far.
+    """
+    size = n
+    while size**2 / gpu(GPU).l2_bytes < n**2 / gpu("T4").l2_bytes:
+        size *= 2
+    return size
+
+
+def counter(name: str, n: int, metric: str) -> float:
+    """One ncu counter of an n×n×n run."""
+    what = f"{metric} of {name} at {n:,} on the {GPU}"
+    stem, variant = parted(name)
+    found = _found(what, lambda: (
+        RecordedRival(GPU).counters(n, variant) if stem == CUBLAS
+        else Recorded(stem, GPU).counters(n, _of(name)[1].name)))
+    if metric not in found:
+        raise Missing(what)
+    return float(found[metric])
+
+
+def bench(name: str, n: int, ptx_arch: str | None = None) -> Row:
+    """The timing of an n×n×n run: seconds, TFLOP/s, ratio and more.
+
+    With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
+    """
+    code = f", {ptx_arch} code," if ptx_arch else ""
+    return _found(f"the time of {name}{code} at {n:,} on the {GPU}", lambda: Recorded(
+        parted(name)[0], GPU).bench(n, _of(name)[1].name, ptx_arch))
+
+
+def gain_of_buffers(variant: str, n: int) -> float:
+    """Speed of one of 07's small tiles over that of the padded kernel, less 1."""
+    before = bench("05_bank_conflicts/tile_padded", n).seconds
+    return before / bench(f"07_double_buffer/{variant}", n).seconds - 1
+
+
+def arrival(name: str) -> float:
+    """Median cycles from a warp's first load of a tile to the arrival of the last."""
+    marks = _found(f"the timeline of {name} on the {GPU}",
+                   lambda: Recorded(parted(name)[0], GPU).timeline(_of(name)[1].name))
+    spans = phases(marks.events, marks.blocks[0].warps)
+    return statistics.median(
+        load.end - load.start + wait.end - wait.start
+        for load, wait in zip(spans, spans[1:], strict=False)
+        if (load.event, wait.event) == ("load", "wait") and load.warp == wait.warp)
+
+
+def busiest(name: str, n: int) -> str:
+    """The unit that needs longest for an n×n×n run's counters."""
+    found = {
+        one: counter(name, n, one) for one in (
+            "global_load_requests", "global_store_requests", "global_load_sectors",
+            "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
+            "instructions", "l2_bytes", "dram_read_bytes", "dram_write_bytes")
+    }
+    machine = records.load(MachineRecord, GPU)
+    return bottleneck.longest(bottleneck.of_record(
+        found, gpu(GPU), roofline.Roofs.from_record(machine, gpu(GPU)) if machine else None,
+        product=roofline.product_of(_emulate(name, 128).trace.instructions),
+        flops=2.0 * n**3, clock_mhz=mhz(bench(name, n).clock),
+    ))
+
+
+def sweep(name: str) -> Sweep:
+    """A series of `lib.measure.sweeps`, of today's source."""
+    record = records.load(SweepsRecord, GPU)
+    if record is None or name not in record.sweeps or sweeps.stale(record.sweeps[name]):
+        raise Missing(f"the sweep {name} of today's source on the {GPU}")
+    return record.sweeps[name]
+
+
+def _found(what: str, read: Callable[[], R]) -> R:
+    """What a record holds; `what` says what is missing where it holds nothing."""
+    try:
+        return read()
+    except (records.NotRecorded, ValueError) as nothing:  # or no such kernel, or variant
+        raise Missing(what) from nothing
+
+
+def _of(name: str) -> tuple[Kernel, Variant]:
+    stem, variant = parted(name)
     kernel = kernels.find(stem)
-    return compile_kernel(kernel, kernel.variant(variant), arch)
+    return kernel, kernel.variant(variant or kernel.variants[0].name)
 
 
-# What tells that a warp loads tiles, or multiplies them.
-_WORK = {"load": ("load", "global"), "multiply": ("ldmatrix", "shared")}
+def _compiled(name: str, arch: str) -> Compiled:
+    return compile_kernel(*_of(name), arch)
 
 
 @cache
-def _emulate(stem: str, variant: str, n: int, beta: float = 0.0, warp: int = 0) -> Any:
-    """One run, kept for the process: several judges ask about the same one."""
-    kernel = kernels.find(stem)
-    chosen = kernel.variant(variant)
-    return runner.run(kernel, chosen.problem(n, n, n, beta=beta), variant=chosen,
-                      backend="emulator", arch=kernel.oldest(chosen), watch=(0, warp))
+def _emulate(name: str, n: int, beta: float = 0.0, warp: int = 0) -> Any:
+    """One run, kept for the process: several claims ask about the same one."""
+    kernel, variant = _of(name)
+    return runner.run(kernel, variant.problem(n, n, n, beta=beta), variant=variant,
+                      backend="emulator", arch=kernel.oldest(variant), watch=(0, warp))
