@@ -290,7 +290,7 @@ def counter(name: str, n: int, metric: str) -> float:
     what = f"{metric} of {name} at {n:,} on the {GPU}"
     stem, variant = parted(name)
     found = _found(what, lambda: (
-        RecordedRival(GPU).counters(n, variant) if stem == CUBLAS
+        RecordedRival(GPU).counters(n, variant or "") if stem == CUBLAS
         else Recorded(stem, GPU).counters(n, _of(name)[1].name)))
     if metric not in found:
         raise Missing(what)
