@@ -22,7 +22,7 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,10 @@ PUBLIC: Mapping[str, tuple[str, ...]] = {
 # The classes that a user makes objects of; of the others the emulator does, and they are read.
 MADE = ("Module", "Progress", "RawModule", "Recorder", "Surface", "Texture")
 PARTS = ("patch", "minor", "major")
+DEFAULT = " by default "
 EXITS = {"0": "clean", "1": "a hazard, an error or a budget overrun", "2": "bad input"}
 
-Description = dict[str, Any]
+Description = dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,26 +68,43 @@ def here(name: str) -> str:
 
 
 def describe() -> Description:
-    """The public interface as it is now."""
-    names = {f"{module}.{name}": _of(getattr(importlib.import_module(here(module)), name))
-             for module, public in PUBLIC.items() for name in public}
-    return {"names": names, "command": _options(), "exit": EXITS,
-            "fixture": {"emulate": _signature(_loaded(), method=False)}}
+    """The public interface as it is now: each name that a user may write, and what it is."""
+    found = {f"exit status {status}": meaning for status, meaning in EXITS.items()}
+    for module, public in PUBLIC.items():
+        for name in public:
+            value = getattr(importlib.import_module(here(module)), name)
+            found.update(_of(f"{module}.{name}", value))
+    return {**found, **_options(), **_signature("fixture emulate", _loaded())}
 
 
 def compare(old: Description, new: Description) -> Changes:
     """What a user of `old` meets in `new`."""
-    breaks: list[str] = []
-    adds: list[str] = []
-    for part, noun in (("names", ""), ("command", "warplens "), ("fixture", "fixture "),
-                       ("exit", "exit status ")):
-        _compare_members(noun, old[part], new[part], breaks, adds)
+    gone, more = (_whole(one.keys() - other.keys()) for one, other in ((old, new), (new, old)))
+    breaks, adds = [f"{name} is gone" for name in gone], []
+    for name in more:
+        # A parameter that has no default: a call that was right lacks it.
+        needed = name.endswith(")") and DEFAULT not in new[name] and (
+            not new[name].startswith("var_"))
+        (breaks if needed else adds).append(f"{name} is {'needed' if needed else 'new'}")
+    for name in sorted(old.keys() & new.keys()):
+        if old[name] != new[name]:
+            freer = new[name].startswith(old[name] + DEFAULT)
+            (adds if freer else breaks).append(f"{name} is {new[name]}, not {old[name]}")
     return Changes(tuple(breaks), tuple(adds))
 
 
-def read(root: Path = ROOT) -> Description:
-    """The description as of the last release."""
-    found: Description = json.loads(text_of(root / FILE))
+def _whole(names: Iterable[str]) -> list[str]:
+    """Names without those of their parts."""
+    found: list[str] = []
+    for name in sorted(names):
+        if not found or not name.startswith((f"{found[-1]}.", f"{found[-1]}(", f"{found[-1]} ")):
+            found.append(name)
+    return found
+
+
+def read(root: Path = ROOT) -> dict[str, Any]:
+    """The description as of the last release, and which part the next must raise."""
+    found: dict[str, Any] = json.loads(text_of(root / FILE))
     return found
 
 
@@ -99,9 +117,10 @@ def accept(root: Path = ROOT) -> Changes:
     return changes
 
 
-def write(description: Description, root: Path = ROOT) -> None:
+def write(description: dict[str, Any], root: Path = ROOT) -> None:
     """Write the description."""
-    write_whole(root / FILE, (_lines(description) + "\n").encode())
+    text = json.dumps(description, ensure_ascii=False, sort_keys=True, indent=1)
+    write_whole(root / FILE, f"{text}\n".encode())
 
 
 def least_version(before: str, part: str) -> tuple[int, int, int]:
@@ -114,34 +133,25 @@ def least_version(before: str, part: str) -> tuple[int, int, int]:
     return major, minor + 1, 0
 
 
-def _lines(value: Any, depth: int = 0) -> str:
-    """JSON of which a line holds what fits: a difference shows the name that it is of."""
-    flat = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    if not isinstance(value, dict) or not value or len(flat) + depth < 100:
-        return flat
-    parts = (f'{" " * (depth + 1)}{json.dumps(name)}: {_lines(value[name], depth + 1)}'
-             for name in sorted(value))
-    return "{\n" + ",\n".join(parts) + "\n" + " " * depth + "}"
-
-
-def _of(value: Any) -> Description:
-    """A name's kind and what of it a user calls or reads."""
+def _of(name: str, value: Any) -> Description:
+    """What a name is, and what of it a user calls, reads or catches it as."""
     if not inspect.isclass(value):
-        return {"kind": "function", "takes": _signature(value, method=False)}
+        return {name: "function", **_signature(name, value)}
     if issubclass(value, enum.Enum):
-        return {"kind": "enum", "members": {one.name: {} for one in value}}
-    bases = [base.__name__ for base in value.__mro__[1:]
-             if issubclass(base, BaseException) and base is not BaseException]
-    found: Description = {"kind": "class", "members": dict(sorted(_members(value)))}
-    if bases:
-        found["caught_as"] = {name: {} for name in bases if name != "object"}
-    if value.__name__ in MADE:
-        found["takes"] = _signature(value, method=False)
-    return found
+        return {name: "enum", **{f"{name}.{one.name}": "member" for one in value}}
+    found = {name: "class"}
+    for member, what in _members(value):
+        if what is None:
+            found[f"{name}.{member}"] = "field"
+        else:
+            found |= {f"{name}.{member}": "method", **_signature(f"{name}.{member}", *what)}
+    found |= {f"{name} caught as {base.__name__}": "yes" for base in value.__mro__[1:]
+              if issubclass(base, BaseException) and base is not BaseException}
+    return found | (_signature(name, value) if value.__name__ in MADE else {})
 
 
-def _members(value: type) -> Iterator[tuple[str, Description]]:
-    """The public methods, properties and fields of a class, with its own bases'."""
+def _members(value: type) -> Iterator[tuple[str, tuple[Any, bool] | None]]:
+    """The public methods, with whether they are of an object, and fields (None) of a class."""
     for base in reversed(value.__mro__):
         if not base.__module__.startswith("lib."):
             continue
@@ -150,31 +160,29 @@ def _members(value: type) -> Iterator[tuple[str, Description]]:
             if (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
                     and isinstance(node.value, ast.Name) and node.value.id == "self"
                     and not node.attr.startswith("_")):
-                yield node.attr, {"kind": "field"}
-        for name in base.__dict__.get("__annotations__", {}):
-            if not name.startswith("_"):
-                yield name, {"kind": "field"}
-        for name, member in base.__dict__.items():
-            if name.startswith("_") and name != "__call__":
-                continue
-            plain = inspect.unwrap(getattr(member, "__func__", member))
-            if inspect.isfunction(plain):
-                free = isinstance(member, staticmethod)
-                yield name, {"kind": "method", "takes": _signature(plain, method=not free)}
-            else:
-                yield name, {"kind": "field"}
+                yield node.attr, None
+        for name, member in {**dict.fromkeys(base.__dict__.get("__annotations__", {})),
+                             **base.__dict__}.items():
+            if not name.startswith("_") or name == "__call__":
+                plain = inspect.unwrap(getattr(member, "__func__", member))
+                yield name, (plain, not isinstance(member, staticmethod)) if (
+                    inspect.isfunction(plain)) else None
 
 
-def _signature(value: Any, *, method: bool) -> Description:
+def _signature(name: str, value: Any, method: bool = False) -> Description:
     """Parameters in their order: how each is passed, and its default, if it has one."""
     try:
-        parameters = list(inspect.signature(value).parameters.values())[1 if method else 0:]
+        parameters = list(inspect.signature(value).parameters.values())[method:]
     except ValueError:  # a class of another library's
         return {}
-    return {
-        one.name: {"passed": one.kind.name.lower(), "place": place,
-                   **({} if one.default is one.empty else {"default": _plain(one.default)})}
-        for place, one in enumerate(parameters)}
+    found = {}
+    for place, one in enumerate(parameters):
+        passed = one.kind.name.lower()
+        if one.kind is not one.KEYWORD_ONLY:
+            passed += f" {place}"
+        default = "" if one.default is one.empty else f"{DEFAULT}{_plain(one.default)}"
+        found[f"{name}({one.name})"] = passed + default
+    return found
 
 
 def _plain(value: Any) -> str:
@@ -189,9 +197,8 @@ def _options() -> Description:
     parser.add_argument("--json", action="store_true")
     command.add_arguments(parser)
     return {
-        "/".join(action.option_strings) or action.dest: {
-            "default": repr(action.default), "nargs": repr(action.nargs),
-            "choices": repr(action.choices)}
+        f"warplens {'/'.join(action.option_strings) or action.dest}":
+            f"default {action.default!r}, nargs {action.nargs!r}, choices {action.choices!r}"
         for action in parser._actions if action.dest != "help"}
 
 
@@ -201,54 +208,6 @@ def _loaded() -> Any:
         path = ROOT / "test_it.py"
 
     return inspect.unwrap(pytest_plugin.emulate)(Request())
-
-
-def _compare_members(of: str, old: Description, new: Description, breaks: list[str],
-                     adds: list[str]) -> None:
-    """Compare two sets of names that are described."""
-    for name in old.keys() - new.keys():
-        breaks.append(f"{of}{name} is gone")
-    for name in new.keys() - old.keys():
-        adds.append(f"{of}{name} is new")
-    for name in sorted(old.keys() & new.keys()):
-        before, now = old[name], new[name]
-        if before == now:
-            continue
-        where = f"{of}{name}"
-        if not isinstance(before, dict) or not isinstance(now, dict):
-            breaks.append(f"{where} means {now!r}, not {before!r}")
-        elif of == "fixture ":
-            _compare_parameters(f"{where}()", before, now, breaks, adds)
-        elif before.get("kind") != now.get("kind"):
-            breaks.append(f"{where} is a {now.get('kind')}, not a {before.get('kind')}")
-        elif "kind" not in before:
-            breaks.append(f"{where} takes {now}, not {before}")
-        else:
-            _compare_members(f"{where}.", before.get("members", {}), now.get("members", {}), breaks,
-                             adds)
-            _compare_members(f"{where} caught as ", before.get("caught_as", {}),
-                             now.get("caught_as", {}), breaks, adds)
-            _compare_parameters(f"{where}()", before.get("takes", {}), now.get("takes", {}), breaks,
-                                adds)
-
-
-def _compare_parameters(where: str, old: Description, new: Description, breaks: list[str],
-                        adds: list[str]) -> None:
-    """Compare what two functions take: a call of the old one must mean the same of the new one."""
-    for name in old.keys() - new.keys():
-        breaks.append(f"{where} takes no {name}")
-    for name in new.keys() - old.keys():
-        free = "default" in new[name] or new[name]["passed"].startswith("var_")
-        (adds if free else breaks).append(
-            f"{where} takes {name}" if free else f"{where} needs {name}")
-    for name in sorted(old.keys() & new.keys()):
-        before, now = old[name], new[name]
-        by_place = before["passed"] != "keyword_only"
-        if by_place and (before["place"] != now["place"] or before["passed"] != now["passed"]):
-            breaks.append(f"{where}: {name} is passed otherwise")
-        if "default" in before and before["default"] != now.get("default"):
-            breaks.append(f"{where}: {name} is {now.get('default', 'needed')} where it was "
-                          f"{before['default']}")
 
 
 def main(argv: list[str] | None = None) -> int:
