@@ -41,7 +41,7 @@ BANKS = ("Banks of shared memory",
          "else:\n    record.note(\"The first variant has no access to shared memory.\")")
 ALWAYS = (
     ("Registers, shared memory, resident warps", "page.resources()\npage.occupancy()"),
-    ("Errors on awkward shapes", "page.check(page.kernel.fastest.name)"),
+    ("Errors on awkward shapes", "page.check(page.fastest)"),
     ("Counters of the emulator", "page.counters()"),
     ("Source", "page.code()"),
 )

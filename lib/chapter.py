@@ -72,6 +72,15 @@ class Chapter:
         """The catalogue's entry."""
         return self.version.kernel
 
+    @property
+    def fastest(self) -> str:
+        """The fastest variant; of a GPU here that is too old for it the first that it runs."""
+        from lib.run import device
+
+        fits = (one.name for one in (self.kernel.fastest, *self.kernel.variants)
+                if device.runs(self.kernel, one))
+        return next(fits, self.kernel.fastest.name)
+
     # What is known of it.
 
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any) -> Run:

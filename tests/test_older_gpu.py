@@ -102,6 +102,16 @@ def test_results_are_checked_on_the_gpu_or_in_the_emulator(shown, turing):
     assert "measured" not in shown[1]
 
 
+def test_a_gpu_that_is_too_old_for_the_fastest_variant_runs_another_of_the_version(shown, turing):
+    assert Chapter("16_cp_async").fastest == CATALOGUE["16_cp_async"].fastest.name  # runs none
+    for stem in ("14_ldmatrix", "15_turing_limit"):
+        page = Chapter(stem)
+        assert page.fastest == page.kernel.variants[0].name != page.kernel.fastest.name
+        page.check(page.fastest)
+        page.speed(page.fastest)
+    assert len(shown) == 4 and all(MEASURED in text and "emulated" not in text for text in shown)
+
+
 def test_the_gpu_here_has_a_dot_of_its_own_among_the_recorded_ones(shown, turing):
     Chapter("03_strip").roofline()
     assert "yours: Tesla T4: 1.25 TFLOP/s" in shown[0] and "03 strip (this chapter)" in shown[0]
