@@ -12,10 +12,10 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-from lib.compiler import arithmetic, listings, merging, nvrtc, sass
+from lib.compiler import arithmetic, merging, nvrtc, sass
 from lib.compiler.cache import cached, is_cached
 from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
@@ -120,7 +120,8 @@ class Compiled:
     def sass(self) -> list[Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
         sys.audit("gemm.kernels disassembled", 1)
-        listing = cached(_listed(self.cubin), lambda: disassemble(self.cubin))
+        parts = ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin]
+        listing = cached(parts, lambda: disassemble(self.cubin))
         return sass.parse(listing.decode(), self.name)
 
     @cached_property
@@ -147,19 +148,6 @@ def of_ptx(text: str, name: str, arch: str, dynamic_bytes: int = 0) -> Compiled:
     """
     document = Recipe(("PTX", text, name), lambda: _document(text.encode(), name))
     return Compiled(arch, arch, dynamic_bytes, ".".join(map(str, nvrtc_version())), document, None)
-
-
-def disassemble_together(found: Sequence[Compiled]) -> None:
-    """Keep the listings of kernels for one architecture: one run of nvdisasm makes all of them."""
-    cubins = [cubin for cubin in dict.fromkeys(one.cubin for one in found)
-              if not is_cached(_listed(cubin))]
-    for cubin, listing in zip(cubins, listings.together(cubins), strict=True):
-        cached(_listed(cubin), partial(bytes, listing))
-
-
-def _listed(cubin: bytes) -> list[str | bytes]:
-    """What the listing of a cubin depends on."""
-    return ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), cubin]
 
 
 def compile_file(

@@ -6,12 +6,7 @@ import re
 from collections.abc import Iterable
 
 from lib.compiler.arch import BLACKWELL, KNOWN, check_arch, check_compiler, legal
-from lib.compiler.compiled import (
-    Compiled,
-    compile_file,
-    compile_source,
-    disassemble_together,
-)
+from lib.compiler.compiled import Compiled, compile_file, compile_source
 from lib.compiler.fingerprint import include_folder
 from lib.compiler.nvrtc import CompileError
 from lib.kernels.spec import Kernel, Variant
@@ -88,7 +83,6 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
     Each variant for each architecture that it runs on, but for those that stand in for another
     where a shape asks for it: those are compiled when one does. The machine code is listed where it
     is looked at: for the oldest architecture, whose code the emulator counts, and for the newest.
-    Doing so for many kernels at once saves most of nvdisasm's time.
 
     `share`, `shares`: do one of so many equal shares of the work: for processes that do it side by
     side.
@@ -96,13 +90,10 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
     pairs = [
         (kernel, arch) for arch in KNOWN for kernel in kernels if arch in legal(kernel.min_arch)
     ]
-    shown: dict[str, list[Compiled]] = {}
     for kernel, arch in pairs[share::shares]:
         stand_ins = {name for variant in kernel.variants for name in variant.candidates
                      if name != variant.name}
         for variant in kernel.variants:
             ends = kernel.oldest(variant), legal(kernel.needs(variant))[-1]
             if arch in ends and variant.name not in stand_ins:
-                shown.setdefault(arch, []).append(compile_kernel(kernel, variant, arch))
-    for found in shown.values():
-        disassemble_together(found)
+                compile_kernel(kernel, variant, arch).sass  # noqa: B018 - listed when asked for

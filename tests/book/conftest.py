@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -13,21 +14,8 @@ from pathlib import Path
 import pytest
 
 from book import serve
-from tests.book import looked
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
-    """Note on which pages all tests pass, so that the next run looks at those that change."""
-    report = yield
-    looked.note(item, report)
-    return report
-
-
-def pytest_sessionfinish():
-    looked.keep()
 
 
 @pytest.fixture(scope="session")
@@ -57,15 +45,24 @@ def build_book() -> None:
         pytest.fail(f"the book does not build:\n{build.stdout[-4000:]}", pytrace=False)
 
 
+@contextlib.contextmanager
+def serving(folder: Path, handler=serve.Handler, port: int = 0):
+    """Serve a folder for a while; the server's `address` ends with a slash."""
+    with serve.Server(("127.0.0.1", port), functools.partial(
+            handler, directory=str(folder))) as server:
+        server.address = f"http://127.0.0.1:{server.server_port}/"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
 @pytest.fixture(scope="session")
 def address(site) -> str:
     """Where the built book is served, with a slash at its end."""
-    handler = functools.partial(serve.Handler, directory=str(site))
-    server = serve.Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(site) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,11 @@ draw letters differently, so pixels are not compared.
 
 from __future__ import annotations
 
-import functools
-import http.server
 import io
 import json
 import re
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,10 +19,9 @@ from bs4 import BeautifulSoup
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from book import serve
 from book.release import ROOT
 from tests.book import views
-from tests.book.conftest import start_browser
+from tests.book.conftest import serving, start_browser
 from tests.conftest import NO_BROWSER, find_browser
 
 FILE = ROOT / "book" / "static" / "page.png"
@@ -84,20 +80,16 @@ def main() -> int:
     if paths is None:
         print(f"picture: {NO_BROWSER}", file=sys.stderr)
         return 2
-    handler = functools.partial(serve.Handler, directory=str(site))
-    with (http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-          tempfile.TemporaryDirectory() as profile):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(site) as server, tempfile.TemporaryDirectory() as profile:
         browser = start_browser(paths, Path(profile))
         try:
             views.emulate(browser, **(views.READING | SIZE))
-            browser.get(f"http://127.0.0.1:{server.server_port}/{PAGE}")
+            browser.get(server.address + PAGE)
             views.wait_until_drawn(browser)
             shown = pieces(browser.execute_script(READ))
             pixels = browser.get_screenshot_as_png()
         finally:
             browser.quit()
-            server.shutdown()
     text = PngInfo()
     text.add_itxt(HEADING, json.dumps(shown, ensure_ascii=False))
     with Image.open(io.BytesIO(pixels)) as image:

@@ -1,19 +1,15 @@
 """Every page of the built book, opened in a real browser.
 
-Three pages, and those that have changed (`looked`), are printed, read without scripts, measured on
-a phone, and looked at by axe-core, in one of four views, in turn, but for the shapes inside of
-drawings, whose texts have a test of their own; with EVERY_VIEW=1, as in the workflow, each page is
-looked at in each view, and all of it.
+Three pages (`looked`) are printed, read without scripts, measured on a phone, and looked at by
+axe-core, in one of four views, in turn, but for the shapes inside of drawings, whose texts have a
+test of their own; with EVERY_VIEW=1, as in the workflow, each page is looked at in each view, and
+all of it.
 """
 
 import base64
-import contextlib
-import functools
 import hashlib
-import http.server
 import json
 import re
-import threading
 import time
 from pathlib import Path
 
@@ -24,6 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from book import checks, serve
 from lib import gpus
+from tests.book.conftest import serving
 from tests.book.looked import EVERY, on_pages
 from tests.book.views import COLOURS, POLL, READING, emulate, wait_until_drawn
 from tests.panel.driver import Panel
@@ -635,10 +632,8 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
     browser, site, asked, last
 ):
     emulate(browser, **READING)
-    handler = functools.partial(Under, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        root = f"http://127.0.0.1:{server.server_port}/"
+    with serving(site, Under) as server:
+        root = server.address
         browser.get(root + asked)
         assert browser.current_url.rsplit("/", 1)[1] == last
         WebDriverWait(browser, 10, POLL).until(lambda page: page.execute_script(
@@ -652,7 +647,6 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
         browser.find_element(By.LINK_TEXT, "first page").click()
         WebDriverWait(browser, 10, POLL).until(
             lambda page: page.current_url == f"{root}a/b/index.html", "no way to the first page")
-        server.shutdown()
 
 
 def test_book_opens_from_files(browser, site):
@@ -681,16 +675,6 @@ class Uncached(serve.Handler):
     def end_headers(self):
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
-
-
-@contextlib.contextmanager
-def uncached(site, port=0):
-    """Serve the book at a port for a while."""
-    handler = functools.partial(Uncached, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
 
 
 # What the open page has loaded, its fonts included, of which the browser has no copy.
@@ -730,8 +714,8 @@ def test_pages_and_panel_work_without_the_server_after_a_visit(browser, site):
         wait_until_drawn(browser)
         return requests(browser)
 
-    with uncached(site) as port:
-        root = f"http://127.0.0.1:{port}/"
+    with serving(site, Uncached) as server:
+        root = server.address
         opened("chapters/02_shared_tile.html")
         assert "right" in Panel(browser).run(M="32")
         wait_for_copies(browser)
@@ -741,7 +725,7 @@ def test_pages_and_panel_work_without_the_server_after_a_visit(browser, site):
     assert "right" in panel.part("answer").text
     assert "right" in panel.run(M="64")
     # From now on a page is copied when it is read, and so are the kernels of its panel.
-    with uncached(site, port):
+    with serving(site, Uncached, server.server_port):
         opened("chapters/05_bank_conflicts.html")
         wait_for_copies(browser)
         WebDriverWait(browser, 15, POLL).until(lambda page: page.execute_async_script(KERNELS))

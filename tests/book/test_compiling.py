@@ -1,11 +1,9 @@
 """The compiler's door, attacked: what asks it, what a source may read, what it may take."""
 
-import functools
 import http.client
 import http.server
 import json
 import re
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from book import compiling, serve
 from book.compiling import MAX_REQUEST, Door, refusal
 from lib.paths import ROOT
+from tests.book.conftest import serving
 
 GOOD = "__global__ void k(const float* a, float* b) { b[threadIdx.x] = 2 * a[threadIdx.x]; }"
 FOLDERS = [ROOT / "cuda" / "include"]
@@ -23,12 +22,8 @@ SECRET = "no page may ever show this"
 def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("pages")
     (root / "index.html").write_text("<p>here</p>")
-    handler = functools.partial(serve.Handler, directory=str(root))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(root) as server:
+        yield server
 
 
 def send(server, method="POST", path="/compile", body=b"", **headers):

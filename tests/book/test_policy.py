@@ -1,11 +1,10 @@
 """What pages may load and run, by their own word."""
 
-import functools
-import threading
 
 import pytest
 
-from book import policy, serve
+from book import policy
+from tests.book.conftest import serving
 from tests.book.views import READING, emulate
 
 PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>A page</title>
@@ -76,19 +75,15 @@ def open_page(browser, tmp_path):
     """`open_page(text)`: a page on a server of its own."""
     (tmp_path / "there.js").write_text(
         "window.there = 1; try { (0, eval)('window.evaluated = 1'); } catch {}")
-    handler = functools.partial(serve.Handler, directory=str(tmp_path))
-    with serve.Server(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-
+    with serving(tmp_path) as server:
         def show(text):
             (tmp_path / "index.html").write_text(text, encoding="utf-8")
             emulate(browser, **READING)
             browser.get_log("browser")
-            browser.get(f"http://127.0.0.1:{server.server_port}/")
+            browser.get(server.address)
             return browser
 
         yield show
-        server.shutdown()
 
 
 @pytest.mark.browser

@@ -1,7 +1,6 @@
 """`make serve`: what a reader meets who mistypes, or whose port is taken."""
 
 import contextlib
-import functools
 import gzip
 import http.client
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from book import serve
+from tests.book.conftest import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "<!DOCTYPE html><title>A page</title>" + "<p>The same again.</p>" * 1000
@@ -33,11 +33,8 @@ def small(tmp_path, monkeypatch):
     (tmp_path / "inner" / "data.json").write_text("{}" * 1000)
     (tmp_path / "inner" / "picture.png").write_bytes(bytes(1000))
     (tmp_path / "404.html").write_text("This page is not in the book")
-    handler = functools.partial(serve.Handler, directory=str(tmp_path))
-    with serve.Server(("localhost", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(tmp_path) as server:
         yield server.server_address
-        server.shutdown()
 
 
 def asked(place, path, **headers):

@@ -21,7 +21,6 @@ from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     architectures,
     legal,
-    list_machine_code,
     one_in,
 )
 
@@ -69,7 +68,6 @@ def machine_sites(compiled):
 @pytest.mark.parametrize("kernel, variant, arch", EVERY)
 def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     """The census: as many static LDS, STS, LDG, STG, … of each width, line by line."""
-    list_machine_code(kernel.stem, arch)
     compiled = compile_kernel(kernel, variant, arch)
     machine = machine_sites(compiled)
     # ptxas writes WMMA, and the book that tensor memory's allocator keeps, as code of its own.

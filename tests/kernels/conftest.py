@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from functools import cache, wraps
+from functools import wraps
 from itertools import combinations, groupby, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from lib.compiler import arch as targets
-from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
-from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE, OWN
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.errors import Error
@@ -160,15 +158,6 @@ def one_in(number, params):
 ON_ARCHITECTURES = slow_but(
     on_architectures([*REPRESENTATIVES, *ALIKE]), on_architectures(REPRESENTATIVES)
 )
-
-
-@cache
-def list_machine_code(stem, arch):
-    """Keep machine code that several tests read: one run of nvdisasm lists it, not one for each."""
-    disassemble_together([
-        compile_kernel(*param.values) for param in ON_ARCHITECTURES
-        if (param.values[0].stem, param.values[2]) == (stem, arch) and not param.marks
-    ])
 
 
 def legal(variant, M, N, K):

@@ -2,13 +2,11 @@
 
 import shutil
 from collections import Counter
-from functools import cache
 
 import numpy as np
 import pytest
 
 from lib.compiler import merging as ties
-from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
 from lib.measure import calibration
 from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
@@ -124,21 +122,10 @@ def on_each_architecture():
             yield pytest.param(access, arch, marks=() if taken else pytest.mark.slow)
 
 
-@cache
-def list_accesses(arch):
-    """Keep the machine code of all accesses that are tried on an architecture, listed together."""
-    disassemble_together([
-        calibration.compiled(FIRST[access], of)
-        for access, of in (one.values for one in on_each_architecture() if not one.marks)
-        if of == arch
-    ])
-
-
 @pytest.mark.parametrize("access, arch", on_each_architecture())
 def test_each_machine_access_runs_once_in_the_emulator(access, arch):
     """One warp runs straight through: its requests are the listing's instructions, wmma's too."""
     pattern = FIRST[access]
-    list_accesses(arch)
     launch = calibration.emulate(pattern, arch)
     listing = Counter(
         i.base for i in ties.machine_accesses(calibration.compiled(pattern, arch).sass)

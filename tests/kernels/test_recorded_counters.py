@@ -1,18 +1,15 @@
 """Whole kernels: the emulator counts what ncu recorded, at 256 cubed, where a GPU was."""
 
-from contextlib import suppress
-from functools import cache
 
 import numpy as np
 import pytest
 
-from lib.compiler.compiled import disassemble_together
 from lib.compiler.sass import executions
 from lib.kernels.build import compile_kernel
 from lib.measure.counters import EMULATED, MATRIX
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.run.runner import emulate, planned, prepare
+from lib.run.runner import emulate, prepare
 from tests.kernels.conftest import REPRESENTATIVES, VARIANTS, one_in, slow_but
 
 SIZE = 256
@@ -58,23 +55,6 @@ def recorded(kernel, variant, ptx_arch):
 TRIED = slow_but(CODES, [code for code in CODES if code.id in COUNTED or code.values[2]])
 
 
-@cache
-def list_machine_code(stem):
-    """Keep the machine code that a kernel's tests read: nvdisasm lists it at once for each GPU."""
-    found = {}
-    for code in TRIED:
-        kernel, variant, ptx_arch = code.values
-        if kernel.stem != stem or code.marks:
-            continue
-        with suppress(pytest.skip.Exception):
-            arch, _ = recorded(kernel, variant, ptx_arch)
-            launched = planned(kernel, variant, variant.problem(SIZE, SIZE, SIZE), exact=True)
-            found.setdefault(arch, []).append(
-                compile_kernel(kernel, launched.variant, arch, ptx_arch=ptx_arch))
-    for of_arch in found.values():
-        disassemble_together(of_arch)
-
-
 @pytest.mark.parametrize("kernel, variant, ptx_arch", TRIED)
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
@@ -82,7 +62,6 @@ def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     found, (args,), _ = prepare(
         kernel, variant, problem, [problem.inputs(0, np)], exact=True
     )
-    list_machine_code(kernel.stem)
     compiled = compile_kernel(kernel, found.variant, arch, ptx_arch=ptx_arch)
     trace = emulate(compiled, found.launch, args).trace
     emulated = trace.counters()

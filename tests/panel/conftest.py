@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import threading
 from pathlib import Path
 
 import pytest
 
-from book import policy, serve
+from book import policy
 from book.panel import files, pages
 from lib.kernels.catalogue import CATALOGUE
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import ROOT
-from tests.book.conftest import browser  # noqa: F401 - the fixture
+from tests.book.conftest import browser, serving  # noqa: F401 - the fixture
 
 STEMS = ("02_shared_tile", "18_tma", "05_bank_conflicts")  # with a page of their own
 FOLDER = ROOT / "_build" / "panel"  # what the book's build has made of them, too
@@ -97,10 +96,5 @@ def fill(root: Path, stems: tuple[str, ...] = STEMS) -> None:
 @pytest.fixture
 def served(panels):
     """The server of the small site; its `address` ends with a slash."""
-    handler = functools.partial(serve.Handler, directory=str(panels))
-    server = serve.Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.address = f"http://127.0.0.1:{server.server_port}/"
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(panels) as server:
+        yield server

@@ -1,11 +1,8 @@
 """The page of a reader's own kernel in a real browser: examples, links, pasted PTX, offline."""
 
-import functools
 import gzip
-import http.server
 import json
 import re
-import threading
 import time
 
 import pytest
@@ -20,6 +17,7 @@ from lib.__main__ import main as command
 from lib.compiler import link
 from lib.panel.trial import Trial
 from lib.topics.emulator.zoo.model import ANY, MISSED
+from tests.book.conftest import serving
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
 from tests.panel import own_site
@@ -46,13 +44,9 @@ class Published(serve.Handler):
 
 @pytest.fixture(scope="module")
 def server(site):
-    handler = functools.partial(Published, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.page = f"http://127.0.0.1:{server.server_port}/chapters/try.html"
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(site, Published) as server:
+        server.page = f"{server.address}chapters/try.html"
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -266,22 +260,18 @@ def test_axe_finds_nothing_and_nothing_overflows(browser, server, width, theme):
 
 
 def test_it_opens_and_runs_without_its_server(browser, site):
-    handler = functools.partial(serve.Handler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}/chapters/try.html"
     emulate(browser, **READING)
-    browser.get(address)
-    panel = Panel(browser)
-    panel.click("run")
-    panel.wait()
-    browser.execute_async_script(
-        "const done = arguments[0];"
-        "navigator.serviceWorker.ready.then(() => setTimeout(done, 1500))")
-    browser.get(address)  # through the worker that keeps what it loads
-    time.sleep(0.5)
-    server.shutdown()
-    server.server_close()
+    with serving(site) as server:
+        address = f"{server.address}chapters/try.html"
+        browser.get(address)
+        panel = Panel(browser)
+        panel.click("run")
+        panel.wait()
+        browser.execute_async_script(
+            "const done = arguments[0];"
+            "navigator.serviceWorker.ready.then(() => setTimeout(done, 1500))")
+        browser.get(address)  # through the worker that keeps what it loads
+        time.sleep(0.5)
     browser.get("about:blank")
     browser.get(f"{address}#k=" + link.link(
         examples._mistake(next(one for one in examples.specimens()
@@ -317,16 +307,12 @@ int main()
 @pytest.fixture
 def compiling(browser, site):
     """The page where its server has a compiler, before a click."""
-    handler = functools.partial(serve.Handler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    emulate(browser, **READING)
-    browser.get(f"http://127.0.0.1:{server.server_port}/chapters/try.html")
-    panel = Panel(browser)
-    WebDriverWait(browser, 20).until(lambda _: panel.part("compiler").is_displayed())
-    yield panel
-    server.shutdown()
-    server.server_close()
+    with serving(site) as server:
+        emulate(browser, **READING)
+        browser.get(f"{server.address}chapters/try.html")
+        panel = Panel(browser)
+        WebDriverWait(browser, 20).until(lambda _: panel.part("compiler").is_displayed())
+        yield panel
 
 
 def run(panel, said):

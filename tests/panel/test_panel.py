@@ -1,10 +1,9 @@
 """The panel in a real browser: from the click to the answer, and what can go wrong on the way."""
 
-import functools
+import contextlib
 import json
 import re
 import shutil
-import threading
 import time
 
 import pytest
@@ -18,6 +17,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import ROOT
+from tests.book.conftest import serving
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
 from tests.panel.conftest import FOLDER
@@ -50,16 +50,12 @@ def opened(browser, served):
 @pytest.fixture(scope="module")
 def running(browser, panels):
     """A page whose emulator has started, shared by the tests that leave it so."""
-    handler = functools.partial(serve.Handler, directory=str(panels))
-    server = serve.Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    emulate(browser, **READING)
-    browser.get(f"http://127.0.0.1:{server.server_port}/chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.run()
-    yield panel
-    server.shutdown()
-    server.server_close()
+    with serving(panels) as server:
+        emulate(browser, **READING)
+        browser.get(f"{server.address}chapters/02_shared_tile.html")
+        panel = Panel(browser)
+        panel.run()
+        yield panel
 
 
 def test_a_cold_start_ends_with_a_right_result(running):
@@ -596,8 +592,6 @@ def spoilt(panels, tmp_path):
 
     A change of None removes the file.
     """
-    servers = []
-
     def start(name, change, cut=0):
         root = tmp_path / "site"
         shutil.copytree(panels, root)
@@ -614,16 +608,10 @@ def spoilt(panels, tmp_path):
                 else:
                     super().copyfile(source, outputfile)
 
-        handler = functools.partial(Cutting, directory=str(root))
-        server = serve.Server(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}/"
+        return servers.enter_context(serving(root, Cutting)).address
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with contextlib.ExitStack() as servers:
+        yield start
 
 
 def test_a_file_of_another_digest_is_not_used(browser, spoilt):

@@ -12,17 +12,13 @@ figure passes its bound.
 from __future__ import annotations
 
 import argparse
-import functools
-import http.server
 import statistics
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
-from book import serve
 from lib.kernels.catalogue import CATALOGUE
-from tests.book.conftest import start_browser
+from tests.book.conftest import serving, start_browser
 from tests.book.views import READING, emulate
 from tests.conftest import find_browser
 from tests.panel.conftest import fill
@@ -103,14 +99,11 @@ def main() -> int:
         root = Path(folder, "site")
         root.mkdir()
         fill(root, stems)
-        handler = functools.partial(serve.Handler, directory=str(root))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = start_browser(paths, Path(folder, "profile"))
-        try:
+        with browser, serving(root) as server:
             emulate(browser, **READING)
             for stem in stems:
-                found = measured(browser, f"http://127.0.0.1:{server.server_port}/", stem)
+                found = measured(browser, server.address, stem)
                 fits = (found["cold"] <= COLD and found["warm"] <= WARM
                         and found["blocked"] <= BLOCKED)
                 passed = passed and fits
@@ -118,10 +111,6 @@ def main() -> int:
                 print(f"{stem:24} cold {found['cold']:5.1f} s, warm {found['warm']:5.2f} s, page "
                       f"blocked {found['blocked']:3.0f} ms{'' if fits else ', over'} ({parts})",
                       flush=True)
-        finally:
-            browser.quit()
-            server.shutdown()
-            server.server_close()
     print(f"bounds: cold {COLD:g} s, warm {WARM:g} s, page blocked {BLOCKED:g} ms: "
           f"{'kept' if passed else 'not kept'}")
     return 0 if passed else 1
