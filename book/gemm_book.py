@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import html
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ from book import (  # noqa: E402
     first_use,
     icons,
     lean,
+    policy,
     record_pages,
     redirects,
     roles,
@@ -52,6 +54,7 @@ from book import (  # noqa: E402
     tables,
 )
 from book.panel import pages as panels  # noqa: E402
+from lib.ptx.files import text_of  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -123,37 +126,25 @@ def place_first_page(app: Sphinx) -> None:
     builder.get_outfilename = get_outfilename
 
 
-def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
-    """Leave a page that leads on where the root document's source would have put it."""
-    root = app.config.root_doc
-    if error is not None or app.builder.name != "html" or root == "index":
-        return
-    place = Path(app.outdir) / f"{root}.html"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    target = "../" * root.count("/") + "index.html"
-    place.write_text(
-        REDIRECT.format(target=target, title="the first page of the book"),
-        encoding="utf-8",
-    )
+def leave_redirects(app: Sphinx) -> None:
+    """Leave a page that leads on where earlier releases had one, or the first page's source is."""
+    root, site = app.config.root_doc, Path(app.outdir)
+    moved = {f"chapters/{old}": (f"chapters/{new}.html", f"now {new}")
+             for old, new in redirects.REDIRECTS.items()}
+    if root != "index":
+        moved[root] = "index.html", "the first page of the book"
+    for old, (new, title) in moved.items():
+        place = site / f"{old}.html"
+        if (site / new).exists():  # not in a book of some chapters
+            place.parent.mkdir(parents=True, exist_ok=True)
+            target = Path(os.path.relpath(site / new, place.parent)).as_posix()
+            place.write_text(REDIRECT.format(target=target, title=title), encoding="utf-8")
 
 
-def redirect_old_pages(app: Sphinx, error: Exception | None) -> None:
-    """Leave a page that leads on at the addresses that pages had in earlier releases."""
-    if error is not None or app.builder.name != "html":
-        return
-    for old, new in redirects.REDIRECTS.items():
-        place, now = (Path(app.outdir) / "chapters" / f"{name}.html" for name in (old, new))
-        if now.exists():  # not in a book of some chapters
-            title = f"now {now.stem}"
-            place.write_text(
-                REDIRECT.format(target=now.name, title=title), encoding="utf-8"
-            )
-
-
-def put_in_records(app: Sphinx, error: Exception | None) -> None:
+def put_in_records(app: Sphinx) -> None:
     """Copy the records to where the scoreboard's cells lead, and write all rows as one CSV."""
     results = Path(app.srcdir) / "results"
-    if error is not None or app.builder.name != "html" or not results.is_dir():
+    if not results.is_dir():
         return
     # A book of some chapters has neither records nor this library.
     from lib.topics.results.scoreboard.model import csv_text
@@ -163,6 +154,22 @@ def put_in_records(app: Sphinx, error: Exception | None) -> None:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(results, place, ignore=shutil.ignore_patterns(".*"))
     (place / CSV).write_text(csv_text(), encoding="utf-8")
+
+
+def ease_pages(app: Sphinx) -> None:
+    """Draw the icons of each page, and let it load no script that it doesn't need."""
+    for file in policy.pages(Path(app.outdir)):
+        before = text_of(file)
+        if (after := scripts.without_unused(icons.draw(before))) != before:
+            file.write_text(after, encoding="utf-8")
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Do what is left once all pages are written."""
+    if error is None and app.builder.name == "html":
+        for step in (leave_redirects, put_in_records, site.write_sitemap, ease_pages,
+                     scripts.ease_theme, styles.bundle):
+            step(app)
 
 
 # Written by Jupyter Book for each cell that carries the tag; the style sheet hides their code.
@@ -221,11 +228,9 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
     app.connect("html-page-context", add_drawing_switch)
-    app.connect("build-finished", redirect_old_place)
-    app.connect("build-finished", redirect_old_pages)
-    app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, lean, panels, record_pages, roles,
-                 scripts, search, site, styles, tables):
+    app.connect("build-finished", finish, priority=900)
+    for part in (accessible, code_lines, first_use, lean, panels, record_pages, roles, scripts,
+                 search, site, tables):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 
 import pydata_sphinx_theme
-from sphinx.application import Sphinx
 
 from lib.ptx.files import text_of
 
@@ -24,7 +23,6 @@ STYLES = {"fa-solid": "fas", "fas": "fas", "fa-regular": "far", "far": "far",
 _SIZES = {"fa-lg", "fa-fw", "fa-xs", "fa-sm"}
 _ICON = re.compile(
     r"""<(?P<tag>i|span)(?P<attributes>[^>]*\bclass="[^"]*\bfa[srb]?\b[^"]*"[^>]*)></(?P=tag)>""")
-_LOADED = re.compile(r'<script[^>]*/scripts/fontawesome\.js[^>]*></script>\s*')
 _DRAWING = re.compile(
     r'[{,]"?(?P<name>[\w-]+)"?:\[(?P<width>\d+),(?P<height>\d+),\[[^\]]*\],"[0-9a-f]+",'
     r'"(?P<path>[^"]+)"\]')
@@ -58,14 +56,14 @@ def drawings() -> dict[tuple[str, str], tuple[int, int, str]]:
 
 
 def draw(page: str) -> str:
-    """Return a page with its icons drawn, and without the script that would draw them.
+    """Return a page with its icons drawn.
 
     Raises
     ------
     UnknownIcon
         If the theme has no drawing of an icon.
     """
-    return _LOADED.sub("", _ICON.sub(_drawn, page))
+    return _ICON.sub(_drawn, page)
 
 
 def _drawn(icon: re.Match[str]) -> str:
@@ -81,21 +79,3 @@ def _drawn(icon: re.Match[str]) -> str:
             return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
                     f'{named}{hidden}><path fill="currentColor" d="{html.escape(path)}"/></svg>')
     raise UnknownIcon(f"no drawing of the theme's icon {icon.group()}")
-
-
-def draw_pages(app: Sphinx, error: Exception | None) -> None:
-    """Draw the icons of every page, and leave the script out of the site."""
-    if error is not None or app.builder.name != "html":
-        return
-    for path in Path(app.outdir).rglob("*.html"):
-        before = text_of(path)
-        after = draw(before)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
-    for left in (Path(app.outdir) / "_static" / "scripts").glob("fontawesome.js*"):
-        left.unlink()
-
-
-def setup(app: Sphinx) -> None:
-    """Draw them when all pages have been written."""
-    app.connect("build-finished", draw_pages)

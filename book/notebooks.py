@@ -205,7 +205,12 @@ def _shown(path: Path) -> str:
     return str(resolved.relative_to(ROOT)) if resolved.is_relative_to(ROOT) else str(path)
 
 
-def _fill_parser(parser: argparse.ArgumentParser) -> None:
+def add_command(subparsers) -> None:
+    """Add `notebooks` to the commands of `python -m lib`; its namespace's `run` is `run`."""
+    parser = subparsers.add_parser(
+        "notebooks", help="check, normalise or execute the chapters' notebooks",
+        description="The form in which chapters are committed: text outputs, no images, no widget "
+                    "state, nothing that differs from run to run.")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true",
                         help="list the files that are not in their normal form; exit 1 if any")
@@ -216,14 +221,6 @@ def _fill_parser(parser: argparse.ArgumentParser) -> None:
                         help="execute the files as without a GPU, then write their normal form")
     parser.add_argument("paths", nargs="*", type=Path, help="notebooks; all chapters by default")
     parser.set_defaults(run=run)
-
-
-def add_command(subparsers) -> None:
-    """Add `notebooks` to the commands of `python -m lib`; its namespace's `run` is `run`."""
-    _fill_parser(subparsers.add_parser(
-        "notebooks", help="check, normalise or execute the chapters' notebooks",
-        description="The form in which chapters are committed: text outputs, no images, no widget "
-                    "state, nothing that differs from run to run."))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -255,14 +252,3 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name}: {error}", file=sys.stderr)
             status = 2
     return status
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run `notebooks` by itself with the arguments `argv`."""
-    parser = argparse.ArgumentParser(prog="python -m lib notebooks")
-    _fill_parser(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

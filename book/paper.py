@@ -11,11 +11,9 @@ from __future__ import annotations
 import functools
 import io
 import re
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +25,7 @@ from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
     from lib.plotting.style import Drawing
-    from lib.records.reach import Reach
     from lib.show.scene import Scene
-    from lib.topics.emulator.zoo.model import Tally
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
@@ -44,170 +40,86 @@ class PaperError(ValueError):
     """A paper names a number that there isn't, or has no place for its authors."""
 
 
-def _exercises() -> int:
-    return sum(len(course.exercises(stem)) for stem in course.load().chapters)
-
-
-def _reach(group: str, part: Callable[[Reach], str]) -> Callable[[], str]:
-    """A number of how far a group comes (`lib.records.reach`)."""
-    def number() -> str:
-        from lib.records import reach
-        from lib.records.store import NotRecorded
-
-        try:
-            return part(reach.reach(group))
-        except NotRecorded:
-            return _LACKING
-
-    return number
-
-
-def _off(share: float, noise: float) -> str:
-    """How far a share may be off, in points."""
-    from lib.records import reach
-
-    return reach.percent(share * noise)
-
-
-def _first() -> str:
-    """The first version's speed in TFLOP/s."""
-    from lib.records.store import NotRecorded
-    from lib.topics.results.numbers.model import Numbers
-
-    try:
-        return f"{Numbers('01_naive').tflops('01_naive'):.1f}"
-    except NotRecorded:
-        return _LACKING
-
-
-def _versions() -> int:
-    from lib.kernels.catalogue import in_book
-
-    return len(in_book())
-
-
-def _emulated() -> int:
-    """Versions for an architecture that nobody here has run."""
+@functools.cache
+def numbers() -> Mapping[str, Callable[[], object]]:
+    """Each number by its name; it is computed when a paper has it."""
+    from lib.claims.ledger import CLAIMS
     from lib.compiler.arch import BLACKWELL
     from lib.kernels.catalogue import in_book
-
-    return sum(kernel.min_arch == BLACKWELL for kernel in in_book().values())
-
-
-def _size() -> str:
-    from lib.records import scoreboard
-
-    return f"{scoreboard.LADDER_SIZE:,}"
-
-
-def _mistakes() -> int:
-    from lib.topics.emulator.zoo.model import specimens
-
-    return len(specimens())
-
-
-def _tally(checker: str, count: Callable[[Tally], int]) -> Callable[[], int]:
-    """A count of what a checker says of the zoo, by the records and the files' comments."""
-    def number() -> int:
-        from lib.records import sanitizer, sentryward
-        from lib.topics.emulator.zoo import model
-
-        records = sanitizer.read(), sentryward.read()
-        return count(model.tallies([
-            {"says": one.says != model.MISSED, "cured_clean": True, **model.others(one, *records)}
-            for one in model.specimens()])[checker])
-
-    return number
-
-
-def _public(reported: bool) -> Callable[[], int]:
-    """How many of others' kernels have a finding, or none, by the record."""
-    def number() -> int:
-        from lib.records.foreign import ENDED
-        from lib.topics.emulator.foreign import model
-
-        record = model.recorded()
-        results = [(one, record[one.key]) for one in model.kernels()]
-        findings = [one for one, found in results if found.hazards or found.ended != ENDED]
-        if any(not one.defect for one in findings):
-            raise ValueError("a finding in others' kernels without a verified defect")
-        return len(findings) if reported else len(results) - len(findings)
-
-    return number
-
-
-def _foreign() -> int:
-    from lib.topics.emulator.foreign.model import kernels
-
-    return len(kernels())
-
-
-def _repositories() -> int:
-    from lib.topics.emulator.foreign.model import kernels
-
-    return len({kernel.repository for kernel in kernels()})
-
-
-def _claims() -> int:
-    from lib.claims.ledger import CLAIMS
-
-    return len(CLAIMS)
-
-
-def _mnemonics() -> int:
     from lib.ptx import isa  # noqa: F401 - enters every family
     from lib.ptx.core.decode import OPCODES
-
-    return len(OPCODES)
-
-
-def _counters() -> int:
     from lib.ptx.count.trace import Trace
-
-    return len(Trace().counters())
-
-
-def _patterns() -> str:
-    """Patterns of access that a GPU's profiler and the emulator have both counted."""
-    from lib.records import store as records
+    from lib.records import foreign, reach, sanitizer, scoreboard, sentryward, store
     from lib.records.schema import CalibrationRecord
+    from lib.topics.emulator.foreign import model as others
+    from lib.topics.emulator.zoo import model as zoo
+    from lib.topics.results.numbers.model import Numbers
     from lib.topics.version import RECORDED_ON
 
-    record = records.load(CalibrationRecord, RECORDED_ON)
-    return _LACKING if record is None else str(len(record.patterns))
+    def reached(group: str, part: Callable[[reach.Reach], str]) -> Callable[[], str]:
+        return lambda: part(reach.reach(group))
 
+    def off(share: float, noise: float) -> str:
+        """How far a share may be off, in points."""
+        return reach.percent(share * noise)
 
-def _gpu() -> str:
-    from lib.topics.version import RECORDED_ON
+    def tally(checker: str, count: Callable[[zoo.Tally], int]) -> Callable[[], int]:
+        """A count of what a checker says of the zoo, by the records and the files' comments."""
+        def number() -> int:
+            records = sanitizer.read(), sentryward.read()
+            return count(zoo.tallies([
+                {"says": one.says != zoo.MISSED, "cured_clean": True, **zoo.others(one, *records)}
+                for one in zoo.specimens()])[checker])
 
-    return RECORDED_ON
+        return number
 
+    def defective() -> int:
+        """How many of others' kernels have a finding, by the record."""
+        record = others.recorded()
+        findings = [one for one in others.kernels()
+                    if record[one.key].hazards or record[one.key].ended != foreign.ENDED]
+        if any(not one.defect for one in findings):
+            raise ValueError("a finding in others' kernels without a verified defect")
+        return len(findings)
 
-# Each number by its name; it is computed when a paper has it.
-NUMBERS: Mapping[str, Callable[[], object]] = {
-    "versions": _versions, "emulated": _emulated, "exercises": _exercises,
-    "meetings": lambda: len(course.load().meetings),
-    "asked": lambda: sum(len(one.exercises) for one in course.load().meetings),
-    "aims": lambda: sum(len(aims) for _, aims in course.load().chapters.values()),
-    "objectives": lambda: len(course.load().objectives),
-    "fp32_share": _reach("FP32", lambda one: f"{100 * one.share:.1f}"),
-    "fp32_noise": _reach("FP32", lambda one: _off(one.share, one.noise)),
-    "fp32_sustained": _reach("FP32", lambda one: f"{100 * one.sustained[0]:.1f}"),
-    "fp32_sustained_noise": _reach("FP32", lambda one: _off(*one.sustained)),
-    "fp16_tflops": _reach("FP16", lambda one: f"{one.row.tflops:.1f}"),
-    "fp16_rival": _reach("FP16", lambda one: f"{one.rival:.1f}"),
-    "fp16_noise": _reach("FP16", lambda one: _off(one.share, one.noise)),
-    "first_tflops": _first, "size": _size, "gpu": _gpu, "claims": _claims,
-    "told": _tally("this emulator", lambda one: one.detected),
-    "missed": _tally("this emulator", lambda one: one.missed),
-    "sanitizer_told": _tally("compute-sanitizer", lambda one: one.detected),
-    "sanitizer_run": _tally("compute-sanitizer", lambda one: one.detected + one.both + one.missed),
-    "sentryward_told": _tally("SentryWard", lambda one: one.detected),
-    "sentryward_refused": _tally("SentryWard", lambda one: one.refused),
-    "silent": _public(False), "defective": _public(True),
-    "mistakes": _mistakes, "foreign": _foreign, "repositories": _repositories,
-    "mnemonics": _mnemonics, "counters": _counters, "patterns": _patterns,
-}
+    def patterns() -> int:
+        """Patterns of access that a GPU's profiler and the emulator have both counted."""
+        record = store.load(CalibrationRecord, RECORDED_ON)
+        if record is None:
+            raise store.NotRecorded("calibration")
+        return len(record.patterns)
+
+    return {
+        "versions": lambda: len(in_book()),
+        # For an architecture that nobody here has run.
+        "emulated": lambda: sum(one.min_arch == BLACKWELL for one in in_book().values()),
+        "exercises": lambda: sum(len(course.exercises(stem)) for stem in course.load().chapters),
+        "meetings": lambda: len(course.load().meetings),
+        "asked": lambda: sum(len(one.exercises) for one in course.load().meetings),
+        "aims": lambda: sum(len(aims) for _, aims in course.load().chapters.values()),
+        "objectives": lambda: len(course.load().objectives),
+        "fp32_share": reached("FP32", lambda one: f"{100 * one.share:.1f}"),
+        "fp32_noise": reached("FP32", lambda one: off(one.share, one.noise)),
+        "fp32_sustained": reached("FP32", lambda one: f"{100 * one.sustained[0]:.1f}"),
+        "fp32_sustained_noise": reached("FP32", lambda one: off(*one.sustained)),
+        "fp16_tflops": reached("FP16", lambda one: f"{one.row.tflops:.1f}"),
+        "fp16_rival": reached("FP16", lambda one: f"{one.rival:.1f}"),
+        "fp16_noise": reached("FP16", lambda one: off(one.share, one.noise)),
+        "first_tflops": lambda: f"{Numbers('01_naive').tflops('01_naive'):.1f}",
+        "size": lambda: f"{scoreboard.LADDER_SIZE:,}", "gpu": lambda: RECORDED_ON,
+        "claims": lambda: len(CLAIMS), "patterns": patterns,
+        "told": tally("this emulator", lambda one: one.detected),
+        "missed": tally("this emulator", lambda one: one.missed),
+        "sanitizer_told": tally("compute-sanitizer", lambda one: one.detected),
+        "sanitizer_run": tally(
+            "compute-sanitizer", lambda one: one.detected + one.both + one.missed),
+        "sentryward_told": tally("SentryWard", lambda one: one.detected),
+        "sentryward_refused": tally("SentryWard", lambda one: one.refused),
+        "silent": lambda: len(others.kernels()) - defective(), "defective": defective,
+        "mistakes": lambda: len(zoo.specimens()), "foreign": lambda: len(others.kernels()),
+        "repositories": lambda: len({one.repository for one in others.kernels()}),
+        "mnemonics": lambda: len(OPCODES), "counters": lambda: len(Trace().counters()),
+    }
 
 
 @functools.cache
@@ -219,9 +131,14 @@ def number(name: str) -> str:
     PaperError
         If there is none of that name.
     """
-    if name not in NUMBERS:
-        raise PaperError(f"no number is named {name!r}; there are {', '.join(sorted(NUMBERS))}")
-    return str(NUMBERS[name]())
+    from lib.records.store import NotRecorded
+
+    if name not in numbers():
+        raise PaperError(f"no number is named {name!r}; there are {', '.join(sorted(numbers()))}")
+    try:
+        return str(numbers()[name]())
+    except NotRecorded:
+        return _LACKING
 
 
 def filled(text: str, value: Callable[[str], str] = number) -> str:
@@ -350,18 +267,13 @@ def text_in(path: Path) -> str:
     PaperError
         If it carries none.
     """
-    data, place = bytes_of(path), 8
-    while place < len(data):
-        (length,) = struct.unpack(">I", data[place:place + 4])
-        kind, body = data[place + 4:place + 8], data[place + 8:place + 8 + length]
-        name, _, rest = body.partition(b"\0")
-        if name == b"Description" and kind == b"tEXt":
-            return rest.decode("latin-1")
-        if name == b"Description" and kind == b"iTXt":
-            packed, _, _, text = rest[0], *rest[2:].split(b"\0", 2)
-            return (zlib.decompress(text) if packed else text).decode("utf-8")
-        place += 12 + length
-    raise PaperError(f"{path.name} carries no text: run `make paper`")
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return image.text["Description"]
+    except (KeyError, UnidentifiedImageError):
+        raise PaperError(f"{path.name} carries no text: run `make paper`") from None
 
 
 def main() -> int:

@@ -117,18 +117,10 @@ def stamp_config(text: str) -> str:
 
 def stamp_citation(text: str) -> str:
     """`text` of CITATION.cff with its address and version renewed."""
-    text = replace_once(
-        r"(?m)^(repository-code: ).*$",
-        lambda match: f"{match[1]}{REPOSITORY}",
-        text,
-        "CITATION.cff has no repository-code line",
-    )
-    return replace_once(
-        r"(?m)^(version: ).*$",
-        lambda match: f"{match[1]}{VERSION}",
-        text,
-        "CITATION.cff has no version line",
-    )
+    for name, value in (("repository-code", REPOSITORY), ("version", VERSION)):
+        text = replace_once(rf"(?m)^{name}: .*$", lambda _, new=f"{name}: {value}": new, text,
+                            f"CITATION.cff has no {name} line")
+    return text
 
 
 def zenodo(citation: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,20 +244,17 @@ def replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, e
     return text
 
 
-def _fill_parser(parser: argparse.ArgumentParser) -> None:
+def add_command(subparsers) -> None:
+    """Add `stamp` to the commands of `python -m lib`; its namespace's `run` is `run`."""
+    parser = subparsers.add_parser(
+        "stamp", help="write the repository's address and revision into their copies",
+        description="Write the repository's address, revision and version (book/release.py) into "
+                    "the first code cell of each chapter, README.md, _config.yml, CITATION.cff and "
+                    ".zenodo.json; aims and course into their pages; numbers into the papers.")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 if one differs")
     parser.add_argument("--release", action="store_true",
                         help="refuse a revision that is not the tag of the release")
     parser.set_defaults(run=run)
-
-
-def add_command(subparsers) -> None:
-    """Add `stamp` to the commands of `python -m lib`; its namespace's `run` is `run`."""
-    _fill_parser(subparsers.add_parser(
-        "stamp", help="write the repository's address and revision into their copies",
-        description="Write the repository's address, revision and version (book/release.py) into "
-                    "the first code cell of each chapter, README.md, _config.yml, CITATION.cff and "
-                    ".zenodo.json; aims and course into their pages; numbers into the papers."))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -285,14 +274,3 @@ def run(arguments: argparse.Namespace) -> int:
         print("stamp: run `python -m lib stamp`", file=sys.stderr)
         return 1
     return 0
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run `stamp` by itself with the arguments `argv`."""
-    parser = argparse.ArgumentParser(prog="python -m lib stamp")
-    _fill_parser(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,7 +20,7 @@ from lib.ptx.files import text_of, write_whole
 
 ROOT = release.ROOT
 UNRELEASED = "## Unreleased"
-_HEADING = re.compile(r"(?m)^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$")
+HEADING = re.compile(r"(?m)^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-n", "0"]
 LIB = [sys.executable, "-m", "lib"]
@@ -74,9 +74,9 @@ def prepare(version: str, root: Path = ROOT, today: datetime.date | None = None)
                            "python -m book.interface --accept")
     date = (today or datetime.date.today()).isoformat()
     new = {
-        root / "CHANGELOG.md": dated(_read(root / "CHANGELOG.md"), version, date),
-        root / "book/release.py": _versioned(_read(root / "book/release.py"), version),
-        root / "CITATION.cff": _cited(_read(root / "CITATION.cff"), date),
+        root / "CHANGELOG.md": dated(text_of(root / "CHANGELOG.md"), version, date),
+        root / "book/release.py": _versioned(text_of(root / "book/release.py"), version),
+        root / "CITATION.cff": _cited(text_of(root / "CITATION.cff"), date),
     }
     for path, text in new.items():
         write_whole(path, text.encode())
@@ -96,14 +96,9 @@ def dated(text: str, version: str, date: str) -> str:
     before, heading, after = text.partition(f"{UNRELEASED}\n")
     if not heading:
         raise ReleaseError(f"CHANGELOG.md has no line '{UNRELEASED}'")
-    if not re.search(r"(?m)^- ", _HEADING.split(after)[0]):
+    if not re.search(r"(?m)^- ", HEADING.split(after)[0]):
         raise ReleaseError(f"CHANGELOG.md has nothing under '{UNRELEASED}'")
     return f"{before}{heading}\n## {version}, {date}\n{after}"
-
-
-def releases(text: str) -> list[tuple[str, str]]:
-    """The releases of CHANGELOG.md, each with its date, in its order."""
-    return _HEADING.findall(text)
 
 
 def notes(text: str, version: str) -> str:
@@ -114,7 +109,7 @@ def notes(text: str, version: str) -> str:
     ReleaseError
         If it says nothing.
     """
-    parts = _HEADING.split(text)
+    parts = HEADING.split(text)
     for number, _, said in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         if number == version and said.strip():
             return f"{said.strip()}\n"
@@ -124,13 +119,13 @@ def notes(text: str, version: str) -> str:
 def problems(root: Path = ROOT) -> list[str]:
     """What keeps the repository, as it is, from being the release that it names."""
     found = []
-    named = releases(_read(root / "CHANGELOG.md"))
+    named = HEADING.findall(text_of(root / "CHANGELOG.md"))
     if not named or named[0][0] != release.VERSION:
         found.append(f"CHANGELOG.md has no heading of {release.VERSION} on top")
     described = interface.read(root)
     if described["released"] != release.VERSION:
         found.append(f"{interface.FILE} is of the release {described['released']}")
-    dates = re.findall(r"(?m)^date-released: (.*)$", _read(root / "CITATION.cff"))
+    dates = re.findall(r"(?m)^date-released: (.*)$", text_of(root / "CITATION.cff"))
     if named and dates != [named[0][1]]:
         found.append(f"CITATION.cff is dated {dates}, CHANGELOG.md {named[0][1]}")
     if found:
@@ -174,7 +169,7 @@ def run(arguments: argparse.Namespace) -> int:
         return check()
     try:
         if arguments.notes:
-            print(notes(_read(ROOT / "CHANGELOG.md"), release.VERSION), end="")
+            print(notes(text_of(ROOT / "CHANGELOG.md"), release.VERSION), end="")
             return 0
         for path in prepare(arguments.version):
             print(f"{path.relative_to(ROOT)}: written")
@@ -215,7 +210,3 @@ def _cited(text: str, date: str) -> str:
     text = re.sub(r"(?m)^date-released: .*\n", "", text)
     return release.replace_once(r"(?m)^(version: .*\n)", lambda found: (
         f"{found[1]}date-released: {date}\n"), text, "CITATION.cff has no version line")
-
-
-def _read(path: Path) -> str:
-    return text_of(path)

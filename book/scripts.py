@@ -11,16 +11,15 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from book import policy
 from lib.ptx.files import text_of
 
 # The theme writes to a deferred script's object from the page: for a theme with a switch between
 # versions, or with a search at every key. This book has neither.
 OPTIONS = "DOCUMENTATION_OPTIONS."
 # What no page of this book needs: menus are <details>, folds too, no set of tabs, no search at each
-# key. Thebe's scripts name an outside host. (Font Awesome's goes with `icons`.)
+# key. Thebe's scripts name an outside host. What Font Awesome's would draw, `icons` has drawn.
 UNUSED = ("bootstrap", "togglebutton", "design-tabs", "doctools", "sphinx_highlight", "searchtools",
-          "sphinx-thebe")
+          "sphinx-thebe", "fontawesome")
 _SETTINGS = ("THEBE_JS_URL", "toggleHint", "toggleOpenOnPrint", "togglebuttonSelector")
 _LOADED = re.compile(rf'<script[^>]*/(?:{"|".join(UNUSED)})\.js[^>]*></script>\s*'
                      rf'|<link rel="preload"[^>]*/(?:{"|".join(UNUSED)})\.js[^>]*/>\s*')
@@ -84,14 +83,8 @@ def without_unused(page: str) -> str:
     return _LOADED.sub("", page)
 
 
-def ease_theme(app: Sphinx, error: Exception | None) -> None:
+def ease_theme(app: Sphinx) -> None:
     """Leave out of the theme's script what `book.js` does, and whole scripts that nobody needs."""
-    if error is not None or app.builder.name != "html":
-        return
-    for file in policy.pages(Path(app.outdir)):
-        before = text_of(file)
-        if (after := without_unused(before)) != before:
-            file.write_text(after, encoding="utf-8")
     for name in UNUSED:
         for unused in (Path(app.outdir) / "_static").rglob(f"{name}.js*"):
             unused.unlink()
@@ -104,4 +97,3 @@ def ease_theme(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Arrange the scripts of each page after all extensions have named theirs."""
     app.connect("html-page-context", arrange, priority=900)
-    app.connect("build-finished", ease_theme)

@@ -176,10 +176,8 @@ def remember_changes(app: Sphinx) -> None:
     app.env.gemm_changes = changes(Path(app.srcdir))
 
 
-def write_sitemap(app: Sphinx, error: Exception | None) -> None:
+def write_sitemap(app: Sphinx) -> None:
     """List the pages for search engines."""
-    if error is not None or app.builder.name != "html":
-        return
     listed = ET.Element("urlset", xmlns="http://www.sitemaps.org/schemas/sitemap/0.9")
     for name in checks.listed(Path(app.srcdir)):
         entry = ET.SubElement(listed, "url")
@@ -197,4 +195,3 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", remember_changes)
     app.connect("html-page-context", describe_page, priority=100)
     app.connect("html-page-context", date_page)
-    app.connect("build-finished", write_sitemap)

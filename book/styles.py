@@ -108,10 +108,8 @@ def _if_named(names: set[str]) -> Callable[[re.Match[str]], str]:
     return lambda found: found[0] if found[1] in names else ""
 
 
-def bundle(app: Sphinx, error: Exception | None) -> None:
+def bundle(app: Sphinx) -> None:
     """Write the sheet, and let every page load it in the place of all others."""
-    if error is not None or app.builder.name != "html":
-        return
     site = Path(app.outdir)
     pages = {file: text_of(file) for file in policy.pages(site)}
     # Each page names the same ones; of an earlier build there may be pages that have the one.
@@ -132,8 +130,3 @@ def bundle(app: Sphinx, error: Exception | None) -> None:
             link = f'<link rel="stylesheet" href="{loaded[1]}{SHEET.as_posix()}?v={digest}" />\n'
             begin, rest = page[:loaded.start()], page[loaded.start():]
             file.write_text(begin + link + _LINK.sub("", rest), encoding="utf-8")
-
-
-def setup(app: Sphinx) -> None:
-    """Write it when all pages and all other sheets have been written, the theme's of code last."""
-    app.connect("build-finished", bundle, priority=900)

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
@@ -88,34 +89,6 @@ def graph(sources: Sources) -> dict[str, set[str]]:
     return {name: imports(name, sources) & set(sources) for name in sources}
 
 
-def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components of more than one node (Tarjan 1972)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for other in edges[node]:
-            if other not in index:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], index[other])
-        if low[node] == index[node]:
-            place = stack.index(node)
-            if len(stack) - place > 1:
-                found.append(sorted(stack[place:]))
-            del stack[place:]
-
-    for node in edges:
-        if node not in index:
-            visit(node)
-    return found
-
-
 def room(name: str) -> str:
     """The package or root module of a module: ``lib.show.banks`` → ``show``."""
     return name.split(".")[1] if name.startswith("lib.") else ""
@@ -136,7 +109,10 @@ def reached(name: str, edges: Mapping[str, set[str]]) -> set[str]:
 
 def modules_in_a_circle(sources: Sources) -> Iterator[str]:
     """A circle between modules, imports in functions and for type checkers counted."""
-    yield from (" ↔ ".join(one) for one in circles(graph(sources)))
+    try:
+        TopologicalSorter(graph(sources)).prepare()
+    except CycleError as circle:
+        yield " ↔ ".join(circle.args[1])
 
 
 def packages_out_of_order(sources: Sources) -> Iterator[str]:

@@ -18,10 +18,14 @@ from lib.ptx.files import bytes_of
 if TYPE_CHECKING:
     from lib import ptx
 
-_SCALARS = {
-    "bool": np.bool_, "char": np.int8, "short": np.int16, "int": np.int32, "uint": np.uint32,
-    "unsigned": np.uint32, "long": np.int64, "size_t": np.uint64, "half": np.float16,
-    "float": np.float32, "double": np.float64,
+# The NumPy type of an element by its type in C++.
+ELEMENTS = {
+    "bool": "b1", "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2",
+    "unsigned short": "u2", "int": "i4", "unsigned int": "u4", "long": "i8", "unsigned long": "u8",
+    "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8", "__half": "f2",
+    "half": "f2", "unsigned": "u4", "size_t": "u8", "uint": "u4", "int8_t": "i1", "uint8_t": "u1",
+    "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
+    "uint64_t": "u8",
 }
 _SPEC = re.compile(
     r"(?:(?P<name>[A-Za-z_]\w*)=)?"
@@ -173,9 +177,9 @@ def _dtype(name: str) -> np.dtype:
             raise ValueError(f"{name} needs the package ml_dtypes") from missing
         return np.dtype(getattr(ml_dtypes, name))
     try:
-        return np.dtype(_SCALARS.get(name, name))
+        return np.dtype(ELEMENTS.get(name, name))
     except TypeError:
-        raise ValueError(f"there is no type {name}; such as {', '.join(_SCALARS)}") from None
+        raise ValueError(f"there is no type {name}; such as int, size_t, half, float") from None
 
 
 def _number(dtype: np.dtype, text: str) -> Any:

@@ -11,7 +11,7 @@ import builtins
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -100,9 +100,11 @@ def _forwarded(function: Callable, dtype: bool = False) -> Callable:
 
 
 class _Numpy(ModuleType):
-    """A module whose functions are those of one of NumPy's."""
+    """A module of CuPy's; but for its own, its functions are those of one of NumPy's, if any."""
 
-    def __init__(self, name: str, source: Any, own: Mapping[str, Any], dtype: bool = False) -> None:
+    def __init__(
+        self, name: str, source: Any = None, dtype: bool = False, **own: Any
+    ) -> None:
         super().__init__(name)
         self._source, self._dtype = source, dtype
         vars(self).update(own)
@@ -118,26 +120,29 @@ class _Numpy(ModuleType):
         return _forwarded(found, self._dtype)
 
 
-class Stream:
-    """Everything runs in order, so a stream has nothing to do."""
-
-    null: Stream
-    ptr = 0
+class _Idle:
+    """What has nothing to do, since everything runs in order."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         pass
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def use(self) -> Stream:
-        return self
+    use = __enter__
 
     def synchronize(self) -> None:
         pass
+
+
+class Stream(_Idle):
+    """A queue of launches, each of which has ended when the next begins."""
+
+    null: Stream
+    ptr = 0
 
     def record(self, event: Event | None = None) -> Event:
         return (event or Event()).record(self)
@@ -149,53 +154,37 @@ class Stream:
 Stream.null = Stream()
 
 
-class Event:
+class Event(_Idle):
     """A moment of the emulator's own time."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self.at = 0.0
+    at = 0.0
+    done = True
 
     def record(self, stream: Any = None) -> Event:
         self.at = time.perf_counter()
         return self
 
-    def synchronize(self) -> None:
-        pass
 
-    done = True
-
-
-class Device:
+class Device(_Idle):
     """The one device."""
 
     def __init__(self, device: int = 0) -> None:
         self.id = device
 
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def use(self) -> Device:
-        return self
-
-    def synchronize(self) -> None:
-        pass
-
 
 class RawKernel:
     """``cupy.RawKernel``, and what ``RawModule.get_function`` gives."""
 
+    arch = "sm_80"
     max_dynamic_shared_size_bytes = 0  # set by scripts; launches here are not limited
     preferred_shared_memory_carveout = -1
 
     def __init__(
         self, code: str, name: str, options: Sequence[str] = (), backend: str = "nvrtc",
         translate_cucomplex: bool = False, *, enable_cooperative_groups: bool = False,
-        jitify: bool = False, arch: str = "sm_80",
+        jitify: bool = False,
     ) -> None:
-        module = EmulatedModule(code=code, options=_for_nvrtc(options), arch=arch)
+        module = EmulatedModule(code=code, options=_for_nvrtc(options), arch=self.arch)
         self.name, self.kernel = name, module.get_function(name)
 
     @classmethod
@@ -222,32 +211,31 @@ def _for_nvrtc(options: Sequence[str]) -> list[str]:
     return [word for word in options if not re.match(r"-{1,2}(?:gpu-)?arch", word)]
 
 
-def raw_module(arch: str) -> type:
-    """``cupy.RawModule`` for an architecture."""
+class RawModule:
+    """``cupy.RawModule``."""
 
-    class RawModule:
-        def __init__(
-            self, *, code: str | None = None, path: str | None = None,
-            options: Sequence[str] = (), backend: str = "nvrtc",
-            translate_cucomplex: bool = False, enable_cooperative_groups: bool = False,
-            name_expressions: Sequence[str] | None = None, jitify: bool = False,
-        ) -> None:
-            self.module = EmulatedModule(
-                code=code, path=path, options=_for_nvrtc(options),
-                name_expressions=name_expressions, arch=arch)
+    arch = "sm_80"
 
-        def get_function(self, name: str) -> RawKernel:
-            return RawKernel.of(name, self.module.get_function(name))
+    def __init__(
+        self, *, code: str | None = None, path: str | None = None, options: Sequence[str] = (),
+        backend: str = "nvrtc", translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False, name_expressions: Sequence[str] | None = None,
+        jitify: bool = False,
+    ) -> None:
+        self.module = EmulatedModule(
+            code=code, path=path, options=_for_nvrtc(options), name_expressions=name_expressions,
+            arch=self.arch)
 
-        def get_global(self, name: str) -> Array:
-            """The bytes of a variable; view them as its type, and assign to them."""
-            names = self.module.variables()
-            return self.module.get_global(names.get(name, name)).view(Array)
+    def get_function(self, name: str) -> RawKernel:
+        return RawKernel.of(name, self.module.get_function(name))
 
-        def compile(self, log_stream: Any = None) -> None:
-            pass
+    def get_global(self, name: str) -> Array:
+        """The bytes of a variable; view them as its type, and assign to them."""
+        names = self.module.variables()
+        return self.module.get_global(names.get(name, name)).view(Array)
 
-    return RawModule
+    def compile(self, log_stream: Any = None) -> None:
+        pass
 
 
 class ElementwiseKernel:
@@ -322,13 +310,11 @@ class ElementwiseKernel:
                 f"{prepared};\nif (i < _n) {{\n{values}{self.operation};\n}}\n{after};\n}}\n")
 
 
-_TYPES = {name: np.dtype(name) for name in (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64")}
 _CUDA = {"bool": "bool", "int8": "signed char", "int16": "short", "int32": "int",
          "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
          "uint32": "unsigned int", "uint64": "unsigned long long", "float16": "__half",
          "float32": "float", "float64": "double"}
+_TYPES = {name: np.dtype(name) for name in _CUDA}
 
 
 def _parameters(text: str) -> list[tuple[str, str]]:
@@ -340,49 +326,27 @@ def _parameters(text: str) -> list[tuple[str, str]]:
     return [(kind, name) for kind, name in words]
 
 
-class _Module(ModuleType):
-    """A module of CuPy's that NumPy has nothing of."""
-
-    def __init__(self, name: str, own: Mapping[str, Any]) -> None:
-        super().__init__(name)
-        vars(self).update(own)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotEmulated(f"{self.__name__}.{name}")
-
-
 def stand_in(arch: str) -> ModuleType:
     """The module that scripts get as ``cupy``."""
-    nothing = {"deviceSynchronize": lambda: None, "getDeviceCount": lambda: 1,
-               "getDevice": lambda: 0, "setDevice": lambda device: None}
-    cuda = _Module("cupy.cuda", {
-        "Stream": Stream, "Event": Event, "Device": Device,
-        "runtime": _Module("cupy.cuda.runtime", nothing),
-        "compiler": _Module("cupy.cuda.compiler", {"CompileException": CompileException}),
-        "get_current_stream": lambda: Stream.null,
-        "get_elapsed_time": lambda first, last: 1000 * (last.at - first.at),
-        "is_available": lambda: True,
-    })
-
-    class Kernel(RawKernel):
-        def __init__(self, code: str, name: str, *args: Any, **options: Any) -> None:
-            super().__init__(code, name, *args, arch=arch, **options)
-
-    class Elementwise(ElementwiseKernel):
-        pass
-
-    Elementwise.arch = arch
-    return _Numpy("cupy", np, {
-        "ndarray": Array, "cuda": cuda, "RawModule": raw_module(arch), "RawKernel": Kernel,
-        "ElementwiseKernel": Elementwise, "asnumpy": lambda value, *_, **__: np.array(value),
-        "get_array_module": lambda *arrays: sys.modules["numpy"],
-        "random": _Numpy("cupy.random", np.random, {}, dtype=True),
-        "linalg": _Numpy("cupy.linalg", np.linalg, {}),
-        "testing": _Numpy("cupy.testing", np.testing, {}),
-        "fft": _Numpy("cupy.fft", np.fft, {}),
-    })
+    cuda = _Numpy(
+        "cupy.cuda", Stream=Stream, Event=Event, Device=Device,
+        runtime=_Numpy("cupy.cuda.runtime", deviceSynchronize=lambda: None,
+                       getDeviceCount=lambda: 1, getDevice=lambda: 0,
+                       setDevice=lambda device: None),
+        compiler=_Numpy("cupy.cuda.compiler", CompileException=CompileException),
+        get_current_stream=lambda: Stream.null,
+        get_elapsed_time=lambda first, last: 1000 * (last.at - first.at),
+        is_available=lambda: True,
+    )
+    kernels = {each.__name__: type(each.__name__, (each,), {"arch": arch})
+               for each in (RawModule, RawKernel, ElementwiseKernel)}
+    return _Numpy(
+        "cupy", np, ndarray=Array, cuda=cuda, **kernels,
+        asnumpy=lambda value, *_, **__: np.array(value),
+        get_array_module=lambda *arrays: sys.modules["numpy"],
+        random=_Numpy("cupy.random", np.random, dtype=True),
+        **{name: _Numpy(f"cupy.{name}", getattr(np, name)) for name in (
+            "linalg", "testing", "fft")})
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import runpy
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,22 @@ from lib import ptx
 from lib.compiler import arguments, cupy_script, from_python, link, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
-from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
+from lib.compiler.raw_module import (
+    WATCHES,
+    CompileException,
+    Kernel,
+    RawModule,
+    Watch,
+    open_kernel,
+    stopped_document,
+)
 from lib.compiler.streams import stdout_to_stderr
 from lib.compiler.waiting import lasting
 from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
 from lib.ptx.core.visible import visible
 from lib.ptx.files import write_whole
-from lib.ptx.report import document, hazards_document
+from lib.ptx.report import document
 
 VERSION = 1  # of the JSON: another where a key goes or means something else
 MAX_WARNINGS = 8  # of NVRTC that are shown
@@ -61,10 +69,7 @@ def emulate(options: argparse.Namespace) -> int:
     if options.json:
         documents = [document(launch) for launch in launches]
         if error is not None:
-            documents.append({"kernel": options.kernel or "", "ended": "stopped", "errors": [
-                {"kind": type(error).__name__, "message": str(error),
-                 "notes": list(getattr(error, "__notes__", ()))}],
-                "hazards": hazards_document(error.hazards)})
+            documents.append(stopped_document(options.kernel or "", error))
         whole = {"version": VERSION, "file": str(path), "launches": documents, "over_budget": over,
                  "ok": ok}
         if options.link:
@@ -221,31 +226,25 @@ def _line_of(path: Path, error: Exception) -> str:
 def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     args = arguments.parse(options.arg, options.seed)
     outputs = _outputs(options.out, args)
-    flags = [*(f"-I{folder}" for folder in options.include),
-             *(f"-D{name}" for name in options.define), *options.option]
-    if options.triton or options.numba:
-        return _run_compiled(path, options, args, outputs)
-    wanted = options.kernel
-    expressions = [wanted] if wanted and "<" in wanted else []
+    values, block, shared = [one.value for one in args], options.block, options.shared
+    texts: Mapping[str, str] = {}
     try:
-        module = RawModule(
-            path=path, options=flags, name_expressions=expressions, arch=options.arch
-        )
-        kernel = module.get_function(wanted or module.only_kernel())
-        for warning in module.warnings[:MAX_WARNINGS]:
-            print(visible(f"warning: {warning}"), file=sys.stderr)
+        if options.triton or options.numba:
+            made = _from_python(path, options)
+            kernel, values = made.kernel, made.complete(values, math.prod(options.grid))
+            block = (made.block,) if made.block and math.prod(block) == 1 else block
+            shared = max(shared, made.shared)
+        else:
+            kernel, texts = _from_cuda(path, options)
     except ptx.UnsupportedInstruction as error:
         return error
-    except ptx.Error as error:  # no PTX, no such kernel
-        raise ValueError(str(error)) from error
-    _set_constants(module, options.constant, options.seed)
-    extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
-    values = [one.value for one in args]
     if options.link:
-        options.address = link.of_kernel(
-            kernel, module.texts(), options, options.block, options.shared)
+        if options.numba:
+            raise ValueError("--link: a link doesn't hold what numba-cuda makes of arrays")
+        options.address = link.of_kernel(kernel, texts, options, block, shared)
+    extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
     try:
-        kernel(options.grid, options.block, values, options.shared, **extra)
+        kernel(options.grid, block, values, shared, **extra)
     except ptx.LaunchError as error:  # what CUDA would refuse as well: nothing ran
         raise ValueError(str(error)) from error
     except ptx.Error as error:
@@ -255,38 +254,30 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     return None
 
 
-def _run_compiled(
-    path: Path, options: argparse.Namespace, args: Sequence[arguments.Argument],
-    outputs: Sequence[tuple[Path, np.ndarray]],
-) -> ptx.Error | None:
-    """Run a kernel that Triton or Numba compile from a Python file."""
+def _from_cuda(path: Path, options: argparse.Namespace) -> tuple[Kernel, Mapping[str, str]]:
+    """The kernel of a .cu or a .ptx, its variables set, and the source's text."""
+    flags = [*(f"-I{folder}" for folder in options.include),
+             *(f"-D{name}" for name in options.define), *options.option]
+    try:
+        module, kernel = open_kernel(options.kernel, path=path, options=flags, arch=options.arch)
+    except ptx.UnsupportedInstruction:
+        raise
+    except ptx.Error as error:  # no PTX, no such kernel
+        raise ValueError(str(error)) from error
+    for warning in module.warnings[:MAX_WARNINGS]:
+        print(visible(f"warning: {warning}"), file=sys.stderr)
+    _set_constants(module, options.constant, options.seed)
+    return kernel, module.texts()
+
+
+def _from_python(path: Path, options: argparse.Namespace) -> from_python.Compiled:
+    """A kernel that Triton or Numba compile from a Python file."""
     if options.signature is None:
         raise ValueError("--triton and --numba need --signature, a type for each parameter")
-    try:
-        if options.triton:
-            made = from_python.triton(path, options.triton, options.signature, options.arch,
-                                      options.num_warps, options.num_stages)
-        else:
-            made = from_python.numba(path, options.numba, options.signature, options.arch)
-    except ptx.UnsupportedInstruction as error:
-        return error
-    grid = (*options.grid, 1, 1)[:3]
-    values = made.complete([one.value for one in args], math.prod(grid))
-    block = (made.block,) if made.block and math.prod(options.block) == 1 else options.block
-    shared = max(options.shared, made.shared)
-    if options.link:
-        if options.numba:
-            raise ValueError("--link: a link doesn't hold what numba-cuda makes of arrays")
-        options.address = link.of_kernel(made.kernel, {}, options, block, shared)
-    try:
-        made.kernel(options.grid, block, values, shared)
-    except ptx.LaunchError as error:
-        raise ValueError(str(error)) from error
-    except ptx.Error as error:
-        return error
-    for file, value in outputs:
-        _save(file, value)
-    return None
+    if options.triton:
+        return from_python.triton(path, options.triton, options.signature, options.arch,
+                                  options.num_warps, options.num_stages)
+    return from_python.numba(path, options.numba, options.signature, options.arch)
 
 
 def _set_constants(module: RawModule, words: Sequence[str], seed: int) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 
 from lib import ptx
 from lib.compiler import arguments, link
-from lib.compiler.raw_module import Kernel, RawModule
+from lib.compiler.raw_module import RawModule, expressions, open_kernel, stopped_document
 from lib.compiler.signature import plain_name
-from lib.ptx.report import document, hazards_document
+from lib.ptx.report import document
 
 MAX_TURNS = 1 << 18  # of a batch of blocks, after which a run is stopped as endless
 
 
 def compile(source: str, kernel: str = "", arch: str = "sm_80") -> dict[str, Any]:
     """Compile CUDA C++ to PTX with NVRTC; a template is named with its arguments, `gemm<128>`."""
-    module = _module(source, kernel, arch)
+    module = RawModule(code=source, arch=arch, name_expressions=expressions(kernel))
     return {"ptx": link.without_folders(module.ptx), "warnings": module.warnings, "kernels": [
         {"name": name, "plain": plain_name(name),
          "parameters": [f".{one.type}" if one.count == 1 else f"{one.nbytes} bytes"
@@ -37,9 +37,18 @@ def run(
     `args` are words, one per parameter: int:128, float32:1.5, 'A=float32[64,64]:uniform' (or zeros,
     ones, nan, normal, arange, integers), null, 'map[64,64]:A:128' for a tensor map.
     """
-    module = _module(source, kernel, arch)
-    return _run(module.get_function(kernel or module.only_kernel()), args, grid, block, cluster,
-                shared, schedule, landing, seed)
+    _, found = open_kernel(kernel, code=source, arch=arch)
+    if any("@" in word for word in args):
+        raise ValueError("no file is read for an argument: describe the array in words")
+    values = [one.value for one in arguments.parse(args, seed, option="args")]
+    extra: dict[str, Any] = {"cluster": tuple(cluster)} if cluster else {}
+    try:
+        return document(found(tuple(grid), tuple(block), values, shared, races=True, seed=seed,
+                              schedule=schedule, landing=landing, turns=MAX_TURNS, **extra))
+    except ptx.LaunchError:
+        raise
+    except ptx.Error as error:
+        return stopped_document(found.name, error)
 
 
 def explain(
@@ -55,30 +64,6 @@ def explain(
         "hazards": [one for one in whole["hazards"] if place in (one["first"], one["second"])],
         "accesses": [one for one in whole.get("lines", []) if one["place"] == place],
     }
-
-
-def _module(source: str, kernel: str, arch: str) -> RawModule:
-    return RawModule(code=source, arch=arch, name_expressions=[kernel] if "<" in kernel else [])
-
-
-def _run(
-    kernel: Kernel, args: list[str], grid: list[int], block: list[int], cluster: list[int] | None,
-    shared: int, schedule: str, landing: str, seed: int,
-) -> dict[str, Any]:
-    if any("@" in word for word in args):
-        raise ValueError("no file is read for an argument: describe the array in words")
-    values = [one.value for one in arguments.parse(args, seed, option="args")]
-    extra: dict[str, Any] = {"cluster": tuple(cluster)} if cluster else {}
-    try:
-        return document(kernel(tuple(grid), tuple(block), values, shared, races=True, seed=seed,
-                               schedule=schedule, landing=landing, turns=MAX_TURNS, **extra))
-    except ptx.LaunchError:
-        raise
-    except ptx.Error as error:
-        return {"kernel": kernel.name, "ended": "stopped", "errors": [
-            {"kind": type(error).__name__, "message": str(error),
-             "notes": list(getattr(error, "__notes__", ()))}],
-            "hazards": hazards_document(error.hazards)}
 
 
 def server() -> Any:

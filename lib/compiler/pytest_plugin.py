@@ -57,7 +57,7 @@ def emulate(request: pytest.FixtureRequest) -> Callable[..., Emulated]:
     """
     # Loaded here: in a project that doesn't ask for the fixture nothing is.
     from lib.compiler.budgets import parse
-    from lib.compiler.raw_module import RawModule
+    from lib.compiler.raw_module import open_kernel
 
     def load(
         file: str | Path, kernel: str | None = None, arch: str = "sm_80",
@@ -67,9 +67,8 @@ def emulate(request: pytest.FixtureRequest) -> Callable[..., Emulated]:
         limits = parse(budgets)
         path = Path(file)
         neighbour = request.path.parent / path
-        expressions = [kernel] if kernel and "<" in kernel else []
-        module = RawModule(path=neighbour if neighbour.is_file() else path, arch=arch,
-                           options=options, name_expressions=expressions)
-        return Emulated(module.get_function(kernel or module.only_kernel()), limits, allow)
+        _, found = open_kernel(kernel, path=neighbour if neighbour.is_file() else path, arch=arch,
+                               options=options)
+        return Emulated(found, limits, allow)
 
     return load

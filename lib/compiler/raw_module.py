@@ -38,6 +38,7 @@ from lib.compiler.nvrtc import (
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
 from lib.compiler.toolkit import INSTALL, ToolMissing, find_tool, toolkit_includes
 from lib.ptx.files import text_of
+from lib.ptx.report import hazards_document
 
 try:
     from cupy.cuda.compiler import CompileException
@@ -265,33 +266,22 @@ class RawModule:
         return [option[2:] for option in options if option[:2] == "-I"]
 
     def _compile(self) -> str:
-        virtual = self.arch.replace("sm_", "compute_")
-        if self._file is not None:
-            return self._compile_file(self._file, virtual)
-        options = [f"-arch={virtual}", "-lineinfo", *toolkit_includes(), *self.options]
-        if not any("std=" in option for option in options):
-            options.append("--std=c++17")
+        virtual, file = self.arch.replace("sm_", "compute_"), self._file
         try:
-            made = compile_nvrtc(self.code, self.name_expressions, options, "module.cu")
+            if file is not None:
+                made = file.compile([file.qualified(each) for each in self.name_expressions],
+                                    virtual)
+            else:
+                options = [f"-arch={virtual}", "-lineinfo", *toolkit_includes(), *self.options]
+                if not any("std=" in option for option in options):
+                    options.append("--std=c++17")
+                made = compile_nvrtc(self.code, self.name_expressions, options, "module.cu")
         except CompileError as error:
-            raise CompileException(
-                str(error), self.code, "module.cu", self.options, "nvrtc"
-            ) from None
-        self._names = dict(zip(self.name_expressions, made.names, strict=True))
-        self._log = made.log
-        return made.ptx.decode()
-
-    def _compile_file(self, file: CudaFile, virtual: str) -> str:
-        expressions = [file.qualified(each) for each in self.name_expressions]
-        try:
-            made = file.compile(expressions, virtual)
-        except CompileError as error:
-            said, names = str(error), _templates(file.declared)
-            if file.elsewhere() and not expressions and any(names.values()):
+            said, names = str(error), _templates(file.declared if file else {})
+            if file and file.elsewhere() and not self.name_expressions and any(names.values()):
                 said = f"{_choose(names)}\n{said}"  # the next thing that would be missed
-            raise CompileException(
-                said, self.code, str(file.path), self.options, "nvrtc"
-            ) from None
+            raise CompileException(said, self.code, str(file.path) if file else "module.cu",
+                                   self.options, "nvrtc") from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
         self._log = made.log
         return made.ptx.decode()
@@ -396,6 +386,25 @@ class Kernel:
         )
         made = self.text, sass.parse(listing.decode(), self.name), self.name
         return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
+
+
+def open_kernel(name: str | None, **given: Any) -> tuple[RawModule, Kernel]:
+    """A kernel by its name, or the only one, of a `RawModule` made of what is `given`."""
+    module = RawModule(name_expressions=expressions(name), **given)
+    return module, module.get_function(name or module.only_kernel())
+
+
+def expressions(name: str | None) -> list[str]:
+    """What a kernel's name asks to instantiate."""
+    return [name] if name and "<" in name else []
+
+
+def stopped_document(kernel: str, error: ptx.Error) -> dict[str, Any]:
+    """A launch that the emulator stopped, as `lib.ptx.report.document` has one that ended."""
+    return {"kernel": kernel, "ended": "stopped", "errors": [
+        {"kind": type(error).__name__, "message": str(error),
+         "notes": list(getattr(error, "__notes__", ()))}],
+        "hazards": hazards_document(error.hazards)}
 
 
 def _templates(declared: Mapping[str, Declared]) -> dict[str, str]:

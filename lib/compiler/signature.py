@@ -15,20 +15,12 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
+from lib.compiler.arguments import ELEMENTS
 
 _BUILTIN = {
     "v": "void", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",
     "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long",
     "x": "long long", "y": "unsigned long long", "f": "float", "d": "double",
-}
-# The NumPy type of one element: "f" and "i" are floating-point and integer; the size in bytes.
-_ELEMENTS = {
-    "bool": "b1", "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2",
-    "unsigned short": "u2", "int": "i4", "unsigned int": "u4", "long": "i8", "unsigned long": "u8",
-    "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8", "__half": "f2",
-    "half": "f2", "unsigned": "u4", "size_t": "u8", "uint": "u4", "int8_t": "i1", "uint8_t": "u1",
-    "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
-    "uint64_t": "u8",
 }
 
 
@@ -258,7 +250,7 @@ def check_arguments(kernel: str, signature: Sequence[Type], args: Sequence[Any])
 
 def _wrong(wanted: Type, given: Any) -> str:
     """What is wrong with an argument, and what to pass; empty if nothing is."""
-    element = _ELEMENTS.get(wanted.name)
+    element = ELEMENTS.get(wanted.name)
     if wanted.pointer:
         if isinstance(given, np.ndarray) and given.ndim and element:
             return _wrong_array(np.dtype(element), given)

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from math import isqrt, prod
 from typing import Any
 
+import numpy as np
+
+from lib.compiler.arguments import ELEMENTS
 from lib.compiler.signature import Type, of_kernel, plain_name
 from lib.ptx.core.syntax import (
     SIZES,
@@ -26,13 +29,8 @@ from lib.ptx.core.syntax import (
 from lib.ptx.core.tensormap import TENSOR_MAP_BYTES
 
 # C++ types of `signature` as the grammar's, where PTX knows only how wide a value is.
-_TYPES = {
-    "float": "float32", "double": "float64", "__half": "float16", "half": "float16",
-    "char": "int8", "signed char": "int8", "unsigned char": "uint8", "short": "int16",
-    "unsigned short": "uint16", "int": "int32", "unsigned int": "uint32", "unsigned": "uint32",
-    "long": "int64", "long long": "int64", "unsigned long": "uint64",
-    "unsigned long long": "uint64", "size_t": "uint64", "bool": "bool", "__nv_bfloat16": "uint16",
-}
+_TYPES = {"__nv_bfloat16": "uint16"} | {
+    name: np.dtype(element).name for name, element in ELEMENTS.items()}
 _OF_SIZE = {1: "uint8", 2: "float16", 4: "float32", 8: "float64"}
 _LETTERS = {"f": "float", "s": "int", "u": "uint"}
 _PASSES = ("mov", "cvta", "add", "sub", "mad", "cvt", "selp", "or", "shl", "ld")

@@ -15,7 +15,6 @@ from lib import ptx
 from lib.kernels.spec import Kernel
 from lib.panel import tasks
 from lib.panel.bundle import Mistake
-from lib.panel.loops import inner_loop
 from lib.panel.result import Finished, Result, Stopped
 from lib.panel.tasks import Task
 from lib.paths import CUDA
@@ -83,8 +82,8 @@ def _verdict(result: Result) -> tuple[str, str]:
     what = (f"{request.variant} at {problem.M}×{problem.N}×{problem.K}, "
             f"α = {problem.alpha:g}, β = {problem.beta:g}")
     if isinstance(result, Stopped):
-        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(result.error).__name__).lower()
-        named = "" if kind == "error" else f", {kind}"
+        what_kind = kind(result.error)
+        named = "" if what_kind == "error" else f", {what_kind}"
         # Which kernel is known, and its name has a hundred letters.
         where = re.sub(r"^kernel '[^']*', ", "", str(result.error))
         return "stopped", f"{what}: stopped{named}. {where}"
@@ -100,6 +99,11 @@ def _verdict(result: Result) -> tuple[str, str]:
         return "suspicious", (f"{said} In this order of warps C comes out as it should, in another "
                               "it may not.")
     return "right", said
+
+
+def kind(error: ptx.Error) -> str:
+    """What stopped a kernel, in words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
 
 
 def _plural(number: int, noun: str) -> str:
@@ -425,10 +429,45 @@ def listing(text: str, entry: str) -> Answer:
             "first": first, "last": last, "verdict": "listed"}
 
 
+# What multiplies and adds, by the beginning of an opcode; `mad` forms addresses, too.
+_WORK = ("fma.", "mma.", "wmma.mma", "wgmma.mma_async", "tcgen05.mma")
+
+
+def inner_loop(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
+    """Find the innermost loop that multiplies and adds; of several, the one that does it most.
+
+    Parameters
+    ----------
+    instructions : sequence of Instruction
+        Of one kernel.
+
+    Returns
+    -------
+    (int, int) or None
+        Its first and its last instruction; None if no loop multiplies and adds.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for at, each in enumerate(instructions):
+        if each.target is not None and each.target <= at:
+            work = sum(one.opcode.startswith(_WORK)
+                       for one in instructions[each.target : at + 1])
+            if work:
+                found[each.target, at] = work
+    innermost = [
+        loop for loop in found
+        if not any(other != loop and loop[0] <= other[0] and other[1] <= loop[1]
+                   for other in found)]
+    return max(innermost, key=lambda loop: found[loop], default=None)
+
+
 def own_line(instruction: Instruction) -> tuple[str, int] | None:
     """The line in the kernel's own file that an instruction belongs to."""
-    places = [*([instruction.cuda] if instruction.cuda else []), *instruction.callers]
-    return next((place for place in places if place[0].endswith(".cu")), None)
+    return next((place for place in places(instruction) if place[0].endswith(".cu")), None)
+
+
+def places(each: Any) -> list[tuple[str, int]]:
+    """The lines of CUDA that an instruction, or an access, belongs to, the innermost first."""
+    return [*([each.cuda] if each.cuda else []), *each.callers]
 
 
 # -- a warp, step by step -----------------------------------------------------------------------

@@ -98,9 +98,7 @@ def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> R
         raise Refused(unknown("variant", str(name), dict.fromkeys(variants)))
     M, N, K = (whole(given, key, 0 if key == "K" else 1, MAX_SIDE) for key in "MNK")
     alpha, beta = (_number(given, key) for key in ("alpha", "beta"))
-    for key, known in (("schedule", SCHEDULES), ("landing", LANDINGS)):
-        if given[key] not in known:
-            raise Refused(unknown(key, str(given[key]), dict.fromkeys(known)))
+    orders(given)
     text, mistake = given["ptx"], given["mistake"]
     if text is not None and (not isinstance(text, str) or len(text) > MAX_PTX):
         raise Refused(f"The PTX is longer than {MAX_PTX:,} characters: shorten it.")
@@ -113,15 +111,28 @@ def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> R
                    mistake, text)
 
 
+def orders(given: Mapping[str, Any]) -> None:
+    """Check the order of warps and when copies land.
+
+    Raises
+    ------
+    Refused
+        If either is unknown.
+    """
+    for key, known in (("schedule", SCHEDULES), ("landing", LANDINGS)):
+        if given[key] not in known:
+            raise Refused(unknown(key, str(given[key]), dict.fromkeys(known)))
+
+
 def whole(given: Mapping[str, Any], key: str, least: int, highest: int) -> int:
-    """A whole number of a request, from `least` to `highest`.
+    """A whole number of a request, from `least`, which it is if not given, to `highest`.
 
     Raises
     ------
     Refused
         If it is anything else.
     """
-    value: object = given[key]
+    value: object = given.get(key, least)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= highest:
         raise Refused(f"{key} must be a whole number from {least} to {highest:,}, not {value!r}.")
     return value

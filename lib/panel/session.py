@@ -8,10 +8,9 @@ screen readers, and what else the page needs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,20 @@ from lib.dispatch.plan import Plan, plan
 from lib.kernels.catalogue import find
 from lib.kernels.spec import unknown
 from lib.panel import render, tasks
-from lib.panel.bundle import Bundle, Instance, Merge, Mistake
-from lib.panel.edits import carried_over
+from lib.panel.asking import Asking, last
+from lib.panel.bundle import Bundle, Instance, Merge, Mistake, carried_over
 from lib.panel.request import (
     DEFAULT,
     MAX_FIRST,
     MAX_MOMENTS,
-    MAX_REGISTERS,
     MAX_TURNS,
     Refused,
     Request,
-    message,
     read,
     whole,
 )
 from lib.panel.result import Finished, Result, Stopped, wrong_elements
 from lib.problem import Problem, Reference
-from lib.ptx.core.errors import LaunchError
-from lib.ptx.core.machine import WARP
 from lib.run.prepared import Step, lay_out
 
 MAX_BASELINES = 8  # runs of unchanged kernels that a session keeps
@@ -107,59 +102,21 @@ class Planned:
         return carried_over(self.instance.merge, self.instance.ptx, self.request.ptx)
 
 
-@dataclass(frozen=True)
-class Recording:
-    """The instructions of one warp, and the text and the launch that they are of."""
-
-    recorder: ptx.Recorder
-    text: str
-    launch: ptx.Launch | None
-
-
-class Session:
-    """Answers requests about one chapter's kernels; keeps the last recording.
+class Session(Asking):
+    """Answers requests about one chapter's kernels.
 
     Parameters
     ----------
     bundle : Bundle
     """
 
+    default = DEFAULT
+
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         self.kernel = find(bundle.stem)
         self._inputs: Inputs | None = None
         self._baselines: dict[Request, Result] = {}
-        self._recording: Recording | None = None
-
-    def ask(self, request: str) -> str:
-        """Answer a request.
-
-        Parameters
-        ----------
-        request : str
-            JSON: ``do``, and what `DEFAULT` has.
-
-        Returns
-        -------
-        str
-            JSON. A request that is refused, and a kernel that is stopped, have an answer too.
-        """
-        try:
-            given = {**DEFAULT, **message(request)}
-            answers = {"run": self._run, "task": self._task, "record": self._record,
-                       "step": self._step, "ptx": self._ptx, "source": self._source}
-            asked = str(given["do"])
-            if asked not in answers:
-                raise Refused(unknown("request", asked, answers))
-            answer = answers[asked](given)
-        except Refused as refused:
-            answer = render.refused(str(refused))
-        except ptx.Error as error:  # PTX of the reader's that can't be shown either
-            answer = render.refused(f"{error}.")
-        except MemoryError:
-            answer = render.refused("That is more than the memory of this page holds: take a "
-                                    "smaller shape.")
-        return json.dumps(answer)
 
     # -- running --------------------------------------------------------------------------------
 
@@ -354,38 +311,20 @@ class Session:
     def _record(self, given: Mapping[str, Any]) -> render.Answer:
         planned = self._planned(self._read(given))
         step = self._steps(planned, self._drawn(planned.request.problem).copies())[-1]
-        grid, block = step.launch.grid, step.launch.block
-        blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
+        blocks, warps = last(step.launch.grid, step.launch.block)
         recorder = ptx.Recorder(
-            whole({"block": 0, **given}, "block", 0, blocks - 1),
-            whole({"warp": 0, **given}, "warp", 0, -(-threads // WARP) - 1),
-            whole({"first": 0, **given}, "first", 0, MAX_FIRST), MAX_MOMENTS)
-        text, stopped, launch = planned.text, "", None
-        try:
-            launch = self._launch(text, None, planned.instance, step, planned.request, trace=False,
-                                  recorder=recorder)
-        except (LaunchError, ptx.ParseError, ptx.UnsupportedInstruction) as error:
-            raise Refused(f"{error}.") from None
-        except ptx.Error as error:
-            stopped = str(error)
-        if not recorder.moments:
-            raise Refused(stopped or f"Warp {recorder.warp} of block {recorder.block} ran fewer "
-                          f"than {recorder.first} instructions: begin earlier.")
-        self._recording = Recording(recorder, text, launch)
-        return self._step({**given, "at": 0, "said": stopped})
+            whole(given, "block", 0, blocks), whole(given, "warp", 0, warps),
+            whole(given, "first", 0, MAX_FIRST), MAX_MOMENTS)
+        return self.record(
+            recorder,
+            partial(self._launch, planned.text, None, planned.instance, step, planned.request),
+            f"ran fewer than {recorder.first} instructions: begin earlier", planned.text)
 
-    def _step(self, given: Mapping[str, Any]) -> render.Answer:
-        if self._recording is None:
-            raise Refused("No warp is recorded yet: record one first.")
-        recorder = self._recording.recorder
-        at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
-        watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
-        return render.moment(recorder, at, self._recording.text, self._recording.launch, watched,
-                             str(given.get("said", "")))
+    answers = {"run": _run, "task": _task, "record": _record, "step": Asking.step, "ptx": _ptx,
+               "source": _source}
 
 
 def _watched(step: Step) -> tuple[int, int]:
     """The block and the warp whose addresses are kept: not the first, where zeros hide mistakes."""
-    grid, block = step.launch.grid, step.launch.block
-    blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
-    return min(5, blocks - 1), min(3, -(-threads // WARP) - 1)
+    block, warp = last(step.launch.grid, step.launch.block)
+    return min(5, block), min(3, warp)

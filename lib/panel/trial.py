@@ -8,7 +8,6 @@ else it says, `DEFAULT`, is what a link holds; arguments are words of `lib.compi
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,19 +22,17 @@ from lib.compiler import arguments
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
 from lib.kernels.spec import unknown
 from lib.panel import form, render
+from lib.panel.asking import Asking, last
 from lib.panel.expected import Compared, compare
 from lib.panel.request import (
     MAX_FIRST,
     MAX_MOMENTS,
     MAX_PTX,
-    MAX_REGISTERS,
     MAX_TURNS,
     Refused,
-    message,
+    orders,
     whole,
 )
-from lib.ptx.core.machine import WARP
-from lib.ptx.launch import LANDINGS, SCHEDULES
 from lib.ptx.report import RACES, Finding, grouped, hazard_lines, verdicts
 from lib.ptx.source_lines import SourceLines
 
@@ -134,8 +131,8 @@ class Launching:
             strict=asked["strict"], turns=MAX_TURNS, merge=merge, **options)
 
 
-class Trial:
-    """Answers requests about any kernel; keeps the last recording.
+class Trial(Asking):
+    """Answers requests about any kernel.
 
     Parameters
     ----------
@@ -143,26 +140,10 @@ class Trial:
         Batches how far a run is.
     """
 
+    default, smaller = DEFAULT, "smaller arrays or a smaller grid"
+
     def __init__(self, tell: Tell = lambda said: None) -> None:
         self.tell = tell
-        self._recording: tuple[FromLine, ptx.Launch | None, str] | None = None
-
-    def ask(self, request: str) -> str:
-        """Answer a request, JSON, in JSON; what is refused has an answer too."""
-        try:
-            given = {**DEFAULT, **message(request)}
-            answers = {"read": self._read, "run": self._run, "record": self._record,
-                       "step": self._step}
-            asked = str(given["do"])
-            if asked not in answers:
-                raise Refused(unknown("request", asked, answers))
-            answer = answers[asked](given)
-        except (Refused, ptx.Error) as refused:
-            answer = render.refused(str(refused))
-        except MemoryError:
-            answer = render.refused("That is more than the memory of this page holds: take smaller "
-                                    "arrays or a smaller grid.")
-        return json.dumps(answer)
 
     def _read(self, given: Mapping[str, Any]) -> render.Answer:
         source = next(iter(given["sources"].values()), "")
@@ -189,39 +170,22 @@ class Trial:
 
     def _record(self, given: Mapping[str, Any]) -> render.Answer:
         launching = read(given)
-        asked = {"row": 0, "at_block": 0, "warp": 0, "from": 0, **given}
-        blocks, threads = (prod(launching.asked[key]) for key in ("grid", "block"))
+        blocks, warps = last(launching.asked["grid"], launching.asked["block"])
         place = shown_file(given)
-        row = whole(asked, "row", 0, 1 << 24)
+        row = whole(given, "row", 0, 1 << 24)
         lines = frozenset(each.line for each in launching.function.entry.instructions
-                          if row and row == _row(each.line, _places(each), place))
+                          if row and row == _row(each.line, render.places(each), place))
         if row and not lines:
             raise Refused(f"Line {row} has no instruction: choose another.")
         recorder = FromLine(
-            whole(asked, "at_block", 0, blocks - 1),
-            whole(asked, "warp", 0, -(-threads // WARP) - 1),
-            whole(asked, "from", 0, MAX_FIRST), MAX_MOMENTS, lines=lines)
-        launch, why = None, ""
-        try:
-            launch = launching.launch(trace=False, recorder=recorder)
-        except ptx.LaunchError:
-            raise
-        except ptx.Error as error:
-            why = str(error)
-        if not recorder.moments:
-            where = f"comes to line {row}" if row else "runs so many instructions"
-            raise Refused(why or f"Warp {recorder.warp} of block {recorder.block} never {where}: "
-                          "choose another warp or block.")
-        self._recording = recorder, launch, why
-        return self._step({**given, "at": 0})
+            whole(given, "at_block", 0, blocks), whole(given, "warp", 0, warps),
+            whole(given, "from", 0, MAX_FIRST), MAX_MOMENTS, lines=lines)
+        where = f"comes to line {row}" if row else "runs so many instructions"
+        return self.record(recorder, launching.launch,
+                           f"never {where}: choose another warp or block", given["ptx"],
+                           given["sources"])
 
-    def _step(self, given: Mapping[str, Any]) -> render.Answer:
-        if self._recording is None:
-            raise Refused("No warp is recorded yet: choose a line first.")
-        recorder, launch, why = self._recording
-        at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
-        watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
-        return render.moment(recorder, at, given["ptx"], launch, watched, why, given["sources"])
+    answers = {"read": _read, "run": _run, "record": _record, "step": Asking.step}
 
 
 def module_of(given: Mapping[str, Any]) -> ptx.Module:
@@ -276,9 +240,7 @@ def read(given: Mapping[str, Any]) -> Launching:
     if prod(sizes["grid"]) * prod(sizes["block"]) > MAX_THREADS:
         raise Refused(f"Grid times block is more than {MAX_THREADS:,} threads: take a smaller "
                       "grid.")
-    for key, known in (("schedule", SCHEDULES), ("landing", LANDINGS)):
-        if given[key] not in known:
-            raise Refused(unknown(key, str(given[key]), dict.fromkeys(known)))
+    orders(given)
     asked = {**given, **sizes, "cluster": sizes.get("cluster"),
              "shared": whole(given, "shared", 0, 1 << 20), "seed": whole(given, "seed", 0, 1 << 31)}
     try:
@@ -336,7 +298,7 @@ def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
     """Tell of a launch that the emulator stopped."""
     findings = grouped(error.hazards)
     races = sum(one.kind in RACES for one in findings)
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    kind = render.kind(error)
     rows = [Verdict("Values", f"none: the kernel was stopped, {kind}", "wrong"),
             Verdict("Races", f"{races:,} found before it was stopped" if races else
                     "none found before it was stopped", "wrong" if races else "open"),
@@ -445,10 +407,6 @@ def shown_file(given: Mapping[str, Any]) -> str:
     return next(iter(given["sources"]), "")
 
 
-def _places(each: Any) -> tuple[tuple[str, int], ...]:
-    return (*([each.cuda] if each.cuda else []), *each.callers)
-
-
 def _row(ptx_line: int, places: Sequence[tuple[str, int]], file: str) -> int:
     """The line of the shown file that something belongs to; 0 if none."""
     if not file:
@@ -467,13 +425,13 @@ def by_row(launching: Launching, trace: ptx.Trace) -> dict[int, dict[str, int]]:
             counts[name] += number
 
     entry = launching.function.entry
-    at = {each.line: _row(each.line, _places(each), file)
+    at = {each.line: _row(each.line, render.places(each), file)
           for one in (entry, *launching.module.program.functions.values()) if one is not None
           for each in one.instructions}
     for line, (warps, _) in trace.lines.items():
         add(at.get(line, 0), "instructions", warps)
     for site in trace.sites:
-        row = _row(site.line, _places(site), file)
+        row = _row(site.line, render.places(site), file)
         add(row, "requests", site.requests)
         add(row, "sectors", site.sectors)
         add(row, "wavefronts", site.wavefronts)
@@ -490,7 +448,7 @@ def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence
     lines = (asked["sources"][file] if file else asked["ptx"]).rstrip().split("\n")
     counts = by_row(launching, trace) if trace is not None else {}
     instructions = launching.function.entry.instructions
-    at = {each.line: _row(each.line, _places(each), file) for each in instructions}
+    at = {each.line: _row(each.line, render.places(each), file) for each in instructions}
     compiled = set(at.values()) - {0}
     marked = {at.get(int(line), 0) for line in re.findall(r"PTX line (\d+)", "\n".join(report))}
     if file:

@@ -7,6 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book import notebooks, roles
+from lib.__main__ import main
 from lib.paths import ROOT
 
 
@@ -138,15 +139,15 @@ def test_what_is_no_notebook_is_refused(text, word):
 def test_command_lists_writes_and_refuses(tmp_path, capsys):
     path = tmp_path / "a.ipynb"
     path.write_text(nbformat.writes(new_notebook(cells=[executed(shown({"image/png": "aGk="}))])))
-    assert notebooks.main(["--check", str(path)]) == 1
+    assert main(["notebooks", "--check", str(path)]) == 1
     assert "not normal" in capsys.readouterr().out
-    assert notebooks.main(["--write", str(path)]) == 0
-    assert notebooks.main(["--check", str(path)]) == 0
+    assert main(["notebooks", "--write", str(path)]) == 0
+    assert main(["notebooks", "--check", str(path)]) == 0
     path.write_text("{")
-    assert notebooks.main(["--write", str(path)]) == 2
+    assert main(["notebooks", "--write", str(path)]) == 2
     assert "no JSON" in capsys.readouterr().err
     assert path.read_text() == "{"
-    assert notebooks.main(["--check", str(tmp_path / "gone.ipynb")]) == 2
+    assert main(["notebooks", "--check", str(tmp_path / "gone.ipynb")]) == 2
 
 
 @pytest.mark.chapters
@@ -154,12 +155,12 @@ def test_command_executes_in_the_notebook_s_folder_and_without_a_gpu(tmp_path, c
     path = tmp_path / "a.ipynb"
     source = "import os\nprint(os.getcwd(), repr(os.environ['CUDA_VISIBLE_DEVICES']))"
     path.write_text(nbformat.writes(new_notebook(cells=[new_code_cell(source)])))
-    assert notebooks.main(["--execute", str(path)]) == 0
+    assert main(["notebooks", "--execute", str(path)]) == 0
     [output] = notebooks.parse(path.read_text()).cells[0].outputs
     assert output.text == f"{tmp_path} ''\n"
     before = nbformat.writes(new_notebook(cells=[new_code_cell("1 / 0")]))
     path.write_text(before)
-    assert notebooks.main(["--execute", str(path)]) == 2
+    assert main(["notebooks", "--execute", str(path)]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_text() == before
 

@@ -8,6 +8,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import course, paper, release
+from lib.__main__ import main
 
 
 def test_copies_are_those_of_the_source():
@@ -96,10 +97,10 @@ def test_another_address_and_version_reach_their_copies(tmp_path, monkeypatch, r
 
 def test_a_release_is_refused_while_readers_are_sent_to_a_branch(monkeypatch, capsys):
     monkeypatch.setattr(release, "REVISION", "main")
-    assert release.main(["--check", "--release"]) == 1
+    assert main(["stamp", "--check", "--release"]) == 1
     assert 'set REVISION = "v' in capsys.readouterr().err
     monkeypatch.setattr(release, "REVISION", f"v{release.VERSION}")
-    release.main(["--check", "--release"])
+    main(["stamp", "--check", "--release"])
     assert "set REVISION" not in capsys.readouterr().err
 
 

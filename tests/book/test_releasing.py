@@ -19,7 +19,7 @@ LOG = "# Changes\n\nWords.\n\n## Unreleased\n\n- One thing.\n\n## 0.9.0, 2026-01
 
 def test_what_was_unreleased_gets_the_release_s_heading():
     text = releasing.dated(LOG, "1.0.0", "2026-02-03")
-    assert releasing.releases(text) == [("1.0.0", "2026-02-03"), ("0.9.0", "2026-01-02")]
+    assert releasing.HEADING.findall(text) == [("1.0.0", "2026-02-03"), ("0.9.0", "2026-01-02")]
     assert releasing.notes(text, "1.0.0") == "- One thing.\n"
     assert releasing.notes(text, "0.9.0") == "- Another.\n"
     assert text.index("## Unreleased") < text.index("## 1.0.0") < text.index("- One thing.")
@@ -38,8 +38,9 @@ def test_the_changelog_has_headings_by_release_and_short_lines():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"(?m)^## (.*)$", text)
     assert headings[0] == "Unreleased"
-    assert headings[1:] == [f"{version}, {date}" for version, date in releasing.releases(text)]
-    numbers = [tuple(map(int, version.split("."))) for version, _ in releasing.releases(text)]
+    releases = releasing.HEADING.findall(text)
+    assert headings[1:] == [f"{version}, {date}" for version, date in releases]
+    numbers = [tuple(map(int, version.split("."))) for version, _ in releases]
     assert numbers == sorted(numbers, reverse=True)
     assert max(map(len, text.splitlines())) <= 120
 

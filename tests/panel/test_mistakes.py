@@ -9,7 +9,6 @@ from book.panel.mistakes import MAX_MISTAKES, mistakes
 from lib.kernels.catalogue import find
 from lib.panel import render
 from lib.panel.bundle import Mistake
-from lib.panel.loops import inner_loop
 from lib.ptx.core.parser import parse
 
 
@@ -123,11 +122,11 @@ ret;
 
 def test_the_inner_loop_is_the_innermost_that_multiplies_most():
     instructions = parse(LOOPS).entries["k"].instructions
-    begin, end = inner_loop(instructions)
+    begin, end = render.inner_loop(instructions)
     lines = LOOPS.split("\n")
     assert "%f1, %f1, %f1, %f1" in lines[instructions[begin].line - 1]
     assert lines[instructions[end].line - 1] == "@%p1 bra $inner;"
-    assert inner_loop(instructions[:2]) is None  # it waits, and multiplies nothing
+    assert render.inner_loop(instructions[:2]) is None  # it waits, and multiplies nothing
 
 
 @pytest.mark.parametrize("stem", ["02_shared_tile", "16_cp_async", "18_tma"])

@@ -13,7 +13,7 @@ from book.panel.bundler import bundle, offered
 from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.panel import render
-from lib.panel.edits import carried_over
+from lib.panel.bundle import carried_over
 from lib.panel.request import DEFAULT
 from lib.panel.result import wrong_elements
 from lib.panel.session import Session
