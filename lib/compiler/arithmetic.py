@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements
-from lib.compiler.unused import unused
+from lib.compiler.statements import statements, unused
 
 _ARITHMETIC = ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
 _SUMS = ("add", "sub", "mul")

@@ -170,11 +170,6 @@ class CudaFile:
             source.cut(self._macros)
 
     @property
-    def kernels(self) -> dict[str, str]:
-        """Each kernel's name, and its parameters as they are written."""
-        return {name: one.parameters for name, one in self.declared.items()}
-
-    @property
     def declared(self) -> dict[str, Declared]:
         """Each kernel by its name, as it is written."""
         return _kernels(item for source in self._sources.values() for item in source.items)
@@ -195,13 +190,6 @@ class CudaFile:
         """The headers of the host's libraries that are nowhere and were left out."""
         return [f"{path.name}:{number}: {name} is not there, and was left out as a header of the "
                 "host's" for name, (path, number, dropped) in self._missing().items() if dropped]
-
-    def left_out(self) -> list[str]:
-        """What was taken for the host's: file and lines."""
-        return [
-            f"{source.path.name}:{item.first}" + (f"–{item.last}" if item.last > item.first else "")
-            for source in self._sources.values() for item in source.gone()
-        ]
 
     def text(self) -> str:
         """The device's code as one text; ``#line`` says where each part of it stands."""

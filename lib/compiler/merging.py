@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements, written
-from lib.compiler.unused import unused
+from lib.compiler.statements import statements, unused, written
 from lib.ptx.core.syntax import SIZES, Address, Immediate, Operand, Register
 from lib.ptx.core.syntax import Instruction as Statement
 

@@ -111,7 +111,7 @@ class Asking:
             If nothing is recorded, or there is no such moment.
         """
         if self.recording is None:
-            raise Refused("No warp is recorded yet: choose one first.")
+            raise Refused("No warp is recorded yet: record one first.")
         at = whole(given, "at", 0, len(self.recording.recorder.moments) - 1)
         watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
         kept = self.recording

@@ -9,6 +9,7 @@ import lib.ptx
 from lib.compiler import arguments, command, merging
 from lib.compiler.cu_file import CudaFile
 from lib.compiler.raw_module import RawModule
+from tests.compiler.test_cu_file import left_out
 
 CONSTANTS = r"""
 namespace filter { __constant__ float taps[3]; }
@@ -120,7 +121,7 @@ int main() { try { throw Failed(); } catch (const std::exception&) { } }
 """)
     cut = CudaFile(file)
     cut.compile([], "compute_80")
-    assert cut.left_out() == ["errors.cu:2", "errors.cu:5"]
+    assert left_out(cut) == [("errors.cu", 2, 2), ("errors.cu", 5, 5)]
     x = np.zeros(1, np.float32)
     RawModule(path=file).get_function("k")(1, 1, (x,))
     assert x[0] == 2

@@ -11,8 +11,7 @@ from lib.compiler import merging as ties
 from lib.compiler.compiled import compile_source
 from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements
-from lib.compiler.unused import unused
+from lib.compiler.statements import statements, unused
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run

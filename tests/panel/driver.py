@@ -26,6 +26,11 @@ class Panel:
     def click(self, name):
         self.browser.execute_script("arguments[0].click()", self.part(name))
 
+    def press(self, name):
+        """Click, and wait for the answer."""
+        self.click(name)
+        return self.wait()
+
     @property
     def busy(self):
         return self.root.get_attribute("data-busy") is not None
@@ -48,8 +53,7 @@ class Panel:
             self.click("cure")
             return
         if not self.part("seeds").is_displayed():
-            self.click("choose")
-            self.wait()
+            self.press("choose")
         self.browser.execute_script("arguments[0].click()", self.seed(number))
 
     def seed(self, number):
@@ -64,8 +68,7 @@ class Panel:
             else:
                 field.clear()
                 field.send_keys(value)
-        self.click("run")
-        return self.wait()
+        return self.press("run")
 
     @property
     def verdict(self):

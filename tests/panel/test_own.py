@@ -55,8 +55,7 @@ def page(browser, server):
     emulate(browser, **READING)
     browser.get(server.page)
     panel = Panel(browser)
-    panel.click("run")
-    panel.wait()
+    panel.run()
     return panel
 
 
@@ -66,8 +65,7 @@ def arrive(panel, fragment):
                                  "history.replaceState(null, '', '#');"
                                  "location.hash = arguments[0]", fragment)
     panel.until("is here")
-    panel.click("run")
-    panel.wait()
+    panel.run()
     return panel.part("answer").get_attribute("textContent")
 
 
@@ -109,23 +107,19 @@ def test_a_wrong_kernel_shows_its_line_and_its_cure(page):
 
 def test_pasted_triton_runs_and_an_expectation_names_the_first_wrong_element(page):
     put(page, "ptx", ptx_of("triton_softmax_sm_75"))
-    page.click("run")
-    page.wait()
+    page.run()
     rows = page.part("args").find_elements(By.CSS_SELECTOR, ".own-argument")
     assert len(rows) == 6 and page.part("kernel").get_attribute("value") == "softmax"
     page.browser.execute_script(
         "document.querySelector('[name=grid]').value = '64';"
         "document.querySelector('[name=shared]').value = '16'")
     put(page, "expect", "p0 = np.exp(p1) / np.exp(p1).sum(axis=1, keepdims=True)")
-    page.click("run")
-    assert "p0 is as expected" in page.wait() and page.verdict == "right"
+    assert "p0 is as expected" in page.run() and page.verdict == "right"
     put(page, "expect", "p0 = np.exp(p1)")
-    page.click("run")
-    assert "4,096 of 4,096 elements of p0 are wrong" in page.wait()
+    assert "4,096 of 4,096 elements of p0 are wrong" in page.run()
     assert "the first, p0[0, 0], is" in page.status and page.verdict == "wrong"
     put(page, "expect", "p0 = open('x')")
-    page.click("run")
-    assert "unknown name open" in page.wait()
+    assert "unknown name open" in page.run()
 
 
 def test_source_code_in_place_of_ptx_is_answered_with_how_to_compile_it(page):
@@ -140,8 +134,7 @@ def test_a_line_leads_to_the_stepper(page):
     page.wait()
     assert "missing_barrier.cu:14" in page.part("moment").text
     before = page.status
-    page.click("forward")
-    assert page.wait() != before and page.part("of").text.startswith("2 of ")
+    assert page.press("forward") != before and page.part("of").text.startswith("2 of ")
 
 
 def test_by_keyboard_alone_a_kernel_is_run_and_a_line_stepped_through(page):
@@ -228,8 +221,7 @@ def test_a_long_run_says_how_far_it_is_and_is_stopped(page):
     page.until("is here")
     page.click("run")
     page.until(r"Running: [\d,]+ of 4,096 blocks")
-    page.click("stop")
-    assert "Stopped" in page.wait()
+    assert "Stopped" in page.press("stop")
 
 
 def test_nothing_but_the_page_is_loaded_before_a_click(browser, server):
@@ -248,8 +240,7 @@ def test_axe_finds_nothing_and_nothing_overflows(browser, server, width, theme):
     emulate(browser, **{**READING, "width": width, "theme": theme})
     browser.get(server.page)
     panel = Panel(browser)
-    panel.click("run")
-    panel.wait()
+    panel.run()
     browser.execute_script("document.querySelector('[data-row=\"14\"]').click()")
     panel.wait()
     browser.execute_script(AXE.read_text(encoding="utf-8"))
@@ -265,8 +256,7 @@ def test_it_opens_and_runs_without_its_server(browser, site):
         address = f"{server.address}chapters/try.html"
         browser.get(address)
         panel = Panel(browser)
-        panel.click("run")
-        panel.wait()
+        panel.run()
         browser.execute_async_script(
             "const done = arguments[0];"
             "navigator.serviceWorker.ready.then(() => setTimeout(done, 1500))")
@@ -278,8 +268,7 @@ def test_it_opens_and_runs_without_its_server(browser, site):
                                if one.name == "halo_unwritten"))).partition("#k=")[2])
     panel = Panel(browser)
     panel.until("is here")
-    panel.click("run")
-    panel.wait()
+    panel.run()
     assert "uninitialised read" in panel.status and panel.verdict == "wrong"
 
 

@@ -65,7 +65,8 @@ def test_a_cold_start_ends_with_a_right_result(running):
 
 
 ASK = """
-const [base, stem, request, done] = arguments;
+const [stem, request, done] = arguments;
+const base = new URL('../_static/live/', location.href).href;
 const source = await (await fetch(base + 'worker.js')).text();
 const worker = window.asked = window.asked ||
   new Worker(URL.createObjectURL(new Blob([source], {type: 'text/javascript'})), {type: 'module'});
@@ -77,13 +78,12 @@ worker.postMessage({id, base, stem, request});
 """
 
 
-def ask(browser, base, stem, **request):
+def ask(browser, stem, **request):
     """Ask the packed emulator itself, without a panel."""
     browser.set_script_timeout(MAX_SECONDS)
     try:
         return json.loads(browser.execute_async_script(
-            f"(async (...arguments) => {{{ASK}}})(...arguments)", base, stem,
-            json.dumps(request)))
+            f"(async (...arguments) => {{{ASK}}})(...arguments)", stem, json.dumps(request)))
     finally:
         browser.set_script_timeout(30)
 
@@ -94,9 +94,8 @@ def ask(browser, base, stem, **request):
     for place, stem in enumerate(CATALOGUE)
 ])
 def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, stem):
-    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
     native = files.made(stem, FOLDER)["answer"]
-    packed = ask(browser, base, stem, do="run")
+    packed = ask(browser, stem, do="run")
     assert packed["verdict"] == native["verdict"] == "right"
     assert packed["counters"] == native["counters"] and len(packed["counters"]) >= 8
     # wgmma forms float32 products with a BLAS, which adds in another order here than there.
@@ -107,10 +106,9 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
 
 @pytest.mark.parametrize("stem", ["17_wgmma", "18_tma", "19_warp_specialization"])
 def test_bfloat16_counts_in_the_browser_as_it_does_natively(running, browser, stem):
-    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
     native = Session(loads(files.made(stem, FOLDER)["bundle"]))
     asked = {"do": "run", "variant": "bf16_column", "M": 136, "N": 72, "beta": 0.5}
-    packed, wanted = ask(browser, base, stem, **asked), json.loads(native.ask(json.dumps(asked)))
+    packed, wanted = ask(browser, stem, **asked), json.loads(native.ask(json.dumps(asked)))
     assert packed["verdict"] == wanted["verdict"] == "right"
     assert packed["counters"] == wanted["counters"]
 
@@ -118,11 +116,10 @@ def test_bfloat16_counts_in_the_browser_as_it_does_natively(running, browser, st
 @pytest.mark.parametrize("stem", ["05_bank_conflicts", "14_ldmatrix", "16_cp_async",
                                   "19_warp_specialization"])
 def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
-    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
     native = Session(loads(files.made(stem, FOLDER)["bundle"]))
 
     def both(**request):
-        packed = ask(browser, base, stem, **request)
+        packed = ask(browser, stem, **request)
         assert packed == json.loads(native.ask(json.dumps(request)))
         return packed
 
@@ -167,8 +164,7 @@ def test_a_second_click_or_another_variant_takes_the_mistake_out(running):
 
 def test_a_mistake_and_the_reader_s_own_ptx_take_turns(running):
     running.choose(0)
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     assert running.field("mistake").get_attribute("value") == ""
     running.choose(0)
     assert not running.part("editor").is_displayed()
@@ -215,8 +211,7 @@ def test_pictures_of_each_access_can_be_chosen(running):
 
 
 def test_the_editor_opens_at_the_inner_loop(running):
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     shown = running.part("ptx").get_attribute("value")
     first, last, many = (int(number.replace(",", "")) for number in re.search(
         r"lines ([\d,]+) to ([\d,]+) of ([\d,]+)", running.part("place").text).groups())
@@ -232,8 +227,7 @@ def test_the_editor_opens_at_the_inner_loop(running):
 
 
 def test_edited_ptx_is_run(running, browser):
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     text = running.part("ptx")
     loop = text.get_attribute("value")
     assert text.is_displayed()
@@ -243,16 +237,14 @@ def test_edited_ptx_is_run(running, browser):
     line = int(re.search(r"lines ([\d,]+)", running.part("place").text)[1].replace(",", ""))
     assert "stopped" in running.wait() and f"PTX line {line}" in running.status
     browser.execute_script("arguments[0].value = arguments[1]", text, "\t// nothing\n" + loop)
-    running.click("run")
-    running.wait()
+    running.run()
     assert running.verdict == "right" and "your PTX" in running.part("answer").text
     running.click("edit")
     assert not text.is_displayed()
 
 
 def test_the_cuda_line_of_the_caret_is_marked(running, browser):
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     running.click("all")
     browser.execute_script("""
       const text = arguments[0], at = text.value.indexOf('bar.sync');
@@ -264,8 +256,7 @@ def test_the_cuda_line_of_the_caret_is_marked(running, browser):
 
 
 def test_a_line_of_the_cuda_shows_its_ptx(running, browser):
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     buttons = running.part("cuda").find_elements(By.TAG_NAME, "button")
     barriers = [one for one in buttons if one.text.strip().startswith("__syncthreads();")]
     browser.execute_script("arguments[0].click()", barriers[0])
@@ -283,24 +274,19 @@ def test_a_line_of_the_cuda_shows_its_ptx(running, browser):
 
 
 def test_a_warp_is_stepped_through(running):
-    running.click("microscope")
-    running.wait()
+    running.press("microscope")
     first = running.part("moment").text
     assert "PTX line" in first and running.part("of").text.startswith("1 of ")
-    running.click("forward")
-    running.wait()
+    running.press("forward")
     second = running.part("moment").text
     assert second != first
-    running.click("back")
-    running.wait()
+    running.press("back")
     assert running.part("moment").text == first
-    running.click("line")
-    running.wait()
+    running.press("line")
     assert running.part("moment").find_element(By.CSS_SELECTOR, "li.live-now").text.strip()
     seen = ""
     for _ in range(6):
-        running.click("access")
-        running.wait()
+        running.press("access")
         seen += running.part("moment").get_attribute("innerHTML")
     for shown in ("ld.global", "4 sectors", "st.shared", "ld.shared", "bank 0"):
         assert shown in seen, shown
@@ -333,8 +319,7 @@ def test_a_later_answer_replaces_what_was_refused(running, browser):
 
 
 def test_ptx_over_the_limit_is_refused(running, browser):
-    running.click("edit")
-    running.wait()
+    running.press("edit")
     browser.execute_script("arguments[0].value += ' '.repeat(4000000)", running.part("ptx"))
     assert "longer than 4,000,000 characters: shorten it" in running.run()
     running.click("edit")
@@ -345,8 +330,7 @@ def test_a_run_is_stopped_and_the_next_one_starts_anew(opened):
     panel = opened("02_shared_tile")
     panel.click("run")
     panel.until("Starting Python|Loading NumPy|Running")
-    panel.click("stop")
-    assert panel.wait().startswith("Stopped")
+    assert panel.press("stop").startswith("Stopped")
     assert "right" in panel.run()
 
 
@@ -365,8 +349,7 @@ def test_two_panels_share_one_emulator(opened, browser):
     panel = opened("two")
     other = Panel(browser, 1)
     panel.click("run")
-    other.click("run")
-    assert "tile32" in panel.wait() and "spread" in other.wait()
+    assert "tile32" in panel.wait() and "spread" in other.run()
     assert (panel.verdict, other.verdict) == ("right", "right")
 
 
@@ -434,11 +417,9 @@ def test_a_click_loads_at_most_ten_megabytes(panels):
 def test_a_phone_shows_it_without_scrolling_sideways(opened, browser):
     panel = opened("05_bank_conflicts", width=360, height=740)
     panel.run(M="32", N="32", K="32", variant="together")
-    panel.click("microscope")
-    panel.wait()
+    panel.press("microscope")
     panel.choose(0)
-    panel.click("edit")
-    panel.wait()
+    panel.press("edit")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
 
 
@@ -474,11 +455,9 @@ def test_the_keyboard_chooses_a_mistake(opened, browser):
 
 def test_every_control_has_a_name(opened, browser):
     panel = opened("02_shared_tile")
-    panel.click("microscope")
-    panel.wait()
+    panel.press("microscope")
     panel.choose(0)
-    panel.click("edit")
-    panel.wait()
+    panel.press("edit")
     controls = panel.root.find_elements(
         By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button")
     assert len(controls) >= 20
@@ -571,8 +550,7 @@ def test_a_run_goes_on_in_a_tab_in_the_background(opened, browser, served):
 ])
 def test_a_browser_that_lacks_something_says_what(opened, missing, said):
     panel = opened("02_shared_tile", script=missing)
-    panel.click("run")
-    assert said in panel.wait() and "current one" in panel.status
+    assert said in panel.run() and "current one" in panel.status
     assert "right" in panel.part("answer").text
 
 
@@ -581,14 +559,13 @@ def test_a_page_from_a_file_says_to_serve_it(browser, panels):
     browser.get_log("browser")
     browser.get((panels / "chapters" / "02_shared_tile.html").as_uri())
     panel = Panel(browser)
-    panel.click("run")
-    assert "Serve the folder" in panel.wait()
+    assert "Serve the folder" in panel.run()
     assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
 @pytest.fixture
-def spoilt(panels, tmp_path):
-    """Serve a copy of the site with one file changed: `spoilt(name, change)` is its address.
+def spoilt(browser, panels, tmp_path):
+    """Open a copy of the site with one file changed: `spoilt(name, change)` is its panel.
 
     A change of None removes the file.
     """
@@ -608,30 +585,25 @@ def spoilt(panels, tmp_path):
                 else:
                     super().copyfile(source, outputfile)
 
-        return servers.enter_context(serving(root, Cutting)).address
+        emulate(browser, **READING)
+        address = servers.enter_context(serving(root, Cutting)).address
+        browser.get(f"{address}chapters/02_shared_tile.html")
+        return Panel(browser)
 
     with contextlib.ExitStack() as servers:
         yield start
 
 
-def test_a_file_of_another_digest_is_not_used(browser, spoilt):
-    emulate(browser, **READING)
-    address = spoilt("lib.zip", lambda data: data[:-1] + bytes([data[-1] ^ 1]))
-    browser.get(f"{address}chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.click("run")
-    assert "lib.zip is not the file that this page was built with" in panel.wait()
+def test_a_file_of_another_digest_is_not_used(spoilt):
+    panel = spoilt("lib.zip", lambda data: data[:-1] + bytes([data[-1] ^ 1]))
+    assert "lib.zip is not the file that this page was built with" in panel.run()
     assert "right" in panel.part("answer").text
 
 
 @pytest.mark.parametrize("name", ["pyodide.asm.wasm.gzip", "02_shared_tile.json.gzip"])
-def test_a_download_that_is_cut_off_is_said(browser, spoilt, name):
-    emulate(browser, **READING)
-    address = spoilt(name, lambda data: data, cut=1_000)
-    browser.get(f"{address}chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.click("run")
-    assert re.search("cut off|can't be reached|network error", panel.wait())
+def test_a_download_that_is_cut_off_is_said(spoilt, name):
+    panel = spoilt(name, lambda data: data, cut=1_000)
+    assert re.search("cut off|can't be reached|network error", panel.run())
     assert "right" in panel.part("answer").text
 
 
@@ -647,42 +619,30 @@ def test_a_download_that_is_cut_off_is_said(browser, spoilt, name):
     ("Dynamic module import is disabled or not supported in this context",
      "This browser has no modules in workers: open the page in a current one"),
 ])
-def test_what_a_worker_fails_with_is_said_and_the_recorded_run_stays(
-        browser, spoilt, thrown, said):
-    emulate(browser, **READING)
-    address = spoilt("worker.js", lambda data: data.replace(
+def test_what_a_worker_fails_with_is_said_and_the_recorded_run_stays(spoilt, thrown, said):
+    panel = spoilt("worker.js", lambda data: data.replace(
         b"async function answer(",
         f"async function answer() {{ throw new RangeError({thrown!r}); }}\n"
         "async function unused(".encode()))
-    browser.get(f"{address}chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.click("run")
-    assert said in panel.wait()
+    assert said in panel.run()
     assert "right" in panel.part("answer").text
 
 
 def test_a_run_that_takes_too_long_is_stopped(browser, spoilt):
-    emulate(browser, **READING)
-    address = spoilt("worker.js", lambda data: data.replace(
+    panel = spoilt("worker.js", lambda data: data.replace(
         b"async function answer(", b"async function answer() { tell(1, 'ready'); "
         b"for (;;) {} }\nasync function unused("))
-    browser.get(f"{address}chapters/02_shared_tile.html")
-    panel = Panel(browser)
     browser.execute_script("arguments[0].dataset.limit = '0.5'", panel.root)
-    panel.click("run")
-    assert panel.wait() == "Stopped after 0.5 seconds: take a smaller shape."
+    assert panel.run() == "Stopped after 0.5 seconds: take a smaller shape."
 
 
 def test_the_time_that_a_frozen_tab_sleeps_is_not_counted(browser, spoilt):
-    emulate(browser, **READING)
-    address = spoilt("worker.js", lambda data: data.replace(
+    panel = spoilt("worker.js", lambda data: data.replace(
         b"async function answer(", b"""async function answer() {
           tell(1, 'ready');
           for (let i = 0; i < 10; i++) { await new Promise(wake => setTimeout(wake, 100)); }
           return '{"html": "", "said": "awake", "verdict": "right"}';
         }\nasync function unused("""))
-    browser.get(f"{address}chapters/02_shared_tile.html")
-    panel = Panel(browser)
     browser.execute_script("arguments[0].dataset.limit = '4'", panel.root)
     panel.click("run")
     panel.until("Running")
@@ -697,22 +657,16 @@ def test_the_time_that_a_frozen_tab_sleeps_is_not_counted(browser, spoilt):
     ("manifest.json", None, "manifest.json"), ("worker.js", None, "worker.js"),
     ("02_shared_tile.json.gzip", None, "02_shared_tile.json.gzip"),
 ])
-def test_a_file_that_is_missing_is_said(browser, spoilt, name, change, said):
-    emulate(browser, **READING)
-    browser.get(f"{spoilt(name, change)}chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.click("run")
-    assert f"{said}: the server answers 404; reload the page" in panel.wait()
+def test_a_file_that_is_missing_is_said(spoilt, name, change, said):
+    panel = spoilt(name, change)
+    assert f"{said}: the server answers 404; reload the page" in panel.run()
     assert "right" in panel.part("answer").text
 
 
 def test_the_script_of_a_click_that_is_missing_is_said_and_another_click_tries_again(
-        browser, spoilt, tmp_path):
-    emulate(browser, **READING)
-    browser.get(f"{spoilt('engine.js', None)}chapters/02_shared_tile.html")
-    panel = Panel(browser)
-    panel.click("run")
-    assert panel.wait() == (
+        spoilt, tmp_path):
+    panel = spoilt("engine.js", None)
+    assert panel.run() == (
         "engine.js can't be loaded: look at the connection, or reload the page.")
     assert "right" in panel.part("answer").text
     (tmp_path / "site" / "_static" / "live" / "engine.js").write_text(
