@@ -182,13 +182,20 @@ SWITCH = (
 )
 
 
-def add_drawing_switch(
+def ease_body(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Put one switch at a page's end, where cells that only draw hide their code."""
-    body = context.get("body", "")
-    if DRAWING in body:
-        context["body"] = f"{body}\n{SWITCH}"
+    """Last of all, arrange a page's tables, and leave out what it can do without.
+
+    Where cells that only draw hide their code, one switch stands at the page's end.
+    """
+    body = context.get("body")
+    if body is None or app.builder.name != "html":
+        return
+    body = tables.arranged(f"{body}\n{SWITCH}" if DRAWING in body else body)
+    kernels = context["pathto"](f"{lean.KERNELS}/", 1)
+    body = lean.taken_apart(body, Path(app.outdir) / lean.KERNELS, kernels)
+    context["body"] = lean.with_minus_signs(lean.uncoloured(body))
 
 
 def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:
@@ -227,10 +234,10 @@ def setup(app: Sphinx) -> dict:
     app.connect("source-read", put_in_outputs)
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
-    app.connect("html-page-context", add_drawing_switch)
+    app.connect("html-page-context", ease_body, priority=850)
     app.connect("build-finished", finish, priority=900)
-    for part in (accessible, code_lines, first_use, lean, panels, record_pages, roles, scripts,
-                 search, site, tables):
+    for part in (accessible, code_lines, first_use, panels, record_pages, roles, scripts, search,
+                 site):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

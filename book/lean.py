@@ -10,9 +10,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
-
-from sphinx.application import Sphinx
 
 # Classes of Pygments' that are written in the colour of all code: names, operators, blanks.
 PLAIN = ("n", "nn", "nx", "o", "p", "pm", "w")
@@ -77,18 +74,3 @@ def taken_apart(page: str, folder: Path, prefix: str) -> str:
                 f"alone</a>. {copy[2]}</p>")
 
     return _COPY.sub(leave, page)
-
-
-def ease(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
-    """Leave out of a page what it can do without."""
-    if "body" in context and app.builder.name == "html":
-        folder = Path(app.outdir) / KERNELS
-        body = taken_apart(context["body"], folder, context["pathto"](f"{KERNELS}/", 1))
-        context["body"] = with_minus_signs(uncoloured(body))
-
-
-def setup(app: Sphinx) -> None:
-    """Do so after all else has been put into the page."""
-    app.connect("html-page-context", ease, priority=850)

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
-
-from sphinx.application import Sphinx
 
 CARDS, NUMBERS, TIGHT = "table-cards", "table-numbers", "table-tight"
 # Estimated pixels: a phone's column inside of a fold; a column of 733 px, with something to spare.
@@ -114,16 +111,3 @@ def estimated(rows: list[list[str]]) -> float:
     columns = max(map(len, rows), default=0)
     return sum(_PADDING + _LETTER * max(least(row[i]) for row in rows if i < len(row))
                for i in range(columns))
-
-
-def arrange(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
-    """Arrange the tables of a page."""
-    if "body" in context:
-        context["body"] = arranged(context["body"])
-
-
-def setup(app: Sphinx) -> None:
-    """Arrange them after all else has been put into the page."""
-    app.connect("html-page-context", arrange, priority=800)

@@ -166,16 +166,17 @@ def _check(options: argparse.Namespace) -> int:
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
-    verdicts = {"values": str(verdict), **(_verdicts(done.launch) if done.launch else {})}
+    seen, hazards, lines = _seen(done)
+    verdicts = {"values": str(verdict), **seen}
     document = {
         "kernel": kernel.stem, "variant": variant.name,
         "instantiation": kernel.expression(done.plan.variant),
         "narrowed": done.plan.reason, "backend": done.backend, "arch": done.arch,
         "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
         "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
-        "verdicts": verdicts, "hazards": _hazards(done),
+        "verdicts": verdicts, "hazards": hazards,
     }
-    document["ok"] = verdict.ok and not document["hazards"]
+    document["ok"] = verdict.ok and not hazards
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
     if options.backend == "auto" and device.available() and (
         why_not := device.why_not(kernel, variant)
@@ -186,30 +187,19 @@ def _check(options: argparse.Namespace) -> int:
         *(f"  {thing}: {what}" for thing, what in verdicts.items()),
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
           if document["narrowed"] else []),
-        *_hazard_lines(done),
+        *lines,
     ])
     return 0 if document["ok"] else 1
 
 
-def _verdicts(launch: Any) -> dict[str, str]:
-    """What was looked at in a launch in the emulator, and what each came to."""
-    from lib.ptx.report import verdicts
+def _seen(done: Any) -> tuple[dict[str, str], list[dict[str, Any]], list[str]]:
+    """Of a run in the emulator what was looked at and what each came to, and its hazards by pair
+    of source lines, as JSON holds them and in rows for people."""
+    from lib.ptx.report import hazard_lines, hazards_document, verdicts
 
-    return verdicts(launch)
-
-
-def _hazards(done: Any) -> list[dict[str, Any]]:
-    """The hazards of a run in the emulator by pair of source lines, as JSON holds them."""
-    from lib.ptx.report import hazards_document
-
-    return hazards_document(done.launch.hazards) if done.launch else []
-
-
-def _hazard_lines(done: Any) -> list[str]:
-    """The same in rows for people."""
-    from lib.ptx.report import hazard_lines
-
-    return hazard_lines(done.launch) if done.launch else []
+    launch = done.launch
+    return (verdicts(launch), hazards_document(launch.hazards), hazard_lines(launch)) if launch \
+        else ({}, [], [])
 
 
 def _problem(
@@ -267,18 +257,19 @@ def _trace(options: argparse.Namespace) -> int:
     problem = _problem(options, kernel, variant)
     done = _run_patiently(options, kernel, problem, variant=variant, backend="emulator")
     counters = done.trace.counters()
+    _, hazards, lines = _seen(done)
     document = {
         "kernel": kernel.stem, "variant": variant.name, "arch": done.arch,
         "M": problem.M, "N": problem.N, "K": problem.K,
-        "alpha": problem.alpha, "beta": problem.beta, **counters, "hazards": _hazards(done),
+        "alpha": problem.alpha, "beta": problem.beta, **counters, "hazards": hazards,
     }
     common.say(options, document, [
         f"{kernel.stem}/{variant.name} {problem.shape}, emulated from {done.arch} PTX, "
         "shared memory as its SASS has it:",
         *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
-        *_hazard_lines(done),
+        *lines,
     ])
-    return 1 if document["hazards"] else 0
+    return 1 if hazards else 0
 
 
 def _resources(options: argparse.Namespace) -> int:
