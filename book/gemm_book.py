@@ -9,8 +9,8 @@
 - The first page is written to `index.html` itself.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `first_use`, `icons`, `lean`, `roles`, `scripts`, `search`, `site`,
-`styles` and `tables` are parts of it, each with a subject of its own.
+`first_use`, `icons`, `lean`, `roles`, `scripts`, `search`, `site`, `styles`, `tables` and `writers`
+are parts of it, each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from book import (  # noqa: E402
-    accessible,
-    code_lines,
     executed,
     first_use,
     icons,
@@ -52,6 +50,7 @@ from book import (  # noqa: E402
     site,
     styles,
     tables,
+    writers,
 )
 from book.panel import pages as panels  # noqa: E402
 from lib.ptx.files import text_of  # noqa: E402
@@ -236,8 +235,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", place_first_page)
     app.connect("html-page-context", ease_body, priority=850)
     app.connect("build-finished", finish, priority=900)
-    for part in (accessible, code_lines, first_use, panels, record_pages, roles, scripts, search,
-                 site):
+    for part in (first_use, panels, record_pages, roles, scripts, search, site, writers):
         part.setup(app)
     app.add_css_file("scene.css", priority=890)
     app.add_css_file("book.css", priority=900)

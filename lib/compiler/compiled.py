@@ -120,7 +120,8 @@ class Compiled:
     def sass(self) -> list[Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
         sys.audit("gemm.kernels disassembled", 1)
-        parts = ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin]
+        parts: list[str | bytes] = [
+            "listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin]
         listing = cached(parts, lambda: disassemble(self.cubin))
         return sass.parse(listing.decode(), self.name)
 

@@ -338,15 +338,15 @@ def stand_in(arch: str) -> ModuleType:
         get_elapsed_time=lambda first, last: 1000 * (last.at - first.at),
         is_available=lambda: True,
     )
-    kernels = {each.__name__: type(each.__name__, (each,), {"arch": arch})
-               for each in (RawModule, RawKernel, ElementwiseKernel)}
+    own: dict[str, Any] = {each.__name__: type(each.__name__, (each,), {"arch": arch})
+                           for each in (RawModule, RawKernel, ElementwiseKernel)}
+    own |= {name: _Numpy(f"cupy.{name}", getattr(np, name)) for name in (
+        "linalg", "testing", "fft")}
     return _Numpy(
-        "cupy", np, ndarray=Array, cuda=cuda, **kernels,
+        "cupy", np, ndarray=Array, cuda=cuda, **own,
         asnumpy=lambda value, *_, **__: np.array(value),
         get_array_module=lambda *arrays: sys.modules["numpy"],
-        random=_Numpy("cupy.random", np.random, dtype=True),
-        **{name: _Numpy(f"cupy.{name}", getattr(np, name)) for name in (
-            "linalg", "testing", "fft")})
+        random=_Numpy("cupy.random", np.random, dtype=True))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CppLexer
 
-from book.code_lines import with_lines
+from book.writers import with_lines
 
 CODE = """for (int k = 0; k < K; ++k) {
     /* two

@@ -6,7 +6,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
 from book import lean
-from book.code_lines import with_lines
+from book.writers import with_lines
 
 CODE = """template <int N>  // of columns
 __global__ void add(const float* A) { return A[N - 1] + 2.5f; }

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from lib.compiler import command
+from lib.compiler import command, cupy_script
 
 SCRIPT = r"""
 import cupy as cp
@@ -60,6 +60,7 @@ def test_a_script_runs_unchanged(tmp_path, capsys):
     launches = json.loads(capsys.readouterr().out)["launches"]
     assert [each["kernel"] for each in launches] == ["add", "_Z5scaleIfEvPT_S0_", "tap", "square"]
     assert builtins.__import__ is before
+    assert cupy_script.stand_in("sm_75").ElementwiseKernel.arch == "sm_75"
 
 
 def test_a_race_in_a_script_is_found(tmp_path, capsys):
