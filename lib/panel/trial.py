@@ -50,9 +50,7 @@ _MEMORY = ("overflow", "one address", "alignment", "tensor memory")
 _OF_MEMORY = (ptx.OutOfBounds, ptx.Misaligned, ptx.UninitialisedRead)
 _OF_PROGRESS = (ptx.Deadlock, ptx.Endless)
 _TEXT = html.escape
-_COLUMNS = {
-    "instructions": "instructions", "requests": "requests", "sectors": "sectors",
-    "wavefronts": "wavefronts", "conflicts": "conflicts"}
+_COLUMNS = ("instructions", "requests", "sectors", "wavefronts", "conflicts")
 
 Tell = Callable[[str], None]
 
@@ -419,23 +417,21 @@ def by_row(launching: Launching, trace: ptx.Trace) -> dict[int, dict[str, int]]:
     file = shown_file(launching.asked)
     found: dict[int, dict[str, int]] = {}
 
-    def add(row: int, name: str, number: int) -> None:
+    def add(row: int, *numbers: int) -> None:
         if row:
             counts = found.setdefault(row, dict.fromkeys(_COLUMNS, 0))
-            counts[name] += number
+            for name, number in zip(_COLUMNS, numbers, strict=False):
+                counts[name] += number
 
     entry = launching.function.entry
     at = {each.line: _row(each.line, render.places(each), file)
           for one in (entry, *launching.module.program.functions.values()) if one is not None
           for each in one.instructions}
     for line, (warps, _) in trace.lines.items():
-        add(at.get(line, 0), "instructions", warps)
+        add(at.get(line, 0), warps)
     for site in trace.sites:
-        row = _row(site.line, render.places(site), file)
-        add(row, "requests", site.requests)
-        add(row, "sectors", site.sectors)
-        add(row, "wavefronts", site.wavefronts)
-        add(row, "conflicts", site.wavefronts - site.ideal)
+        add(_row(site.line, render.places(site), file), 0, site.requests, site.sectors,
+            site.wavefronts, site.wavefronts - site.ideal)
     return found
 
 
@@ -455,8 +451,7 @@ def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence
         first, last = 1, len(lines)
     else:
         first, last = launching.function.entry.line, max(compiled, default=1)
-    columns = {name: said for name, said in _COLUMNS.items()
-               if any(row[name] for row in counts.values())}
+    columns = [name for name in _COLUMNS if any(row[name] for row in counts.values())]
     rows: list[str] = []
     left = 0
     for number in range(first, last + 1):
@@ -471,7 +466,7 @@ def source_table(launching: Launching, trace: ptx.Trace | None, report: Sequence
         code = _TEXT(lines[number - 1].rstrip()) if number <= len(lines) else ""
         mark = ' class="live-now"' if number in marked else ""
         rows.append(f"<tr{mark}><th scope=row>{label}</th>{cells}<td><code>{code}</code></td></tr>")
-    head = "".join(f'<th class="live-number">{said}</th>' for said in columns.values())
+    head = "".join(f'<th class="live-number">{name}</th>' for name in columns)
     more = f"<p>{left:,} more lines are not shown.</p>" if left else ""
     return ('<div class="live-scroll try-scroll" tabindex="0">'
             '<table class="try-source table-numbers"><caption>'
