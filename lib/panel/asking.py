@@ -114,9 +114,9 @@ class Asking:
             raise Refused("No warp is recorded yet: record one first.")
         at = whole(given, "at", 0, len(self.recording.recorder.moments) - 1)
         watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
-        kept = self.recording
-        return render.moment(kept.recorder, at, kept.text, kept.launch, watched, kept.stopped,
-                             kept.sources)
+        shown = self.recording
+        return render.moment(shown.recorder, at, shown.text, shown.launch, watched, shown.stopped,
+                             shown.sources)
 
 
 def last(grid: Sequence[int], block: Sequence[int]) -> tuple[int, int]:
