@@ -128,11 +128,11 @@ def place_first_page(app: Sphinx) -> None:
 def leave_redirects(app: Sphinx) -> None:
     """Leave a page that leads on where earlier releases had one, or the first page's source is."""
     root, site = app.config.root_doc, Path(app.outdir)
-    moved = {f"chapters/{old}": (f"chapters/{new}.html", f"now {new}")
+    leads = {f"chapters/{old}": (f"chapters/{new}.html", f"now {new}")
              for old, new in redirects.REDIRECTS.items()}
     if root != "index":
-        moved[root] = "index.html", "the first page of the book"
-    for old, (new, title) in moved.items():
+        leads[root] = "index.html", "the first page of the book"
+    for old, (new, title) in leads.items():
         place = site / f"{old}.html"
         if (site / new).exists():  # not in a book of some chapters
             place.parent.mkdir(parents=True, exist_ok=True)
