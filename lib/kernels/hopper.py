@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -287,132 +288,95 @@ OF_22: Mapping[str, Schedule] = {
 }
 # 20's ping-pong, in 19's order of tiles.
 IN_TURN = replace(_PING_PONG, group=8, cluster=(1, 1))
-# Besides: tile, stages, clusters' tiles down and across C, blocks that share K.
-_SPLIT_TILES = (
-    *(((64, 64), 14, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 2, 4))),
-    *(((64, 64), 8, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 8))),
-    ((64, 64), 6, 1, 1, 4),
-    *(((64, 128), 9, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 1), (4, 2, 1),
-                                               (2, 2, 2), (2, 1, 4))),
-    *(((64, 128), 4, *cluster) for cluster in ((1, 1, 1), (1, 1, 4), (1, 1, 8))),
-    ((64, 128), 6, 1, 1, 4), ((64, 128), 8, 1, 1, 2), ((64, 128), 8, 1, 1, 4),
-    *(((64, 192), 7, *cluster) for cluster in ((1, 1, 1), (4, 1, 1), (4, 2, 1), (2, 1, 2),
-                                               (2, 2, 2))),
-    ((64, 192), 6, 1, 1, 4), ((64, 192), 3, 1, 1, 8),
-    ((64, 256), 5, 1, 1, 1), ((64, 256), 5, 4, 1, 1),
-    *(((128, 64), 9, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 4, 1), (1, 2, 2))),
-    ((128, 128), 3, 1, 1, 1),
-    *(((128, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 1), (2, 4, 1),
-                                                (2, 1, 2), (4, 1, 2), (1, 2, 4))),
-    *(((128, 192), 5, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 2, 1), (1, 1, 2))),
-    ((128, 256), 4, 4, 2, 1), ((128, 256), 4, 2, 1, 1),
-    ((192, 64), 7, 1, 4, 2),
-    *(((192, 128), 5, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2),
-                                                (1, 2, 4))),
-    *(((192, 192), 4, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 2, 4))),
-    *(((256, 128), 4, *cluster) for cluster in ((1, 2, 1), (2, 4, 1), (2, 1, 4))),
-)
+# Besides, by their names: rows × columns × stages _ clusters' tiles down × across C × blocks that
+# share K.
+_SPLIT_TILES = """
+    64x64x14_1x1x1 64x64x14_1x2x1 64x64x14_2x1x1 64x64x14_1x2x4 64x64x8_1x1x1 64x64x8_1x1x2
+    64x64x8_1x1x4 64x64x8_1x1x8 64x64x6_1x1x4 64x128x9_1x1x1 64x128x9_2x1x1 64x128x9_4x1x1
+    64x128x9_4x2x1 64x128x9_2x2x2 64x128x9_2x1x4 64x128x4_1x1x1 64x128x4_1x1x4 64x128x4_1x1x8
+    64x128x6_1x1x4 64x128x8_1x1x2 64x128x8_1x1x4 64x192x7_1x1x1 64x192x7_4x1x1 64x192x7_4x2x1
+    64x192x7_2x1x2 64x192x7_2x2x2 64x192x6_1x1x4 64x192x3_1x1x8 64x256x5_1x1x1 64x256x5_4x1x1
+    128x64x9_1x1x1 128x64x9_1x2x1 128x64x9_2x4x1 128x64x9_1x2x2 128x128x3_1x1x1 128x128x6_1x1x1
+    128x128x6_2x1x1 128x128x6_4x1x1 128x128x6_2x4x1 128x128x6_2x1x2 128x128x6_4x1x2
+    128x128x6_1x2x4 128x192x5_1x1x1 128x192x5_2x1x1 128x192x5_4x2x1 128x192x5_1x1x2
+    128x256x4_4x2x1 128x256x4_2x1x1 192x64x7_1x4x2 192x128x5_1x1x1 192x128x5_1x2x1
+    192x128x5_1x4x1 192x128x5_1x1x2 192x128x5_1x2x4 192x192x4_1x1x1 192x192x4_2x1x1
+    192x192x4_1x2x1 192x192x4_1x2x4 256x128x4_1x2x1 256x128x4_2x4x1 256x128x4_2x1x4
+"""
 # And with swapped operands, for tiles of few rows, or of rows between the multiples of 64.
-_SWAPPED_TILES = (
-    ((8, 128), 13, 2, 1, 1), ((8, 128), 13, 2, 1, 4),
-    ((16, 64), 16, 2, 2, 2), ((16, 128), 12, 1, 1, 1), ((16, 128), 12, 2, 1, 1),
-    ((24, 64), 16, 2, 1, 4), ((24, 128), 11, 1, 1, 8), ((24, 192), 8, 2, 1, 1),
-    ((32, 128), 11, 1, 1, 8), ((32, 128), 11, 1, 4, 1), ((32, 128), 11, 2, 4, 1),
-    *(((40, 64), 16, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 2))),
-    ((40, 128), 10, 1, 1, 2), ((40, 128), 10, 2, 1, 4), ((40, 192), 7, 2, 1, 4),
-    ((48, 64), 16, 2, 2, 1), ((48, 128), 10, 1, 2, 2), ((48, 128), 10, 1, 2, 4),
-    ((48, 192), 7, 4, 1, 2),
-    *(((80, 64), 12, *cluster) for cluster in ((1, 1, 8), (1, 2, 1), (4, 2, 1), (2, 1, 4))),
-    *(((80, 128), 8, *cluster) for cluster in ((2, 1, 1), (4, 2, 1), (1, 2, 4), (2, 2, 2))),
-    *(((80, 192), 6, *cluster) for cluster in ((4, 1, 1), (4, 2, 1), (1, 1, 8))),
-    *(((80, 256), 5, *cluster) for cluster in ((2, 2, 1), (4, 1, 1), (4, 1, 2))),
-    ((96, 64), 11, 1, 4, 1), ((96, 64), 11, 2, 2, 2),
-    *(((96, 128), 8, *cluster) for cluster in ((4, 2, 1), (1, 4, 2), (2, 2, 2))),
-    *(((96, 192), 6, *cluster) for cluster in ((4, 1, 1), (4, 2, 1), (2, 2, 1), (2, 1, 4))),
-    *(((96, 256), 5, *cluster) for cluster in ((2, 1, 1), (2, 4, 1), (4, 1, 2))),
-    *(((160, 64), 8, *cluster) for cluster in ((1, 4, 1), (2, 4, 1), (1, 4, 2), (1, 2, 4))),
-    *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
-)
+_SWAPPED_TILES = """
+    8x128x13_2x1x1 8x128x13_2x1x4 16x64x16_2x2x2 16x128x12_1x1x1 16x128x12_2x1x1 24x64x16_2x1x4
+    24x128x11_1x1x8 24x192x8_2x1x1 32x128x11_1x1x8 32x128x11_1x4x1 32x128x11_2x4x1
+    40x64x16_1x1x1 40x64x16_2x1x1 40x64x16_4x1x2 40x128x10_1x1x2 40x128x10_2x1x4 40x192x7_2x1x4
+    48x64x16_2x2x1 48x128x10_1x2x2 48x128x10_1x2x4 48x192x7_4x1x2 80x64x12_1x1x8 80x64x12_1x2x1
+    80x64x12_4x2x1 80x64x12_2x1x4 80x128x8_2x1x1 80x128x8_4x2x1 80x128x8_1x2x4 80x128x8_2x2x2
+    80x192x6_4x1x1 80x192x6_4x2x1 80x192x6_1x1x8 80x256x5_2x2x1 80x256x5_4x1x1 80x256x5_4x1x2
+    96x64x11_1x4x1 96x64x11_2x2x2 96x128x8_4x2x1 96x128x8_1x4x2 96x128x8_2x2x2 96x192x6_4x1x1
+    96x192x6_4x2x1 96x192x6_2x2x1 96x192x6_2x1x4 96x256x5_2x1x1 96x256x5_2x4x1 96x256x5_4x1x2
+    160x64x8_1x4x1 160x64x8_2x4x1 160x64x8_1x4x2 160x64x8_1x2x4 160x128x6_1x1x1 160x128x6_2x4x1
+    160x128x6_1x4x1 160x128x6_1x4x2
+"""
 
 # What the rule may launch besides, since searches timed it (`lib.measure.rule_search`): in FP16 and
-# in BF16, and on a product of the one that the rule is fitted to within 5 % of the fastest. Tile,
-# stages, clusters' tiles down and across C, blocks that share K.
-_SEARCHED_TILES = (
-    ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
-    ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
-    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1),
-    *(((128, 64), 9, *cluster) for cluster in ((2, 1, 1), (4, 1, 1), (2, 2, 1))),
-    ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1),
-)
-_SEARCHED_SWAPPED_TILES = (
-    *(((8, 64), 16, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
-    ((8, 64), 7, 1, 1, 4), ((8, 64), 7, 1, 1, 8),
-    *(((8, 128), 13, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
-    ((8, 128), 6, 1, 1, 1), ((8, 128), 6, 1, 1, 4), ((8, 192), 8, 1, 1, 1),
-)
+# in BF16, and on a product of the one that the rule is fitted to within 5 % of the fastest.
+_SEARCHED_TILES = """
+    64x64x13_1x4x1 64x64x13_2x2x1 64x64x14_1x1x2 64x128x8_1x2x1 64x128x8_1x4x1 64x128x9_1x2x2
+    64x192x7_1x2x1 64x192x7_1x4x1 128x64x9_2x1x1 128x64x9_4x1x1 128x64x9_2x2x1 128x192x5_1x2x1
+    128x256x4_1x2x1
+"""
+_SEARCHED_SWAPPED_TILES = """
+    8x64x16_1x1x1 8x64x16_1x1x2 8x64x16_1x1x4 8x64x7_1x1x4 8x64x7_1x1x8 8x128x13_1x1x1
+    8x128x13_1x1x2 8x128x13_1x1x4 8x128x6_1x1x1 8x128x6_1x1x4 8x192x8_1x1x1
+"""
 # Those of widths between the multiples of 64 columns, of a B by columns.
-_SEARCHED_WIDTHS = (
-    *(((64, 80), 12, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
-    ((64, 96), 11, 1, 1, 1), ((64, 112), 9, 1, 2, 1), ((64, 112), 9, 1, 4, 1),
-    *(((64, 144), 8, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
-    *(((64, 224), 6, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
-    ((128, 96), 7, 2, 1, 1), ((128, 96), 7, 4, 1, 1), ((128, 112), 7, 2, 1, 1),
-    ((128, 144), 6, 2, 1, 1), ((128, 160), 6, 2, 1, 1), ((128, 176), 5, 1, 2, 1),
-    ((128, 224), 5, 2, 1, 1), ((128, 224), 5, 1, 2, 1),
-    ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
-)
+_SEARCHED_WIDTHS = """
+    64x80x12_1x1x1 64x80x12_1x2x1 64x80x12_1x4x1 64x80x12_1x1x2 64x96x11_1x1x1 64x112x9_1x2x1
+    64x112x9_1x4x1 64x144x8_1x1x1 64x144x8_1x2x1 64x144x8_1x4x1 64x224x6_1x1x1 64x224x6_1x2x1
+    64x224x6_1x4x1 128x96x7_2x1x1 128x96x7_4x1x1 128x112x7_2x1x1 128x144x6_2x1x1 128x160x6_2x1x1
+    128x176x5_1x2x1 128x224x5_2x1x1 128x224x5_1x2x1 256x112x4_2x1x1 256x112x4_1x2x1
+"""
 # Candidates for 65 to 400 rows alone (`lib.dispatch.cost.ROWS`), for which they were timed.
-_SEARCHED_TILES_OF_ROWS = (((64, 64), 14, 2, 4, 1),)
-_SEARCHED_WIDTHS_OF_ROWS = (
-    ((64, 80), 12, 2, 1, 4), ((64, 96), 11, 2, 4, 1), ((128, 80), 8, 2, 1, 1),
-    ((128, 96), 8, 2, 4, 1), ((128, 160), 6, 4, 2, 1),
-)
+_SEARCHED_TILES_OF_ROWS = "64x64x14_2x4x1"
+_SEARCHED_WIDTHS_OF_ROWS = """
+    64x80x12_2x1x4 64x96x11_2x4x1 128x80x8_2x1x1 128x96x8_2x4x1 128x160x6_4x2x1
+"""
 # Of which a tile has all, a half or a third: with operands swapped, so many rows each. In that
 # search these clusters, by a tile's columns, came within 0.3 % of all that it timed: columns, the
 # most rows for which registers suffice, clusters' tiles down and across C, blocks that share K.
 _ROWS = range(72, 209, 8)
 _OF_ROWS = (
-    (64, 208, 1, 1, 1), (64, 208, 2, 1, 1), (64, 208, 1, 1, 2),
-    (128, 208, 1, 1, 1), (128, 208, 2, 1, 1), (128, 208, 1, 1, 2), (128, 208, 2, 1, 2),
-    (192, 160, 2, 1, 1), (256, 104, 2, 1, 1),
+    *((64, 208, cluster) for cluster in ("1x1x1", "2x1x1", "1x1x2")),
+    *((128, 208, cluster) for cluster in ("1x1x1", "2x1x1", "1x1x2", "2x1x2")),
+    (192, 160, "2x1x1"), (256, 104, "2x1x1"),
 )
 # Rows for which wgmma_swapped.cuh has products, so that 22's own file has.
 _IN_22 = (80, 96, 128, 160, 176, 192)
-# Of 21: rows, columns, stages, clusters' tiles down and across C. That of 128 rows and 160 columns,
-# which never came within 3 % of the fastest, is left out.
-_SEARCHED_WIDTHS_OF_21 = (
-    (128, 144, 6, 2, 1), (128, 144, 6, 1, 2), (128, 176, 5, 2, 1), (128, 176, 5, 1, 2),
-    (128, 320, 3, 2, 1), (256, 160, 4, 2, 1), (256, 160, 4, 1, 2),
-)
+# Of 21. That of 128 rows and 160 columns, which never came within 3 % of the fastest, is left out.
+_SEARCHED_WIDTHS_OF_21 = """
+    128x144x6_2x1 128x144x6_1x2 128x176x5_2x1 128x176x5_1x2 128x320x3_2x1 256x160x4_2x1
+    256x160x4_1x2
+"""
 
 # What the next search times. No search has, or in one of the two types only, or they disagree; with
 # clusters of eight tiles, or of four that share B.
-_UNTIMED_TILES = (
-    ((64, 128), 9, 2, 4, 1), ((64, 256), 5, 1, 2, 1),
-    ((128, 64), 9, 1, 1, 2), ((128, 64), 9, 2, 1, 2), ((128, 128), 6, 1, 2, 1),
-    ((128, 128), 6, 1, 1, 2), ((256, 64), 5, 2, 1, 1),
-)
-_UNTIMED_WIDTHS = (
-    ((64, 80), 12, 2, 4, 1), ((64, 96), 11, 1, 1, 2),
-    ((64, 112), 9, 1, 1, 2), ((64, 176), 7, 1, 1, 1),
-    ((128, 80), 8, 1, 1, 1), ((128, 80), 8, 2, 4, 1),
-    ((128, 96), 7, 1, 1, 1), ((128, 112), 7, 1, 1, 1),
-    ((128, 112), 7, 2, 4, 1), ((128, 144), 6, 2, 4, 1), ((128, 160), 6, 4, 1, 1),
-    ((128, 208), 5, 2, 1, 1), ((128, 224), 5, 4, 1, 1), ((256, 80), 5, 2, 1, 1),
-)
-_UNTIMED_WIDTHS_OF_21 = ((128, 96, 7, 2, 1),)
+_UNTIMED_TILES = """
+    64x128x9_2x4x1 64x256x5_1x2x1 128x64x9_1x1x2 128x64x9_2x1x2 128x128x6_1x2x1 128x128x6_1x1x2
+    256x64x5_2x1x1
+"""
+_UNTIMED_WIDTHS = """
+    64x80x12_2x4x1 64x96x11_1x1x2 64x112x9_1x1x2 64x176x7_1x1x1 128x80x8_1x1x1 128x80x8_2x4x1
+    128x96x7_1x1x1 128x112x7_1x1x1 128x112x7_2x4x1 128x144x6_2x4x1 128x160x6_4x1x1
+    128x208x5_2x1x1 128x224x5_4x1x1 256x80x5_2x1x1
+"""
+_UNTIMED_WIDTHS_OF_21 = "128x96x7_2x1"
 
-# And for rows that TMA can't step over: tile, stages, blocks that share K, warpgroups that read;
-# operands are swapped in the second list.
-_UNALIGNED_TILES = (
-    ((64, 64), 4, 2, 3), ((64, 64), 4, 4, 1), ((64, 64), 4, 4, 2), ((64, 64), 4, 4, 3),
-)
-_UNALIGNED_SWAPPED_TILES = (
-    ((8, 64), 8, 8, 3), ((16, 64), 6, 1, 3), ((24, 64), 6, 1, 3), ((24, 64), 6, 8, 3),
-    ((48, 64), 3, 1, 1), ((48, 64), 5, 1, 3), ((48, 64), 5, 2, 3), ((48, 64), 5, 4, 3),
-    ((80, 64), 4, 1, 1), ((80, 64), 4, 4, 3), ((80, 128), 4, 2, 2), ((96, 64), 2, 1, 1),
-    ((96, 128), 3, 1, 1),
-)
+# And for rows that TMA can't step over: rows × columns × stages _ warpgroups that read × blocks that
+# share K; operands are swapped in the second list.
+_UNALIGNED_TILES = "64x64x4_3x2 64x64x4_1x4 64x64x4_2x4 64x64x4_3x4"
+_UNALIGNED_SWAPPED_TILES = """
+    8x64x8_3x8 16x64x6_3x1 24x64x6_3x1 24x64x6_3x8 48x64x3_1x1 48x64x5_3x1 48x64x5_3x2
+    48x64x5_3x4 80x64x4_1x1 80x64x4_3x4 80x128x4_2x2 96x64x2_1x1 96x128x3_1x1
+"""
 
 
 def launched_of_20(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
@@ -466,14 +430,13 @@ def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
     """Operands swapped, tiles of any multiple of 8 rows, with as many stages as fit."""
     # A block's barriers and the slack of its tiles.
     room = for_arch("sm_90a").shared_bytes_per_block - 2 * ATOM_SLACK
-    known = {(tile, *others) for listed in (_SWAPPED_TILES, _SEARCHED_SWAPPED_TILES)
-             for tile, _, *others in listed}
+    known = re.sub(r"x\d+_", "_", _SWAPPED_TILES + _SEARCHED_SWAPPED_TILES).split()
     for rows in _ROWS:
-        given = [((rows, columns), room // ((rows + columns) * ROW * 2), down, across, split)
-                 for columns, limit, down, across, split in _OF_ROWS
-                 if rows <= limit and ((rows, columns), down, across, split) not in known]
+        names = [f"{rows}x{columns}x{room // ((rows + columns) * ROW * 2)}_{cluster}"
+                 for columns, limit, cluster in _OF_ROWS
+                 if rows <= limit and f"{rows}x{columns}_{cluster}" not in known]
         yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix, True,
-                               given, types)
+                               " ".join(names), types)
 
 
 def untimed_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
@@ -487,14 +450,13 @@ def untimed_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ..
             *_widths_of_22(prefix, _UNTIMED_WIDTHS, types))
 
 
-def _widths_of_21(
-    prefix: str, given: Iterable[tuple[int, int, int, int, int]], types: Types
-) -> tuple[Variant, ...]:
-    """Instantiations of 21's widths by rows, columns, stages and clusters; none for B by rows."""
+def _widths_of_21(prefix: str, names: str, types: Types) -> tuple[Variant, ...]:
+    """Instantiations of 21's widths; none for B by rows."""
     if types.get("b_layout") != "column":
         return ()
     found = []
-    for rows, columns, stages, down, across in given:
+    for name in names.split():
+        rows, columns, stages, down, across = map(int, re.findall(r"\d+", name))
         ping_pong = rows == 128 and columns < 256
         one = replace(_PING_PONG, tile=(rows, columns), stages=stages, group=8, staged=1,
                       ping_pong=ping_pong, cluster=(down, across))
@@ -505,26 +467,23 @@ def _widths_of_21(
     return tuple(found)
 
 
-def _widths_of_22(
-    prefix: str, given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types
-) -> Iterator[Variant]:
+def _widths_of_22(prefix: str, names: str, types: Types) -> Iterator[Variant]:
     """Instantiations of 22's widths; none for a B by rows."""
     if types.get("b_layout") == "column":
-        yield from _shared_out(few_tiles_widths, prefix, False, given, types)
+        yield from _shared_out(few_tiles_widths, prefix, False, names, types)
 
 
 def _shared_out(
-    made: Callable[..., Variant], prefix: str, swapped: bool,
-    given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types,
+    made: Callable[..., Variant], prefix: str, swapped: bool, names: str, types: Types
 ) -> Iterator[Variant]:
-    """Instantiations of 22 by tile, stages, clusters' tiles down and across C, and parts of K."""
-    for tile, stages, down, cluster_n, split in given:
+    """Instantiations of 22 by the names of their tiles."""
+    for name in names.split():
+        rows, columns, stages, down, across, split = map(int, re.findall(r"\d+", name))
         yield made(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{cluster_n}x{split}"
-            + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {cluster_n} tiles × "
+            prefix + name + "_swapped" * swapped,
+            f"{rows}×{columns}, {stages} stages, clusters of {down} × {across} tiles × "
             f"{split} of K" + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, cluster=(down, cluster_n), split=split,
+            Schedule((rows, columns), ROW, stages=stages, cluster=(down, across), split=split,
                      swapped=swapped),
             **types,
         )
@@ -541,18 +500,18 @@ def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
 
 def launched_of_24(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
     """Those of 24, whose warps read A and B."""
-    return tuple(
-        any_row(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{loaders}x{split}" + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} that "
-            "read" + f", {split} blocks share K" * (split > 1)
-            + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, split=split, swapped=swapped, loaders=loaders),
-            **types,
-        )
-        for swapped, given in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES))
-        for tile, stages, split, loaders in given
-    )
+    found = []
+    for swapped, names in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES)):
+        for name in names.split():
+            rows, columns, stages, loaders, split = map(int, re.findall(r"\d+", name))
+            found.append(any_row(
+                prefix + name + "_swapped" * swapped,
+                f"{rows}×{columns}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} that "
+                "read" + f", {split} blocks share K" * (split > 1) + ", operands swapped" * swapped,
+                Schedule((rows, columns), ROW, stages=stages, split=split, swapped=swapped,
+                         loaders=loaders),
+                **types))
+    return tuple(found)
 
 
 def every_type(launched: Callable[..., tuple[Variant, ...]]) -> tuple[Variant, ...]:
