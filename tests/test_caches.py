@@ -18,11 +18,11 @@ import lib
 from lib import ptx
 from lib.compiler.compiled import Compiled
 from lib.compiler.raw_module import Kernel, RawModule
-from lib.dispatch import fused
+from lib.dispatch import parts
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.epilogues import Epilogue
 from lib.kernels.frozen import FrozenDict
 from lib.measure import patterns
+from lib.problem import Epilogue
 from lib.ptx.core.alternate_formats import to_float32
 from lib.ptx.core.syntax import Program
 from lib.ptx.launch import Code
@@ -102,7 +102,7 @@ def used():
     to_float32(np.zeros(1, np.uint8), "e4m3")
     fragments.maps()
     patterns.patterns()
-    fused.candidates(Epilogue(), "float16", "float16", "row")
+    parts.candidates(Epilogue(), "float16", "float16", "row")
     zoo.compiled(zoo.specimens()[0], cured=True)
     for operation in OPERATIONS:
         instruction.has(operation.name, operation.name)

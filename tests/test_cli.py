@@ -281,7 +281,7 @@ BAD = [
     (("check", "14_ldmatrix/k16", "--arch", "sm_75", "--backend", "emulator"),
      "14_ldmatrix/k16 runs on sm_80 and later, not on sm_75"),
     (("check", "28_cta_pairs/mxfp8", "--shape", "128x128x90"),
-     "--shape: 28_cta_pairs moves rows that are multiples of 16 bytes: K = 90"),
+     "--shape: 28_cta_pairs loads A in rows that are multiples of 16 bytes: K = 90"),
     (("check", "28_cta_pairs/nvfp4", "--dtype", "float16"),
      "--dtype: 28_cta_pairs/nvfp4 takes A and B in float4_e2m1fn, not float16"),
     (("check", "28_cta_pairs/nvfp4", "--arch", "sm_90a"), "compiled for sm_100a, not for sm_90a"),

@@ -204,8 +204,8 @@ def launches_decided_outside_dispatch(sources: Sources) -> Iterator[str]:
     for name, text in sources.items():
         if room(name) == "dispatch":
             continue
-        if "lib.dispatch.nearest" in imports(name, sources):
-            yield f"{name} imports lib.dispatch.nearest"
+        if ("lib.dispatch.plan", "nearest") in {one[1:] for one in written(text)}:
+            yield f"{name} imports lib.dispatch.plan's nearest"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
                     node.func.attr in ("blocks", "workspace")
@@ -341,7 +341,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     figures_that_compute: {"lib.topics.memory.ldmatrix.figure": "from lib.records import store"},
     kernels_or_dispatch_reading_records: {
         "lib.kernels.spec": "from lib.records import store",
-        "lib.dispatch.nearest": "def f():\n    from lib.records import searches",
+        "lib.dispatch.plan": "def f():\n    from lib.records import searches",
     },
     versions_known_to_generic_modules: {
         "lib.run.runner": "SLOW = '01_naive'", "lib.dispatch.fit": "SLOW = '01_naive'",
@@ -349,7 +349,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     launches_decided_outside_dispatch: {
         "lib.run.prepared": "def f(plan, problem):\n"
                             "    return plan.variant.grid.blocks(problem, (1, 1), 1, 1)",
-        "lib.topics.version": "from lib.dispatch import nearest",
+        "lib.topics.version": "from lib.dispatch.plan import nearest",
     },
     records_handed_on_as_dicts: {
         "lib.records.store": "def raw(file: Path) -> list[dict[str, Any]]:\n    return []",

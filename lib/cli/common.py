@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,11 +14,10 @@ from msgspec import Struct, to_builtins
 from lib import gpus
 from lib.compiler.arch import check_arch
 from lib.kernels import catalogue as kernels
-from lib.kernels.blackwell import BLOCK_SCALED
-from lib.kernels.block_scaled import BlockScaledProblem
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import DTYPES, Problem, parse_shape
+from lib.problem.scales import FORMATS
 
 Number = TypeVar("Number", int, float)
 
@@ -102,13 +100,11 @@ def chosen(options: argparse.Namespace, *, block_scaled: bool = False) -> tuple[
     Raises ValueError if there is none of that name, or the command doesn't take it.
     """
     with of("NAME/VARIANT"):
-        stem, name = parted(options.kernel)
-        if stem != BLOCK_SCALED.stem or name not in {one.name for one in BLOCK_SCALED.variants}:
-            return kernels.named(options.kernel)
-        if not block_scaled:
+        kernel, variant = kernels.named(options.kernel)
+        if variant.scaling in FORMATS and not block_scaled:
             raise ValueError(f"{options.kernel} has block scales, which check, trace and resources "
                              "take and this command doesn't")
-        return BLOCK_SCALED, BLOCK_SCALED.variant(name)
+        return kernel, variant
 
 
 def target(options: argparse.Namespace) -> str | None:
@@ -128,27 +124,13 @@ def problem(
     with of("--shape"):
         sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
         problem = variant.problem(*sizes) if variant else cublas.problem(rival(options), *sizes)
-    if options.dtype is None:
-        return problem
     with of("--dtype"):
-        problem = dataclasses.replace(problem, dtype=options.dtype)
         takes = variant.dtype if variant else usual.dtype
-        if options.dtype != takes:
+        if options.dtype not in (None, takes):
             name = parted(options.kernel)[0]
             what = f"{name}/{variant.name if variant else rival(options)}"
             raise ValueError(f"{what} takes A and B in {takes}, not {options.dtype}")
     return problem
-
-
-def block_scaled_problem(options: argparse.Namespace, variant: Variant) -> BlockScaledProblem:
-    """The problem of the options in the format and types of an instantiation with block scales."""
-    with of("--dtype"):
-        if options.dtype not in (None, variant.dtype):
-            raise ValueError(f"{options.kernel} takes A and B in {variant.dtype}, not "
-                             f"{options.dtype}")
-    with of("--shape"):
-        return BlockScaledProblem.of(str(variant.constants["FORMAT"]), *parse_shape(options.shape),
-                                     options.alpha, options.beta, variant.out)
 
 
 def cubes(text: str) -> list[int]:

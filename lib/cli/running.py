@@ -11,14 +11,12 @@ from typing import Any
 
 from lib import estimate, gpus
 from lib.cli import common
-from lib.dispatch import block_scaled as block_scaled_launch
 from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
-from lib.kernels.blackwell import BLOCK_SCALED
-from lib.kernels.block_scaled import BlockScaledProblem
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Pair, Variant
 from lib.problem import Problem, parse_shape
+from lib.problem.scales import FORMATS
 from lib.ptx.files import write_whole
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -107,8 +105,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _block_scaled(kernel: Kernel) -> tuple[Variant, ...]:
-    """The instantiations with block scales that go under a version's name."""
-    return BLOCK_SCALED.variants if kernel.stem == BLOCK_SCALED.stem else ()
+    """A version's instantiations with block scales."""
+    return tuple(one for one in kernel.laid if one.scaling in FORMATS)
 
 
 def _pairs(options: argparse.Namespace) -> int:
@@ -160,7 +158,7 @@ def _check(options: argparse.Namespace) -> int:
     from lib.run import device
 
     kernel, variant = common.chosen(options, block_scaled=True)
-    problem = _problem(options, kernel, variant)
+    problem = common.problem(options, variant)
     done = _run_patiently(
         options, kernel, problem, variant=variant, backend=options.backend,
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
@@ -202,32 +200,16 @@ def _seen(done: Any) -> tuple[dict[str, str], list[dict[str, Any]], list[str]]:
         else ({}, [], [])
 
 
-def _problem(
-    options: argparse.Namespace, kernel: Kernel, variant: Variant
-) -> Problem | BlockScaledProblem:
-    """The problem of the options, of the kind that the kernel takes."""
-    if kernel is BLOCK_SCALED:
-        return common.block_scaled_problem(options, variant)
-    return common.problem(options, variant)
-
-
 def _run_patiently(
-    options: argparse.Namespace, kernel: Kernel, problem: Problem | BlockScaledProblem,
-    **chosen: Any,
+    options: argparse.Namespace, kernel: Kernel, problem: Problem, **chosen: Any
 ) -> Any:
     """Run a kernel; in the emulator, not for long without having been asked to."""
-    from lib.run import block_scaled
     from lib.run.runner import choose_backend, run
 
-    def once(problem: Problem | BlockScaledProblem) -> Any:
-        if isinstance(problem, BlockScaledProblem):
-            return block_scaled.run(problem, **{"trace": True, **chosen})
-        return run(kernel, problem, **chosen)
-
     def small(M: int, N: int, K: int) -> None:
-        if isinstance(problem, BlockScaledProblem):
-            K = -(-K // problem.form.unit) * problem.form.unit
-        once(dataclasses.replace(problem, M=M, N=N, K=K))
+        form = FORMATS.get(problem.scaling)
+        K = -(-K // form.unit) * form.unit if form else K
+        run(kernel, dataclasses.replace(problem, M=M, N=N, K=K), **chosen)
 
     chosen["arch"] = common.target(options)
     seconds = 0.0
@@ -235,26 +217,18 @@ def _run_patiently(
     where = choose_backend(chosen["backend"], kernel, chosen["variant"])
     if where == "emulator" or (asked and chosen["backend"] == "auto"):
         with common.of("--shape"):
-            _refuse(kernel, chosen["variant"], problem)
+            plan(kernel, chosen["variant"], problem, exact=True)  # refuses what can't be launched
         with estimate.progress(f"trying {kernel.stem} on a small problem"):
             seconds = estimate.run_seconds(problem.M, problem.N, problem.K, small)
         if not options.yes:
             estimate.refuse_too_long(seconds, options.shape)
     with estimate.progress(f"{kernel.stem} {problem.shape}", seconds):
-        return once(problem)
-
-
-def _refuse(kernel: Kernel, variant: Variant, problem: Problem | BlockScaledProblem) -> None:
-    """Refuse a problem that can't be launched, before anything is compiled. Raises ValueError."""
-    if isinstance(problem, BlockScaledProblem):
-        block_scaled_launch.check(variant, problem)
-    else:
-        plan(kernel, variant, problem, exact=True)
+        return run(kernel, problem, **chosen)
 
 
 def _trace(options: argparse.Namespace) -> int:
     kernel, variant = common.chosen(options, block_scaled=True)
-    problem = _problem(options, kernel, variant)
+    problem = common.problem(options, variant)
     done = _run_patiently(options, kernel, problem, variant=variant, backend="emulator")
     counters = done.trace.counters()
     _, hazards, lines = _seen(done)

@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lib.dispatch import cuda_cores
-from lib.dispatch.choice import Choice
 from lib.dispatch.fit import laid, misfits, refusal
 from lib.gpus import LINE_BYTES
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
@@ -46,6 +46,13 @@ WARPS_OF_WARPGROUP = 4
 NARROW = 32
 # Registers come in eights; what a thread that reads tiles has beside their elements, about.
 REGISTERS, OTHERS = 8, 16
+
+
+class Choice(NamedTuple):
+    """The name of the candidate that suits a shape, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)

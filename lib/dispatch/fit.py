@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.fused import misfit
 from lib.kernels.grid import MAX_GRID_X
 from lib.kernels.hopper import ROW, boxes
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
-from lib.problem import ITEM_BYTES, Problem
+from lib.problem import ITEM_BYTES, Epilogue, Problem
+from lib.problem.scales import FORMATS
 
 # Of an address no more than this matters: no vector, tensor map or fragment asks for more, B.
 MAX_ALIGNMENT = 32
@@ -101,8 +101,7 @@ def refusal(variant: Variant, problem: Problem) -> str:
         ("B in layout", variant.b_layout, problem.b_layout),
         ("A in layout", variant.a_layout, problem.a_layout),
         ("scales by", variant.scaling or "nothing", problem.scaling or "nothing"),
-        ("the epilogue", _named(variant.epilogue), _named(
-            problem.epilogue if isinstance(problem, FusedProblem) else None)),
+        ("the epilogue", _named(variant.epilogue), _named(problem.epilogue)),
     )
     if variant.any_layout:
         if ITEM_BYTES[variant.dtype] != ITEM_BYTES[problem.dtype]:
@@ -175,7 +174,8 @@ def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
         by_rows = one.layout == "row"
         size = ("K" if by_rows else "M") if one.name == "A" else ("N" if by_rows else "K")
         if one.lead == one.length and one.length % unit:
-            found[one.name] = f"{size} = {one.length} must be a multiple of {unit}"
+            each = problem.per_byte
+            found[one.name] = f"{size} = {each * one.length} must be a multiple of {each * unit}"
         elif one.lead % unit:
             found[one.name] = (f"its {one.layout}s lie {one.lead} elements apart, which must be a "
                                f"multiple of {unit}")
@@ -203,7 +203,8 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
                 f"{kernel.stem} loads {name} in rows that are multiples of {variant.row_bytes} "
                 f"bytes: {reason}"
             )
-    if isinstance(problem, FusedProblem) and (rule := misfit(problem)):
+    # The lanes of 25 and of 28 with block scales store pairs, or nothing at all.
+    if (problem.epilogue or problem.scaling in FORMATS) and (rule := misfit(problem)):
         raise ValueError(f"{kernel.stem} moves rows that are multiples of {TMA_STRIDE} bytes: "
                          f"{rule}")
     # Row, column and k are ints inside the kernel and may run one tile past the edge.

@@ -2,7 +2,7 @@
 
 The one place that decides it, for a run as for `lib.gemm`, an exported file, the panel and a
 benchmark: `lib.dispatch.fit` says what rows and addresses allow, and of a variant with candidates
-`lib.dispatch.cost` (a model) or `lib.dispatch.nearest` (a search on a GPU) says which suits the
+`lib.dispatch.cost` (a model) or a search on a GPU, whose times are handed in, says which suits the
 shape. A plan depends on the shape, the types, the SMs and on how the matrices are aligned, and on
 no address; `lib.run.prepared` lays out what it takes in memory.
 """
@@ -10,16 +10,33 @@ no address; `lib.run.prepared` lays out what it takes in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from lib.dispatch import cost, nearest
-from lib.dispatch.choice import Choice
+from lib.dispatch import cost
+from lib.dispatch.cost import Choice
 from lib.dispatch.fit import check_shape, check_types, fit, laid
-from lib.dispatch.nearest import Timed
 from lib.kernels.grid import MAX_GRID_Y, Launch, Sms, Workspace, h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
+
+
+class Timed(Protocol):
+    """A shape on which candidates were timed: M, N and K, and `seconds` by the candidates' names.
+    """
+
+    @property
+    def M(self) -> int: ...
+
+    @property
+    def N(self) -> int: ...
+
+    @property
+    def K(self) -> int: ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +101,29 @@ def choose(
     """Choose among a variant's candidates: by the model, or by the timed shape that is nearest."""
     if variant.by_rule:
         return cost.choose(kernel, variant, problem)
-    return nearest.choose(variant, problem, searches)
+    return nearest(variant, problem, searches)
+
+
+def nearest(variant: Variant, problem: Problem, search: Sequence[Timed]) -> Choice:
+    """The candidate that was fastest on the timed shape that is nearest; without any the first.
+
+    A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. For
+    the kernels of older instruction sets no formula of a few lines knows where one overtakes the
+    other. So the candidates are timed on a few shapes, once (`lib.measure.search`). Hopper's
+    kernels have a model (`lib.dispatch.cost`), which chooses better on either of two searches than
+    the other one, handed in here, would (`tests/dispatch/test_rule.py`).
+
+    Shapes lie as far apart as their sizes differ in powers of two, M, N and K added up.
+    """
+    searched = [row for row in search if set(row.seconds) & set(variant.candidates)]
+    if not searched:
+        return Choice(variant.candidates[0], "no search of tiles is recorded")
+    like = min(searched, key=lambda row: sum(
+        abs(math.log2(timed / max(asked, 1))) for timed, asked in (
+            (row.M, problem.M), (row.N, problem.N), (row.K, problem.K))))
+    name = min(set(like.seconds) & set(variant.candidates), key=like.seconds.__getitem__)
+    return Choice(name, f"{name}: fastest at {like.M}×{like.N}×{like.K}, the most similar of the "
+                        "shapes searched")
 
 
 def _packing(packing: Variant, problem: Problem, names: Sequence[str]) -> Iterator[Launch]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Unpack
 
 from lib.gpus import LANES
-from lib.kernels.block_scaled import ATOM_BYTES, FORMATS
 from lib.kernels.grid import Line
 from lib.kernels.hopper import ATOM_SLACK, BF16_COLUMN, HALF, ROW, Types, tma
 from lib.kernels.schedule import Schedule
-from lib.kernels.spec import TMA_STRIDE, Kernel, Roles, TensorMaps, Variant
+from lib.kernels.spec import TMA_STRIDE, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
+from lib.problem.scales import ATOM_BYTES, FORMATS
 
 # Warps that store, of which each reaches 32 lanes of tensor memory; one that multiplies, one that
 # loads. A slice of C in shared memory has 32 rows of 128 bytes.
@@ -103,7 +103,7 @@ ROW_BYTES = 128
 def scaled_pair(
     name: str, meaning: str, form: str, schedule: Schedule, out: str = "float32"
 ) -> Variant:
-    """28 with block scales, of a format of `lib.kernels.block_scaled`."""
+    """28 with block scales, of a format of `lib.problem.scales`."""
     (BM, BN), taken = schedule.tile, FORMATS[form]
     step = ROW_BYTES * taken.per_byte
     scales = (1 + BN // 128) * (step // taken.block // 4) * ATOM_BYTES
@@ -112,7 +112,8 @@ def scaled_pair(
         name, replace(schedule, step=step).with_own(FORMAT=taken.cuda),
         ("FORMAT", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
         (LANES * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
-        row_bytes=TMA_STRIDE, grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
+        scaling=form, row_bytes=TMA_STRIDE,
+        grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
         programmatic_launch=True, function="scaled_pairs", file="28_cta_pairs_scaled",
         maps=TensorMaps({"A": (BM, ROW_BYTES), "B": (BN // 2, ROW_BYTES),
                          "C": (SLICE_ROWS, SLICE_ROW_BYTES // ITEM_BYTES[out])}, lanes_store=True),
@@ -126,23 +127,15 @@ def scaled_pair(
 # 256×256.
 _SCALED = replace(PAIR, tile=(128, 128))
 _SCALED_WIDE = replace(PAIR, stages=5).with_own(ACCUMULATORS=1)
-# In no table and no list as yet: its problem is none of `lib.problem`. `lib.run.block_scaled` runs
-# it.
-BLOCK_SCALED = Kernel(
-    stem="28_cta_pairs",
-    function="scaled_pairs",
-    title="CTA pairs, block scales",
-    change="elements of 8 or 4 bits, with scales in tensor memory",
-    level="block",
-    group="block scales",
-    min_arch="sm_100a",
-    builds_on=("28_cta_pairs",),
-    variants=(
+
+
+def scaled_pairs() -> tuple[Variant, ...]:
+    """28 with block scales, of each format."""
+    return (
         scaled_pair("mxfp8", "256×128 per pair, E4M3, a power of two per 32", "mxfp8", _SCALED),
         scaled_pair("mxfp8_wide", "the same, 256×256, one accumulator", "mxfp8", _SCALED_WIDE),
         scaled_pair("mxfp8_bfloat16", "mxfp8, C in bfloat16", "mxfp8", _SCALED, "bfloat16"),
         scaled_pair("nvfp4", "256×128 per pair, E2M1, an E4M3 per 16", "nvfp4", _SCALED),
         scaled_pair("nvfp4_wide", "the same, 256×256, one accumulator", "nvfp4", _SCALED_WIDE),
         scaled_pair("nvfp4_bfloat16", "nvfp4, C in bfloat16", "nvfp4", _SCALED, "bfloat16"),
-    ),
-)
+    )

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from lib.kernels import shapes
-from lib.kernels.blackwell import cta_pairs, tcgen05
+from lib.kernels.blackwell import cta_pairs, scaled_pairs, tcgen05
 from lib.kernels.families import (
     WMMA_ALIGNMENT,
     buffered,
@@ -1103,6 +1103,7 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_100a",
             variants=cta_pairs(),
+            laid=scaled_pairs(),
             traced=256,  # a pair has two blocks already where a tile isn't full
             pairs=(
                 Pair("two blocks multiply together", "27_tcgen05/wide", "28_cta_pairs/four_stages"),

@@ -1,4 +1,4 @@
-"""26: 8-bit operands with scales. Its problem is `lib.kernels.scaled.ScaledProblem`."""
+"""26: 8-bit operands with scales."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from lib.gpus import LANES
 from lib.kernels.grid import Line
 from lib.kernels.hopper import ATOM_SLACK, SLICE_BYTES, THREE_WARPGROUPS
-from lib.kernels.scaled import DTYPE, SCALES
 from lib.kernels.schedule import Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Pair, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
+from lib.problem.scales import DTYPE, SCALES
 
 # Bytes in a row of a tile of A and B, and elements; also what shares a scale along K.
 ROW = 128
@@ -25,7 +25,7 @@ def fp8(
 ) -> Variant:
     """An instantiation of 26.
 
-    `scaling`: one of `lib.kernels.scaled.SCALES`. `parts`: sets of partial sums: 0 without
+    `scaling`: one of `lib.problem.scales.SCALES`. `parts`: sets of partial sums: 0 without
     promotion, 2 with promotion behind the next products. `ahead`: steps before the one whose sums
     they scale that scales are read; 0, when its sums are there. `staggered`: whether the second
     warpgroup begins a tile a step behind the first. `out`: type of C.
@@ -52,7 +52,7 @@ def few(
     """A tile for a block, of few rows or columns: each 128 of K waited for and promoted.
 
     `schedule`: its `cluster` are blocks that share tiles of A or B, its `split` those that share K.
-    `scaling`: one of `lib.kernels.scaled.SCALES`. `out`: type of C.
+    `scaling`: one of `lib.problem.scales.SCALES`. `out`: type of C.
     """
     (BM, BN), (down, across) = schedule.tile, schedule.cluster
     warps = BM // 16
@@ -87,21 +87,6 @@ FEW = {
     "few_128": (FEW_128, "128×64, a tile for a block"),
     "few_128_split": (replace(FEW_128, split=2), "128×64, two blocks share K"),
 }
-# Besides, for a search: tile, stages, clusters' tiles down and across C, blocks that share K.
-_FEW_TILES = (
-    ((64, 32), 16, 1, 1, 1), ((64, 32), 8, 1, 1, 1), ((64, 32), 8, 1, 1, 2),
-    ((64, 64), 12, 1, 1, 1), ((64, 64), 12, 1, 1, 2), ((64, 64), 4, 1, 1, 4),
-    ((64, 128), 8, 1, 1, 1), ((64, 128), 4, 1, 1, 2), ((128, 64), 4, 1, 1, 1),
-    ((128, 64), 4, 1, 2, 1), ((128, 64), 4, 1, 1, 2), ((128, 32), 5, 1, 1, 1),
-)
-# And of the persistent ones: what a band or a cluster has, how C leaves.
-_TALL_SCHEDULES = {
-    "tall_share_b": replace(TALL, cluster=(2, 1), group=4),
-    "tall_bands_4": replace(TALL_PAIRS, group=4),
-    "tall_bands_16": replace(TALL_PAIRS, group=16),
-    "tall_slice": replace(TALL_PAIRS, staged=1),
-}
-
 
 def _few_of(name: str, scaling: str = "blocks") -> Variant:
     """One of `FEW`; what scales, unless blocks do, stands before its name."""
@@ -164,16 +149,6 @@ FP8 = Kernel(
         *(_few_of(name, scaling) for scaling in ("vector", "tensor")
           for name in ("few_64", "few_128")),
     ),
-    menu=(
-        *(fp8(name, "tall_pairs with another schedule", one, "blocks", 1, ahead=2)
-          for name, one in _TALL_SCHEDULES.items()),
-        *(few(f"few_{rows}x{columns}x{stages}_{down}x{across}x{split}",
-              f"{rows}×{columns}, {stages} stages, clusters of {down} × {across} tiles × {split} "
-              "of K",
-              Schedule((rows, columns), ROW, stages=stages, cluster=(down, across), split=split),
-              "blocks")
-          for (rows, columns), stages, down, across, split in _FEW_TILES),
-    ),
     pairs=(
         Pair("each 128 of K promoted", "26_fp8/no_promotion", "26_fp8/after_each", "PARTS"),
         Pair("promoted behind the next products", "26_fp8/after_each", "26_fp8/tensor", "PARTS"),
@@ -194,7 +169,7 @@ FP8 = Kernel(
         Pair("two blocks share K", "26_fp8/few_64", "26_fp8/few_64_split", "CLUSTER_K"),
     ),
 )
-# What the rule (`lib.dispatch.scaled`) may launch; of two that it can't tell apart the first.
+# What the rule (`lib.dispatch.parts`) may launch; of two that it can't tell apart the first.
 LAUNCHED = (
     "tall_pairs", "early_share_b", *FEW, "tall_pairs_float", "two_parts_float",
     *(f"{scaling}{form}" for scaling in ("vector", "tensor")

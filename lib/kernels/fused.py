@@ -1,7 +1,6 @@
 """25: products with an epilogue.
 
-Its problem is `lib.kernels.epilogues.FusedProblem`; `lib.dispatch.fused` decides what `lib.gemm`
-launches.
+`lib.dispatch.parts` decides what `lib.gemm` launches.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
-from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.grid import Line
 from lib.kernels.hopper import (
     BF16_COLUMN,
@@ -22,7 +20,7 @@ from lib.kernels.hopper import (
 )
 from lib.kernels.schedule import Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Pair, Variant
-from lib.problem import ITEM_BYTES
+from lib.problem import ITEM_BYTES, Epilogue, Problem
 
 # Bytes in a row of a slice of C.
 SLICE_ROW = 128
@@ -187,28 +185,7 @@ def epilogue_of(variant: Variant) -> Epilogue:
     return Epilogue.of(str(variant.constants["E"]))
 
 
-def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] = ()) -> None:
-    """Refuse what an instantiation can't compute, in one line that names the rule.
-
-    `alignments`: where A, B, C, bias and residual begin, if that is known. Raises ValueError.
-    """
-    for what, takes, asked in (
-        ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
-        ("B by", variant.b_layout, problem.b_layout),
-        ("the epilogue", epilogue_of(variant), problem.epilogue),
-    ):
-        if takes != asked:
-            raise ValueError(f"25_epilogue {variant.name} takes {what} {takes}, not {asked}")
-    if rule := misfit(problem, alignments):
-        raise ValueError(f"25_epilogue moves rows that are multiples of {TMA_STRIDE} bytes, from "
-                         f"such addresses on: {rule}")
-    limit = 2**31 - 1 - max(variant.tile)
-    for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
-        if size > limit:
-            raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-
-
-def misfit(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> str:
+def misfit(problem: Problem, alignments: tuple[int, ...] = ()) -> str:
     """What of a problem TMA can't step over, or a lane not read in pairs; empty if nothing."""
     item, of_c = ITEM_BYTES[problem.dtype], TMA_STRIDE // ITEM_BYTES[problem.out]
     rows = [("K", problem.K, TMA_STRIDE // item), ("C's columns", problem.columns, of_c)]

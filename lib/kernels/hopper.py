@@ -370,8 +370,8 @@ _UNTIMED_WIDTHS = """
 """
 _UNTIMED_WIDTHS_OF_21 = "128x96x7_2x1"
 
-# And for rows that TMA can't step over: rows × columns × stages _ warpgroups that read × blocks that
-# share K; operands are swapped in the second list.
+# And for rows that TMA can't step over: rows × columns × stages _ warpgroups that read × blocks
+# that share K; operands are swapped in the second list.
 _UNALIGNED_TILES = "64x64x4_3x2 64x64x4_1x4 64x64x4_2x4 64x64x4_3x4"
 _UNALIGNED_SWAPPED_TILES = """
     8x64x8_3x8 16x64x6_3x1 24x64x6_3x1 24x64x6_3x8 48x64x3_1x1 48x64x5_3x1 48x64x5_3x2

@@ -14,13 +14,11 @@ from typing import Any
 from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import Gpu, for_arch
-from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.frozen import FrozenDict, frozen
 from lib.kernels.grid import Grid, Plane
-from lib.kernels.scaled import ScaledProblem
 from lib.kernels.schedule import Argument, Schedule
 from lib.paths import CHAPTERS, CUDA
-from lib.problem import Problem
+from lib.problem import Epilogue, Problem
 
 # A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled), and so
 # is the address of each vector of 16 bytes that cp.async copies.
@@ -119,7 +117,7 @@ class Variant:
     programmatic_launch: bool = False
     # The oldest architecture it is legal on, where that is a later one than its kernel's.
     min_arch: str = ""
-    # What elements share a scale, one of `lib.kernels.scaled.SCALES`; empty if there are none.
+    # What elements share a scale, of `lib.problem.scales`; empty if there are none.
     scaling: str = ""
 
     @property
@@ -156,13 +154,7 @@ class Variant:
         self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
     ) -> Problem:
         """A problem of the types and the layout that this instantiation takes."""
-        if self.scaling:
-            return ScaledProblem(M, N, K, alpha, beta, out=self.out, scaling=self.scaling,
-                                 promoted=self.promotes)
-        if self.epilogue is not None:
-            return FusedProblem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout,
-                                epilogue=self.epilogue)
-        return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
+        return Problem(M, N, K, alpha, beta, **self._types)
 
     @property
     def epilogue(self) -> Epilogue | None:
@@ -173,14 +165,17 @@ class Variant:
     @property
     def promotes(self) -> bool:
         """Whether sums of 8-bit products are added up in FP32, 128 of K at a time (26)."""
-        return bool(self.scaling) and self.constants.get("PARTS", 1) != 0
+        return self.constants.get("PARTS", 1) != 0
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
-        if self.scaling or self.epilogue is not None:
-            return self.problem(problem.M, problem.N, problem.K, problem.alpha, problem.beta)
-        return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
-                       a_layout=self.a_layout)
+        return replace(problem, **self._types)
+
+    @property
+    def _types(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, "out": self.out, "b_layout": self.b_layout,
+                "a_layout": self.a_layout, "scaling": self.scaling, "promoted": self.promotes,
+                "epilogue": self.epilogue}
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,9 @@ import numpy as np
 
 from lib.compiler.compiled import Compiled, compile_file
 from lib.dispatch import cost
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.kernels.build import compile_kernel
-from lib.kernels.epilogues import FusedProblem
 from lib.kernels.grid import Launch
-from lib.kernels.scaled import Operands, ScaledProblem
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, cublaslt, inputs, probe, scaled_rival, turns
 from lib.measure.energy import sustained
@@ -34,6 +32,7 @@ from lib.measure.sensors import Sampler, board, nvml
 from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, Reference, WrongResult
+from lib.problem.scales import Operands
 from lib.records import schema
 from lib.records.launched import chosen
 from lib.records.schema import Alone, Benchmark, OtherInputs, Packing, RivalRow, Trials, Turn
@@ -107,28 +106,22 @@ class Contest:
         self.rival = rival or self._fastest()
 
     @cached_property
-    def _alone(self) -> Problem:
-        """What the rival computes: the problem, without an epilogue."""
-        return self.problem.alone if isinstance(self.problem, FusedProblem) else self.problem
-
-    @cached_property
     def _rival_reference(self) -> Reference:
         """The rival's answer in float64."""
-        if self._alone is self.problem:
+        if self.problem.epilogue is None:
             return self.reference
-        return self._alone.reference(*self._rival_copies[0])
+        return self.problem.alone.reference(*self._rival_copies[0])
 
     @cached_property
     def _rival_copies(self) -> list[tuple[Any, ...]]:
-        """The same matrices; scales as cublasLt wants them to lie, which is not timed."""
-        if isinstance(self.problem, FusedProblem):  # cuBLAS has the product alone
-            cp, (_, _, of_c) = device.cupy(), self._alone.operands
-            return [(A, B, C if C.shape == of_c.shape else cp.empty(of_c.shape, C.dtype))
-                    for A, B, C, *_ in self.copies]
-        if not isinstance(self.problem, ScaledProblem):
-            return self.copies
-        return [scaled_rival.laid(self.problem, Operands(*one), device.cupy())
-                for one in self.copies]
+        """The same matrices of the product alone; scales as cublasLt wants them to lie, which is
+        not timed."""
+        cp = device.cupy()
+        if self.problem.scaling:
+            return [scaled_rival.laid(self.problem, Operands(*one), cp) for one in self.copies]
+        of_c = self.problem.alone.operand("C").shape
+        return [(A, B, C if C.shape == of_c else cp.empty(of_c, C.dtype))
+                for A, B, C, *_ in self.copies]
 
     def player(
         self, kernel: Kernel, variant: Variant, ptx_arch: str | None = None, exact: bool = False,
@@ -157,22 +150,19 @@ class Contest:
 
     def _refuse_rival(self, name: str, gemm: Callable[..., None]) -> None:
         """The same of a call of cuBLAS's."""
-        refuse_wrong(name, lambda index: gemm(*self._rival_copies[index]), self._alone,
+        refuse_wrong(name, lambda index: gemm(*self._rival_copies[index]), self.problem.alone,
                      self._rival_copies[0], self._rival_reference)
 
     def _fastest(self) -> Rival:
         """Time cuBLAS's default and all of cublasLt's candidates that are right."""
-        problem, first = self._alone, self._rival_copies[0]
-        with_scales = isinstance(problem, ScaledProblem)
-        offered = [one for one in (scaled_rival.candidates(problem, Operands(*first))
-                                   if isinstance(problem, ScaledProblem)
-                                   else cublaslt.candidates(problem)) if self._right(one.gemm)]
-        if with_scales and not offered:
+        problem, first = self.problem.alone, self._rival_copies[0]
+        offered = [one for one in cublaslt.candidates(problem, *first) if self._right(one.gemm)]
+        if problem.scaling and not offered:
             raise ValueError(scaled_rival.lacking() or "cublasLt has no right candidate for scales "
                              f"by {problem.scaling} at {problem.shape}")
 
         def default(*given: Any) -> None:
-            if with_scales:  # cublasGemmEx takes no scales: what cublasLt's heuristic puts first
+            if problem.scaling:  # cublasGemmEx takes none: what cublasLt's heuristic puts first
                 offered[0].gemm(*given)
             else:
                 cublas.gemm(problem, *given)
@@ -184,7 +174,7 @@ class Contest:
                              // SERIES)
         default_side = schema.Default(
             **side_of(timings[0], self.problem),
-            kernels=cublaslt.kernels(lambda: default(*first)) if with_scales
+            kernels=cublaslt.kernels(lambda: default(*first)) if problem.scaling
             else cublaslt.default_kernels(problem, *first))
         best_side, why_not = None, None
         if best is not None:
@@ -404,7 +394,7 @@ def problem_of(problem: Problem) -> ProblemFields:
         "b_layout": cast(schema.Layout, problem.b_layout),
         "alpha": problem.alpha, "beta": problem.beta,
         "scaling": cast(schema.Scaling, problem.scaling),
-        "promoted": not isinstance(problem, ScaledProblem) or problem.promoted,
+        "promoted": problem.promoted,
     }
 
 

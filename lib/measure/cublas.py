@@ -23,7 +23,7 @@ _DEFAULT_MATH = 0
 _POINTER_MODE_HOST = 0
 
 # library_types.h
-TYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
+TYPES = {"float32": 0, "float16": 2, "bfloat16": 14, "float8_e4m3fn": 28}
 
 # What the rival is recorded on: the types and layouts that the versions are measured with.
 PROBLEMS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,12 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.measure import cublas
-from lib.problem import Problem
+from lib.problem import Epilogue, Problem
 from lib.run import device
 
 # As many as it gives: on an H100 seven or eight.
 MAX_CANDIDATES = 100
 WORKSPACE = 128 << 20  # B
+
+# cublasLtMatmulMatrixScale_t's names by what shares a scale: for B, which cuBLAS gets first, and A.
+MODES = {
+    "tensor": ("SCALAR_32F", "SCALAR_32F"), "vector": ("OUTER_VEC_32F", "OUTER_VEC_32F"),
+    "blocks": ("BLK128x128_32F", "VEC128_32F"),
+}
+# cublasLt.h, cublasLtEpilogue_t, by what there is: no SiLU, no SwiGLU, nor GELU by erf.
+EPILOGUES = {
+    Epilogue(): 1, Epilogue("relu"): 2, Epilogue(bias=True): 4, Epilogue("relu", bias=True): 6,
+    Epilogue("gelu"): 32, Epilogue("gelu", bias=True): 36,
+}
 
 BINDING = "nvmath.bindings.cublasLt"
 MISSING = "cublasLt's candidates are not timed: pip install nvmath-python"
@@ -42,7 +53,7 @@ class About(NamedTuple):
 class Candidate:
     """One of cublasLt's ways to compute a product."""
 
-    # Enqueues C = α·A·B + β·C on the current stream, given A, B and C, and scales if there are any.
+    # Enqueues C on the current stream, given a problem's operands.
     gemm: Callable[..., None]
     place: int  # among the candidates
     about: About
@@ -57,15 +68,26 @@ def binding() -> Any | None:
         return None
 
 
-def candidates(problem: Problem) -> list[Candidate]:
+def candidates(problem: Problem, *first: Any) -> list[Candidate]:
     """What cublasLt's heuristic offers for a problem, its first choice first.
 
-    Empty where the binding is missing, or where cublasLt takes no such problem.
+    Empty where the binding is missing or too old, or where cublasLt takes no such problem, scales
+    or epilogue. Where a problem with scales asks for no promotion cublasLt is asked for fast sums,
+    which its block scales don't have.
+
+    `first`: the operands, of a problem with scales as `lib.measure.scaled_rival.laid` lays them
+    out, so that it is known where scales and biases are.
     """
     lt = binding()
     if lt is None or problem.K == 0:
         return []
+    if problem.scaling and (not hasattr(lt, "MatmulMatrixScale") or problem.scaling not in MODES
+                            or not problem.promoted and problem.scaling == "blocks"):
+        return []
+    if problem.epilogue and problem.epilogue not in EPILOGUES:
+        return []
     plan = _Plan(lt, problem)
+    plan.point(first)
     found = lt.MatmulHeuristicResult(MAX_CANDIDATES)
     count = np.zeros(1, np.int32)
     try:
@@ -89,13 +111,21 @@ class _Plan:
     """cublasLt's descriptions of a problem, in column-major terms as in `cublas.gemm`."""
 
     def __init__(self, lt: Any, problem: Problem) -> None:
+        self._lt, self._problem = lt, problem
         inputs, out = cublas.TYPES[problem.dtype], cublas.TYPES[problem.out]
         by_rows = problem.b_layout == "row"
         N, M, K = problem.N, problem.M, problem.K
         self.operation = lt.matmul_desc_create(cublas.COMPUTE_32F, cublas.TYPES["float32"])
-        transpose = np.array([cublas.OP_N if by_rows else cublas.OP_T], np.int32)
-        lt.matmul_desc_set_attribute(
-            self.operation, lt.MatmulDescAttribute.TRANSA, transpose.ctypes.data, 4)
+        attributes = lt.MatmulDescAttribute
+        self._set(attributes.TRANSA, np.int32(cublas.OP_N if by_rows else cublas.OP_T))
+        if problem.scaling:
+            of_b, of_a = (int(getattr(lt.MatmulMatrixScale, name))
+                          for name in MODES[problem.scaling])
+            self._set(attributes.A_SCALE_MODE, np.int32(of_b))
+            self._set(attributes.B_SCALE_MODE, np.int32(of_a))
+            self._set(attributes.FAST_ACCUM, np.int8(not problem.promoted))
+        if problem.epilogue:
+            self._set(attributes.EPILOGUE, np.int32(EPILOGUES[problem.epilogue]))
         self.first = lt.matrix_layout_create(
             inputs, *((N, K, N) if by_rows else (K, N, K)))
         self.second = lt.matrix_layout_create(inputs, K, M, K)
@@ -108,6 +138,21 @@ class _Plan:
         weakref.finalize(
             self, _destroy, lt, self.operation, (self.first, self.second, self.out),
             self.preference)
+
+    def point(self, operands: Sequence[Any]) -> None:
+        """Say where the scales are, or the bias."""
+        attributes = self._lt.MatmulDescAttribute
+        if self._problem.scaling:
+            *_, scale_a, scale_b = operands
+            self._set(attributes.A_SCALE_POINTER, np.uint64(scale_b.data.ptr))
+            self._set(attributes.B_SCALE_POINTER, np.uint64(scale_a.data.ptr))
+        elif self._problem.epilogue and self._problem.epilogue.bias:
+            self._set(attributes.BIAS_POINTER, np.uint64(operands[3].data.ptr))
+
+    def _set(self, attribute: int, scalar: np.generic) -> None:
+        value = np.array([scalar])
+        self._lt.matmul_desc_set_attribute(
+            self.operation, attribute, value.ctypes.data, value.nbytes)
 
 
 def _destroy(lt: Any, operation: int, layouts: tuple[int, ...], preference: int) -> None:
@@ -126,7 +171,9 @@ def _candidate(
     memory = _workspace()
 
     # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def gemm(A: Any, B: Any, C: Any, _alive: object = (algorithm, scalars)) -> None:
+    def gemm(*operands: Any, _alive: object = (algorithm, scalars)) -> None:
+        A, B, C, *_ = operands
+        plan.point(operands)
         stream = device.cupy().cuda.get_current_stream().ptr
         lt.matmul(
             _handle(), plan.operation, alpha, B.data.ptr, plan.first, A.data.ptr, plan.second,

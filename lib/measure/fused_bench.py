@@ -1,65 +1,79 @@
 """25 in turns with cublasLt and PyTorch, on this GPU.
 
     python -m lib.measure.fused_bench --record results --joules --traffic --budget 140
-    python -m lib.measure.fused_bench 4096x4096x1024 --epilogue bias_silu --candidates 6
-    python -m lib.measure.fused_bench 4096x4096x1024 --parts
+    python -m lib.measure.fused_bench 4096x4096x1024 --epilogue bias_silu
 
 Ours, the product alone and the epilogue apart from it; cublasLt's product alone and with its own
 epilogue; PyTorch's operations, its own fused call and `torch.compile`: each on the same matrices,
-A B B A. ``--parts`` times 25's recorded instantiations instead, in which one part of the epilogue
-changes at a time, all of them in turns with each other. A wrong one isn't timed. Rows go to the
-terminal; ``--write`` keeps them as JSON, and ``--record`` as the record that the chapter reads, of
-contests and of parts. ``--joules`` adds a stretch of each without a pause, ``--traffic`` what ncu
-counts of one product; ``--budget`` ends both when so many seconds have passed.
+A B B A. A wrong one isn't timed. Rows go to the terminal; ``--record`` keeps them as the record
+that the chapter reads, beside 25's recorded instantiations, in which one part of the epilogue
+changes at a time, all of them in turns with each other. ``--joules`` adds a stretch of each without
+a pause, ``--traffic`` what ncu counts of one product; ``--budget`` ends both when so many seconds
+have passed.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import json
 import os
+import re
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
 
-from msgspec import json, structs
+from msgspec import structs
 
+from lib.dispatch.parts import apart_launch, choose, ranked
 from lib.kernels.build import compile_kernel
-from lib.kernels.epilogues import FusedProblem
-from lib.kernels.fused import EPILOGUE, EPILOGUES, apart
+from lib.kernels.catalogue import RULES
+from lib.kernels.fused import EPILOGUE, EPILOGUES, EVERY, apart
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import bench, fused_rival, fused_traffic, turns
-from lib.measure.fused_contest import (
-    ALONE,
-    APART,
-    OTHERS,
-    OURS,
-    SAMPLES,
-    VEC,
-    contest,
-    ours_of,
-    part_variants,
-    parts,
-    rule_of,
-)
+from lib.measure import bench, cublaslt, energy, fused_rival, ncu, turns
+from lib.measure.bench import KernelPlayer
 from lib.measure.record import CLOCKS, chunk_here, provenance
-from lib.problem import parse_shape
-from lib.records import revision, schema
+from lib.measure.sensors import board, idle_watts, nvml
+from lib.problem import Epilogue, Problem, WrongResult, parse_shape, with_epilogue
+from lib.problem.epilogue import Given
+from lib.records import consistency, revision, schema
 from lib.records import store as records
-from lib.records.schema import Chunk, EpiloguesRecord, FusedRow, FusedSide
+from lib.records.schema import Chunk, EpiloguesRecord, FusedRow, FusedSide, Traffic, Whose
 from lib.run import device
-from lib.run.runner import planned
+from lib.run.prepared import apart_arguments
+from lib.run.runner import Loaded, planned, prepare
 
 # The layers that the version is judged by, and those of them on which its parts are timed.
 SHAPES = ("4096x4096x1024", "4096x16384x4096", "512x14336x4096", "64x4096x4096")
 PART_SHAPES = SHAPES[1:3]
-# What is asked of ours: of the fastest of the others, and of our own product alone.
-OF_OTHERS, OF_PRODUCT = 1.03, 0.98
+# Instantiations of 25 that are timed, as the prediction ranks them.
+CANDIDATES = 3
+# Samples of each in each series.
+SAMPLES = 4
 # Seconds of each side without a pause: the counter of energy moves a few times in one.
 STEADY_SECONDS = 0.6
-# What parts and traffic take, which come behind: joules don't take it from them.
-BEHIND = 45.0
+# What parts and traffic take, which come behind: joules don't take it from them. Below so many
+# seconds ncu isn't begun.
+BEHIND, LEAST = 45.0, 15.0
+# Elements of C that a thread of the epilogue alone has.
+VEC = 4
+# Whose product it is, and who does all of the problem.
+FUSED: Final = "fused"
+UNIT: Final = "unit"  # with GELU's tanh by the hardware's unit
+APART: Final = "apart"
+ALONE: Final = "product"
+OTHERS: Final = "rival"
+PRODUCT: Final = "rival's product"
+# All that parts of an epilogue ask for.
+WHOLE = Epilogue("none", True, True, True)
+METRICS = {
+    "dram_read_bytes": "dram__bytes_read.sum", "dram_write_bytes": "dram__bytes_write.sum",
+    "instructions": "smsp__inst_executed.sum",
+}
+# Stands before the launches of each side that ncu looks at: ``cuda/busy.cu``.
+MARKER = "busy"
 METHOD = (
     f"median of {turns.SERIES} series of {SAMPLES} samples after {bench.WARM_SERIES} that are not "
     "kept, all of a shape in turns A B B A; a sample is launches of about "
@@ -69,40 +83,382 @@ METHOD = (
     "product with caches as the products before left them"
 )
 
-
-def to_compile(
-    problems: Iterable[FusedProblem], candidates: int, with_parts: bool
-) -> list[tuple[Kernel, Variant]]:
-    """What contests on some problems launch of ours, and parts."""
-    found: dict[tuple[str, str], tuple[Kernel, Variant]] = {}
-
-    def add(kernel: Kernel, variant: Variant) -> None:
-        found[kernel.stem, kernel.expression(variant)] = kernel, variant
-
-    for problem in problems:
-        for one in ours_of(problem, candidates):
-            add(EPILOGUE, one)
-        add(EPILOGUE, apart(problem.epilogue, problem.out, VEC))
-        for product in (problem.alone, problem.product):
-            kernel, variant = rule_of(product)
-            add(kernel, planned(kernel, variant, product).variant)
-    for one in part_variants() if with_parts else ():
-        add(EPILOGUE, one)
-    return list(found.values())
+Say = Callable[[str], None]
+Call = Callable[[int], Any]
 
 
-def compile_all(wanted: Sequence[tuple[Kernel, Variant]], arch: str, jobs: int) -> None:
-    """Compile in processes side by side; each keeps what it made on disk. PyTorch starts meanwhile.
+class Offer(NamedTuple):
+    """What may be timed; of those that are alike only the fastest is."""
+
+    name: str
+    whose: Whose
+    make: Callable[[], Call]  # what enqueues it on a copy
+    variant: Variant | None = None  # of 25
+    bare: bool = False  # whether it is the product alone
+    alike: str = ""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is timed, and the error of its C, relative in norm."""
+
+    offer: Offer
+    call: Call
+    error: float | None
+
+
+class Contest:
+    """One problem on this GPU: copies of its operands, its answer, and who is timed on them.
+
+    `problem`: of A and B in C's type, or C in FP32. `copies`: operands, where they are drawn.
+    Raises NoGpu if there is no GPU.
     """
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        made = [pool.submit(_compile, kernel, variant, arch) for kernel, variant in wanted]
-        fused_rival.torch_or_none()
-        for one in made:
-            one.result()
+
+    def __init__(self, problem: Problem, copies: Sequence[Any] | None = None) -> None:
+        self._cp = device.cupy()
+        self.problem, self.product = problem, problem.alone
+        self.epilogue = problem.epilogue or Epilogue()
+        drawn: Sequence[Any] = copies or bench.copies_of(problem, self._cp)
+        self.copies: list[Given] = list(drawn)
+        self.bare = replace(problem, epilogue=Epilogue())
+        # C of the product alone, which SwiGLU's isn't.
+        shape = (problem.M, problem.N)
+        self._alone = [one._replace(
+            C=one.C if one.C.shape == shape else self._cp.empty(shape, one.C.dtype), bias=None,
+            residual=None, amax=None) for one in self.copies]
+        self._answers: dict[bool, Any] = {}
+
+    def offers(self, variants: Iterable[Variant]) -> Iterator[Offer]:
+        """All that there is for the problem, some instantiations of 25 the first."""
+        yield from map(self.ours, variants)
+        if self.epilogue != Epilogue():
+            yield Offer("25 apart, behind lib.gemm", APART, self._apart)
+        yield Offer("lib.gemm, the product alone", ALONE, lambda: _ruled(
+            self.product, [(one.A, one.B, one.C) for one in self._alone]), bare=True)
+        for one in cublaslt.candidates(self.product):
+            yield Offer(f"cublasLt, the product alone, candidate {one.place}", PRODUCT,
+                        _on(self._alone, one.gemm), bare=True, alike=PRODUCT)
+        for one in cublaslt.candidates(self.problem, *self.copies[0]):
+            yield Offer(f"cublasLt fused, candidate {one.place}", OTHERS,
+                        _on(self.copies, one.gemm), alike=OTHERS)
+        for name, call in fused_rival.torch_sides(self.problem, self.copies):
+            yield Offer(name, OTHERS, _on(self.copies, lambda *given, call=call: call(
+                Given(*given))))
+
+    def ours(self, variant: Variant) -> Offer:
+        """An instantiation of 25, with the problem's epilogue, with none, or with the unit's tanh.
+        """
+        epilogue, asked = variant.epilogue, self.epilogue
+        by_unit = asked != epilogue == asked.by_unit
+        bare = not by_unit and epilogue != asked
+        whose: Whose = (UNIT if by_unit else ALONE if bare or asked == Epilogue() else FUSED)
+        problem, copies = (self.bare, self._alone) if bare else (
+            replace(self.problem, epilogue=epilogue), self.copies)
+
+        def make() -> Call:
+            prepared = prepare(EPILOGUE, variant, problem, copies, exact=True)
+            loaded = device.Loaded(compile_kernel(EPILOGUE, variant, device.arch()))
+            ready = [loaded.ready(prepared.plan.launch, one) for one in prepared.arguments]
+            return lambda index: ready[index](self._stream())
+
+        ending = ", the product alone" if bare else ", tanh by the unit" if by_unit else ""
+        return Offer(f"25 {variant.name}{ending}", whose, make, variant, bare)
+
+    def _apart(self) -> Call:
+        """The product in FP32, as `lib.gemm` launches it, and the epilogue behind it."""
+        problem = self.problem
+        single = replace(problem, epilogue=None, out="float32", alpha=1.0, beta=0.0)
+        between = self._cp.empty((problem.M, problem.N), "float32")
+        first = _ruled(single, [(one.A, one.B, between) for one in self.copies])
+        behind = apart(self.epilogue, problem.out, VEC)
+        loaded = device.Loaded(compile_kernel(EPILOGUE, behind, device.arch()))
+        launch = apart_launch(behind, problem, device.sms())
+        ready = [loaded.ready(launch, apart_arguments(problem, between, one, behind))
+                 for one in self.copies]
+
+        def call(index: int) -> None:
+            first(index)
+            ready[index](self._stream())
+
+        return call
+
+    def _stream(self) -> int:
+        pointer: int = self._cp.cuda.get_current_stream().ptr
+        return pointer
+
+    def named(self, name: str) -> Call:
+        """What enqueues a side by the name that it was timed by.
+
+        Raises ValueError if there is none of that name.
+        """
+        unit = replace(self.problem, epilogue=self.epilogue.by_unit)
+        variants = [one for problem in (self.problem, unit, self.bare) for one in ranked(problem)]
+        for offer in self.offers(variants):
+            if offer.name == name:
+                return offer.make()
+        raise ValueError(f"nothing is called {name} on {self.problem}")
+
+    def side(self, offer: Offer) -> Side:
+        """A side that is right. Raises WrongResult if it isn't."""
+        call, bare = offer.make(), offer.bare
+        if offer.whose == OTHERS and self.problem.fold > 1:  # its columns lie otherwise: another C
+            return Side(offer, call, None)
+        problem = self.bare if bare else self.problem
+        if offer.variant and not bare:
+            problem = replace(problem, epilogue=offer.variant.epilogue)
+        first = (self._alone if bare else self.copies)[0]
+        if bare not in self._answers:
+            self._answers[bare] = problem.reference(*first)
+        first.C.view("uint8")[...] = 0xFF  # NaN: what isn't written shows
+        made = call(0)
+        C = first.C if made is None else self._cp.from_dlpack(
+            fused_rival.bits(made)).view(first.C.dtype)
+        verdict = problem.judge(C, self._answers[bare], *first[3:])
+        if not verdict.ok:
+            raise WrongResult(f"{offer.name}: {verdict}; not timed")
+        return Side(offer, call, verdict.error)
+
+    def sides(self, variants: Iterable[Variant], say: Say) -> list[Side]:
+        """All that can be timed, the fastest of those that are alike; what is wrong is told."""
+        found: dict[str, list[Side]] = {}
+        for offer in self.offers(variants):
+            try:
+                side = self.side(offer)
+            except (WrongResult, ValueError, RuntimeError) as wrong:
+                say(str(wrong))
+                continue
+            found.setdefault(offer.alike or offer.name, []).append(side)
+        if PRODUCT not in found:
+            say("cublasLt's product isn't timed: " + (
+                cublaslt.MISSING if cublaslt.binding() is None else "it has no right candidate"))
+        if OTHERS not in found:
+            say(f"cublasLt has no right candidate with {self.epilogue.name}")
+        if fused_rival.torch_or_none() is None:
+            say("PyTorch isn't timed: pip install torch")
+        return [those[bench.fastest(self.players(those)) or 0] if len(those) > 1 else those[0]
+                for those in found.values()]
+
+    def players(self, sides: Sequence[Side]) -> list[KernelPlayer]:
+        """What plays each."""
+        return [KernelPlayer(side.call, len(self.copies)) for side in sides]
+
+    def timed(self, sides: Sequence[Side]) -> list[FusedSide]:
+        """Time them in turns."""
+        timed = turns.take(self.players(sides), SAMPLES, warm=bench.WARM_SERIES)
+        return [self._timed(side, timing) for side, timing in zip(sides, timed, strict=True)]
+
+    def _timed(self, side: Side, timing: turns.Timing) -> FusedSide:
+        offer, of_code = side.offer, dict[str, Any]()
+        epilogue = Epilogue() if offer.whose in (ALONE, PRODUCT) else self.epilogue
+        if one := offer.variant:
+            code, epilogue = compile_kernel(EPILOGUE, one, device.arch()), one.epilogue or epilogue
+            of_code = {"variant": one.name, "instantiation": EPILOGUE.expression(one),
+                       "hash": EPILOGUE.hash(one), "registers": code.resources.registers}
+        return FusedSide(name=offer.name, whose=offer.whose, epilogue=epilogue.name,
+                         **bench.side_of(timing, self.problem), error=side.error, **of_code)
 
 
-def _compile(kernel: Kernel, variant: Variant, arch: str) -> None:
-    compile_kernel(kernel, variant, arch)
+def _on(copies: Sequence[Given], gemm: Callable[..., Any]) -> Callable[[], Call]:
+    return lambda: lambda index: gemm(*copies[index])
+
+
+def _ruled(problem: Problem, sets: list[tuple[Any, ...]]) -> Call:
+    """A product as `lib.gemm` launches it."""
+    kernel, variant = rule_of(problem)
+    return Loaded(kernel, prepare(kernel, variant, problem, sets),
+                  device.arch(kernel.needs(variant)))
+
+
+def rule_of(problem: Problem) -> tuple[Kernel, Variant]:
+    """What `lib.gemm` launches on Hopper, for some types."""
+    kernel = RULES["hopper"]
+    for variant in kernel.variants:
+        if (variant.dtype, variant.out, variant.b_layout) == (
+                problem.dtype, problem.out, problem.b_layout):
+            return kernel, variant
+    return kernel, kernel.variant("any_layout")
+
+
+def ours_of(problem: Problem) -> list[Variant]:
+    """The instantiations of 25 that are timed: those ranked first, and their products alone.
+
+    And the one that the rule launches by the unit's tanh, where C's rounding hides it.
+    """
+    variants, epilogue = ranked(problem)[:CANDIDATES], problem.epilogue or Epilogue()
+    if epilogue == Epilogue():
+        return variants
+    if problem.out == "bfloat16" and epilogue.by_unit != epilogue:
+        variants += ranked(replace(problem, epilogue=epilogue.by_unit))[:1]
+    bare = {one.name: one for one in ranked(replace(problem, epilogue=Epilogue()))}
+    names = dict.fromkeys(one.name for one in variants)
+    return [*variants, *(bare[name] for name in names if name in bare)]
+
+
+def contest(
+    problem: Problem, say: Say, joules: float = 0.0, until: float = float("inf"),
+    chunk: str = "none",
+) -> FusedRow:
+    """Time all that there is for a problem; what is wrong or lacking is told.
+
+    `joules`: seconds of each without a pause; 0 for none. `until`: by `time.perf_counter`: when
+    energy isn't measured any more. Raises NoGpu if there is no GPU.
+    """
+    found, choice = Contest(problem), choose(problem)
+    say(f"{problem.shape} {found.epilogue.name}: {choice.reason}")
+    sides = found.sides(ours_of(problem), say)
+    timed, idle = found.timed(sides), None
+    counter = nvml() if joules else None
+    pairs = led(timed)
+    if counter is not None and time.perf_counter() + 2 * joules * len(pairs) < until:
+        idle = idle_watts(counter, joules)
+        players = found.players([sides[place] for place in pairs])
+        steadies = energy.each(players, counter, problem.flops, joules)
+        for place, steady in zip(pairs, steadies, strict=True):
+            side = timed[place]
+            # Turns are queued ahead; without a pause a side waits for a host that is slower.
+            if steady and steady.seconds >= consistency.APART * side.seconds:
+                say(f"{side.name}: the host launches {steady.seconds / side.seconds:.1f} times "
+                    "as slowly as it runs, so its energy isn't recorded")
+                continue
+            timed[place] = structs.replace(side, steady=steady)
+    elif joules:
+        say("energy is not measured: " + ("no time is left" if counter else "no sensor counts it"))
+    return _row(problem, timed, chunk, idle, choice.variant is not None, choice.reason)
+
+
+def led(timed: Sequence[FusedSide]) -> list[int]:
+    """Places of the fastest of each of those whose energy and traffic are measured."""
+    places: dict[str, int] = {}
+    for place, side in enumerate(timed):
+        # Of PyTorch's ways each by itself: one of them fuses nothing, another what it compiles.
+        key = side.name if side.name.startswith(("PyTorch", "torch")) else side.whose
+        if key not in places or side.seconds < timed[places[key]].seconds:
+            places[key] = place
+    return list(places.values())
+
+
+def parts(problem: Problem, say: Say, chunk: str = "none") -> FusedRow:
+    """Time 25's recorded instantiations of one pair of types on one shape, all in turns.
+
+    The problem's epilogue is none of theirs. Raises NoGpu if there is no GPU.
+    """
+    whole = replace(problem, epilogue=WHOLE)
+    found, cp = Contest(whole), device.cupy()
+    half = [cp.empty((problem.M, problem.N // 2), one.C.dtype) for one in found.copies]
+    sides: list[Side] = []
+    for variant in part_variants():
+        epilogue = variant.epilogue or Epilogue()
+        own = [one._replace(
+            C=short if epilogue.fold > 1 else one.C, bias=one.bias if epilogue.bias else None,
+            residual=one.residual if epilogue.residual else None,
+            amax=one.amax if epilogue.amax else None) for one, short in zip(
+                found.copies, half, strict=True)]
+        try:
+            of_part = Contest(replace(whole, epilogue=epilogue), own)
+            sides.append(of_part.side(of_part.ours(variant)))
+        except (WrongResult, ValueError) as wrong:
+            say(str(wrong))
+    return _row(whole, found.timed(sides), chunk, None, True, "each part by itself")
+
+
+def part_variants() -> list[Variant]:
+    """25's recorded instantiations of one pair of types, whose tiles share an SM's blocks."""
+    plain = EPILOGUE.variant("plain")
+    return [one for one in EVERY
+            if (one.dtype, one.out, one.function) == (plain.dtype, plain.out, plain.function)]
+
+
+def _row(
+    problem: Problem, timed: list[FusedSide], chunk: str, idle: float | None, fuses: bool,
+    reason: str,
+) -> FusedRow:
+    assert problem.epilogue
+    return FusedRow(
+        M=problem.M, N=problem.N, K=problem.K, dtype=cast(schema.Type, problem.dtype),
+        out=cast(schema.Type, problem.out), b_layout=cast(schema.Layout, problem.b_layout),
+        epilogue=problem.epilogue.name, fuses=fuses, reason=records.plain(reason),
+        sides=tuple(timed), board=board(), chunk=chunk, idle_w=idle)
+
+
+# -- traffic: ncu runs this module, which launches each side that is named on its first copy of the
+# operands, behind the other copies, so that the caches hold what the products before left --------
+
+
+def counted(contests: Sequence[FusedRow], max_seconds: float, say: Say) -> list[FusedRow]:
+    """The same contests, of `EPILOGUES`, with the traffic of those that lead them, if it can be
+    read."""
+    if max_seconds < LEAST:
+        say("traffic is not measured: no time is left")
+        return list(contests)
+    places = [[place for place in led(row.sides) if row.sides[place].whose != PRODUCT]
+              for row in contests]
+    asked = [[row.epilogue, row.M, row.N, row.K, [row.sides[place].name for place in places_of]]
+             for row, places_of in zip(contests, places, strict=True)]
+    try:
+        rows = ncu.profile(
+            list(METRICS.values()), ["--launch", json.dumps(asked)], cached=True, ranges=True,
+            module="lib.measure.fused_bench", max_seconds=max_seconds)
+    except ncu.ProfilerMissing as missing:
+        say(str(missing))
+        return list(contests)
+    found = iter(split(rows))
+    made = []
+    for row, places_of in zip(contests, places, strict=True):
+        sides = list(row.sides)
+        for place in places_of:
+            sides[place] = structs.replace(sides[place], traffic=traffic(next(found, [])))
+        made.append(structs.replace(row, sides=sides))
+    return made
+
+
+def split(rows: Sequence[dict[str, str]]) -> list[list[dict[str, str]]]:
+    """The launches of each side, without the markers before them."""
+    found: list[list[dict[str, str]]] = []
+    for row in rows:
+        if named(row) == MARKER:
+            found.append([])
+        elif found:
+            found[-1].append(row)
+    return found
+
+
+def traffic(rows: Sequence[dict[str, str]]) -> Traffic | None:
+    """The sum over launches; None where there are none, or a counter is missing."""
+    sums = {}
+    for name, metric in METRICS.items():
+        values = [ncu.number(row.get(metric)) for row in rows]
+        if not values or any(value is None for value in values):
+            return None
+        sums[name] = int(sum(value for value in values if value is not None))
+    return Traffic(kernels=tuple(map(named, rows)), **sums)
+
+
+def named(row: dict[str, str]) -> str:
+    """A kernel's name, without what it returns, where it is declared, and its arguments."""
+    bare = row["Kernel Name"].replace("(anonymous namespace)::", "")
+    bare = bare.partition("<")[0].partition("(")[0].rpartition(" ")[2].rpartition("::")[2]
+    return re.sub(r"[^\w.$]", "", bare) or "unnamed"
+
+
+def _launch(asked: str) -> None:
+    """Launch what ncu looks at."""
+    cp = device.cupy()
+    for epilogue, M, N, K, names in json.loads(asked):
+        found = Contest(with_epilogue(M, N, K, epilogue=EPILOGUES[epilogue][0]))
+        for name in names:
+            call = found.named(name)
+            for index in (*range(1, len(found.copies)), 0):
+                cp.cuda.get_current_stream().synchronize()
+                if index == 0:
+                    cp.cuda.runtime.profilerStart()
+                    bench.keep_busy(1e-6)
+                call(index)
+            cp.cuda.get_current_stream().synchronize()
+            cp.cuda.runtime.profilerStop()
+        del found
+
+
+# -- the command ---------------------------------------------------------------------------------
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -113,80 +469,87 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("shape", nargs="*", default=None,
                         help="MxNxK, or one number for a cube; four layers if none is given")
     parser.add_argument("--epilogue", choices=EPILOGUES, default="bias_gelu")
-    parser.add_argument("--candidates", type=int, default=3, metavar="N",
-                        help="instantiations of 25 that are timed, as the prediction ranks them")
-    parser.add_argument("--parts", action="store_true", help="25's recorded instantiations alone")
-    parser.add_argument("--joules", nargs="?", type=float, const=STEADY_SECONDS, default=0.0,
-                        metavar="SECONDS", help="each besides without a pause, so long twice")
+    parser.add_argument("--joules", action="store_true", help="each besides without a pause")
     parser.add_argument("--traffic", action="store_true", help="what ncu counts of one product")
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS",
                         help="when joules and traffic aren't measured any more")
-    parser.add_argument("--jobs", type=int, default=0, metavar="N",
-                        help="processes that compile; as many as there are cores if not given")
     parser.add_argument("--record", type=Path, metavar="FOLDER",
                         help="write the record: contests, and parts on two of the layers")
     parser.add_argument("--draft", action="store_true", help="of a tree that isn't committed, too")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="the rows as JSON")
+    parser.add_argument("--launch", help=argparse.SUPPRESS)
     asked = parser.parse_args(given)
-    began = time.perf_counter()
     try:
+        if asked.launch:
+            _launch(asked.launch)
+            return 0
         if asked.record and not asked.draft:
             revision.refuse_dirty()
-        _measure(asked, began)
+        _measure(asked, time.perf_counter())
     except (ValueError, device.NoGpu, records.RecordError) as refused:
         parser.exit(2, f"{refused}\n")
     return 0
 
 
 def _measure(asked: argparse.Namespace, began: float) -> None:
-    def say(line: str) -> None:
-        print(f"# {time.perf_counter() - began:.0f} s: {line}", flush=True)
+    def say(text: str) -> None:
+        print(f"# {time.perf_counter() - began:.0f} s: {text}", flush=True)
 
     epilogue, _ = EPILOGUES[asked.epilogue]
-    until, jobs = began + asked.budget, asked.jobs or os.cpu_count() or 1
+    until = began + asked.budget
     device.cupy()
-    problems = [FusedProblem(*shape, epilogue=epilogue)
+    problems = [with_epilogue(*shape, epilogue=epilogue)
                 for shape in map(parse_shape, asked.shape or SHAPES)]
-    of_parts = problems if asked.parts else [
-        FusedProblem(*shape) for shape in map(parse_shape, PART_SHAPES if asked.record else ())]
-    problems = [] if asked.parts else problems
-    wanted = to_compile(problems, asked.candidates, bool(of_parts))
-    if jobs > 1:
-        say(f"compiling {len(wanted)} instantiations in {jobs} processes")
-        compile_all(wanted, device.arch(), jobs)
+    of_parts = [with_epilogue(*shape)
+                for shape in map(parse_shape, PART_SHAPES if asked.record else ())]
+    say("compiling")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # NVRTC lets go of Python's lock
+        compiled = [pool.submit(compile_kernel, kernel, variant, device.arch())
+                    for kernel, variant in to_compile(problems, bool(of_parts))]
+        fused_rival.torch_or_none()  # starts meanwhile
+        for one in compiled:
+            one.result()
     chunk, where = chunk_here()
     contests: list[FusedRow] = []
     parts_: list[FusedRow] = []
 
-    def keep() -> None:  # what there is, should the machine go away
-        if asked.write:
-            asked.write.write_bytes(json.format(json.encode(contests + parts_), indent=1) + b"\n")
+    def keep(*rows: FusedRow) -> None:  # what there is, should the machine go away
+        for row in rows:
+            for side in row.sides:
+                print(line(row, side), flush=True)
         if asked.record:
             say(f"written: {written(contests, parts_, chunk, where, asked.record)}")
 
     for problem in problems:
-        contests.append(contest(problem, say, asked.candidates, asked.joules, until - BEHIND,
-                                chunk))
-        print(table(contests[-1]), flush=True)
-        keep()
-        _let_go()
+        joules = STEADY_SECONDS if asked.joules else 0.0
+        contests.append(contest(problem, say, joules, until - BEHIND, chunk))
+        keep(contests[-1])
     for problem in of_parts:
         parts_.append(parts(problem, say, chunk))
-        print(table(parts_[-1]), flush=True)
-        keep()
-        _let_go()
+        keep(parts_[-1])
     if asked.traffic and contests:
         say("traffic")
-        contests[:] = fused_traffic.counted(contests, until - time.perf_counter(), say)
+        contests[:] = counted(contests, until - time.perf_counter(), say)
         keep()
     say("done")
 
 
-def _let_go() -> None:
-    """Give back the memory of a shape that is done."""
-    pool = getattr(device.cupy(), "get_default_memory_pool", None)
-    if pool is not None:
-        pool().free_all_blocks()
+def to_compile(problems: Iterable[Problem], with_parts: bool) -> list[tuple[Kernel, Variant]]:
+    """What contests on some problems launch of ours, and parts."""
+    found: dict[tuple[str, str], tuple[Kernel, Variant]] = {}
+
+    def add(kernel: Kernel, variant: Variant) -> None:
+        found[kernel.stem, kernel.expression(variant)] = kernel, variant
+
+    for problem in problems:
+        for one in ours_of(problem):
+            add(EPILOGUE, one)
+        add(EPILOGUE, apart(problem.epilogue or Epilogue(), problem.out, VEC))
+        for product in (problem.alone, replace(problem, epilogue=None, out="float32")):
+            kernel, variant = rule_of(product)
+            add(kernel, planned(kernel, variant, product).variant)
+    for one in part_variants() if with_parts else ():
+        add(EPILOGUE, one)
+    return list(found.values())
 
 
 def written(
@@ -195,25 +558,9 @@ def written(
     """Write the record."""
     head = structs.replace(
         provenance(EpiloguesRecord.STEM),
-        method=schema.Method(bench=METHOD, clocks=CLOCKS, counters=fused_traffic.METRICS))
+        method=schema.Method(bench=METHOD, clocks=CLOCKS, counters=METRICS))
     return records.write(EpiloguesRecord.of(
         head, contests=contests, parts=parts_, chunks={chunk: where}), root)
-
-
-def table(row: FusedRow) -> str:
-    """A row's sides as lines, and what was asked of ours."""
-    lines = [line(row, side) for side in row.sides]
-
-    def fastest(*whose: str) -> float | None:
-        return min((one.seconds for one in row.sides if one.whose in whose), default=None)
-
-    ours = fastest(*OURS)
-    for whose, least in ((OTHERS, OF_OTHERS), (ALONE, OF_PRODUCT)):
-        other = fastest(whose)
-        if ours is not None and other is not None and fastest(OTHERS, APART):
-            word = "reached" if other / ours >= least else "missed"
-            lines.append(f"  ours is {other / ours:.3f} of the fastest {whose}; {least} is {word}")
-    return "\n".join(lines)
 
 
 def line(row: FusedRow, side: FusedSide) -> str:

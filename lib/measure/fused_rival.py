@@ -1,93 +1,14 @@
-"""25's rivals: cublasLt with its own epilogues, and PyTorch, by its operations and compiled.
-
-cublasLt's epilogues (cuBLAS, "cublasLtEpilogue_t") have a bias, ReLU and GELU by its tanh; neither
-SiLU nor erf. PyTorch need not be installed, nor nvmath-python: what is lacking is told, and not
-timed.
-"""
+"""25's rival beside cublasLt: PyTorch, by its operations and compiled. It need not be installed."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from lib.kernels.epilogues import Epilogue, FusedProblem, Given
-from lib.measure import cublaslt
+from lib.problem import Epilogue, Problem
+from lib.problem.epilogue import Given
 from lib.run import device
-
-# cublasLt.h, cublasLtEpilogue_t, by what there is.
-EPILOGUES = {
-    Epilogue(): 1, Epilogue("relu"): 2, Epilogue(bias=True): 4, Epilogue("relu", bias=True): 6,
-    Epilogue("gelu"): 32, Epilogue("gelu", bias=True): 36,
-}
-
-
-class Rival(NamedTuple):
-    """Something that computes the same: its name, and a call for one copy of the operands.
-
-    The call returns what it computed, where that isn't the operands' C.
-    """
-
-    name: str
-    call: Callable[[Given], Any]
-
-
-def cublaslt_fused(problem: FusedProblem, first: Given) -> list[Rival]:
-    """Candidates of cublasLt with the epilogue; empty if it has no such epilogue or no binding."""
-    lt = cublaslt.binding()
-    number = EPILOGUES.get(problem.epilogue)
-    if lt is None or number is None or problem.K == 0:
-        return []
-    plan = cublaslt._Plan(lt, problem.alone)
-    attributes = lt.MatmulDescAttribute
-
-    def put(attribute: int, value: np.ndarray) -> None:
-        lt.matmul_desc_set_attribute(
-            plan.operation, attribute, value.ctypes.data, value.nbytes)
-
-    def point(given: Given) -> None:
-        if given.bias is not None:
-            put(attributes.BIAS_POINTER, np.array([given.bias.data.ptr], np.uint64))
-
-    put(attributes.EPILOGUE, np.array([number], np.int32))
-    point(first)
-    found = lt.MatmulHeuristicResult(cublaslt.MAX_CANDIDATES)
-    count = np.zeros(1, np.int32)
-    try:
-        lt.matmul_algo_get_heuristic(
-            cublaslt._handle(), plan.operation, plan.first, plan.second, plan.out, plan.out,
-            plan.preference, cublaslt.MAX_CANDIDATES, found.ptr, count.ctypes.data)
-    except lt.cuBLASLtError:
-        return []
-    algorithms = np.array(found.algo["data_"])
-    return [
-        _candidate(lt, plan, problem, place, algorithms[index].copy(),
-                   int(found.workspace_size[index]), point)
-        for place, index in enumerate(
-            n for n in range(int(count[0])) if found.state[n] == 0)
-    ]
-
-
-def _candidate(
-    lt: Any, plan: Any, problem: FusedProblem, place: int, algorithm: np.ndarray, workspace: int,
-    point: Callable[[Given], None],
-) -> Rival:
-    scalars = np.array([problem.alpha, problem.beta], np.float32)
-    alpha, beta = scalars.ctypes.data, scalars.ctypes.data + 4
-    where, memory = algorithm.ctypes.data, cublaslt._workspace()
-
-    # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def call(given: Given, _alive: object = (algorithm, scalars, plan)) -> None:
-        point(given)
-        stream = device.cupy().cuda.get_current_stream().ptr
-        lt.matmul(
-            cublaslt._handle(), plan.operation, alpha, given.B.data.ptr, plan.first,
-            given.A.data.ptr, plan.second, beta, given.C.data.ptr, plan.out, given.C.data.ptr,
-            plan.out, where, memory.data.ptr, workspace, stream)
-
-    return Rival(f"cublasLt fused, candidate {place}", call)
 
 
 def torch_or_none() -> Any | None:
@@ -137,36 +58,39 @@ def expression(torch: Any, epilogue: Epilogue) -> Callable[..., Any]:
     return layer
 
 
-def torch_sides(problem: FusedProblem, copies: list[Given]) -> Iterator[Rival]:
-    """PyTorch's ways: its operations, its own fused call where it has one, and compiled.
+def torch_sides(
+    problem: Problem, copies: list[Given]
+) -> Iterator[tuple[str, Callable[[Given], Any]]]:
+    """PyTorch's ways by their names: its operations, its own fused call where it has one, compiled.
 
-    α must be 1 and β 0, and B by columns: so a layer is. SwiGLU takes the first half of the columns
-    as gates, as its users write it; an amax is none of it.
+    Each is called with one copy of the operands, and returns what it computed. α must be 1 and β 0,
+    and B by columns: so a layer is. SwiGLU takes the first half of the columns as gates, as its
+    users write it; an amax is none of it.
     """
-    torch = torch_or_none()
+    torch, epilogue = torch_or_none(), problem.epilogue or Epilogue()
     if torch is None or (problem.alpha, problem.beta) != (1.0, 0.0) or (
-            problem.b_layout != "column" or problem.epilogue.amax or problem.dtype != problem.out):
+            problem.b_layout != "column" or epilogue.amax or problem.dtype != problem.out):
         return
     tensors = {
-        id(one): tuple(as_tensor(torch, part) for part in (one.A, one.B, one.bias, one.residual))
+        one.A.data.ptr: tuple(as_tensor(torch, part) for part in (
+            one.A, one.B, one.bias, one.residual))
         for one in copies
     }
-    layer = expression(torch, problem.epilogue)
+    layer = expression(torch, epilogue)
 
-    def sided(name: str, work: Callable[..., Any]) -> Rival:
+    def sided(work: Callable[..., Any]) -> Callable[[Given], Any]:
         def call(given: Given) -> Any:
             pointer = device.cupy().cuda.get_current_stream().ptr
             stream = torch.cuda.ExternalStream(pointer) if pointer else (
                 torch.cuda.default_stream())
             with torch.inference_mode(), torch.cuda.stream(stream):
-                return work(*tensors[id(given)])
+                return work(*tensors[given.A.data.ptr])
 
-        return Rival(name, call)
+        return call
 
-    yield sided("PyTorch", layer)
-    epilogue = problem.epilogue
+    yield "PyTorch", sided(layer)
     if epilogue.bias and not epilogue.residual and epilogue.activation in ("relu", "gelu"):
         use = epilogue.activation == "gelu"
-        yield sided("PyTorch _addmm_activation", lambda x, weight, bias, residual:
+        yield "PyTorch _addmm_activation", sided(lambda x, weight, bias, residual:
                     torch._addmm_activation(bias, x, weight.t(), use_gelu=use))
-    yield sided("torch.compile", torch.compile(layer, fullgraph=True, dynamic=False))
+    yield "torch.compile", sided(torch.compile(layer, fullgraph=True, dynamic=False))

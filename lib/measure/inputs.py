@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lib.kernels.scaled import encoded
 from lib.problem import Problem, numpy_dtype
+from lib.problem.scales import encoded
 
 UNIFORM = "uniform"
 OTHERS = ("normal", "small integers", "zeros")

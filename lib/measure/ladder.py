@@ -20,7 +20,6 @@ from msgspec import convert, json
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import KERNELS, named
-from lib.kernels.epilogues import FusedProblem
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, counters, rivals
 from lib.measure.peers import PEERS, Built, Peer, PeerMissing
@@ -130,9 +129,8 @@ def _contest(
     chunk: str, progress: Progress, say: Callable[[str], None],
 ) -> None:
     """Time all that take part in one product and aren't timed yet."""
-    peers = [] if isinstance(problem, FusedProblem) else [
-        peer for peer in libraries if replace(
-            peer.problem, M=problem.M, N=problem.N, K=problem.K) == problem]
+    peers = [peer for peer in libraries if replace(
+        peer.problem, M=problem.M, N=problem.N, K=problem.K) == problem]
     left = [entry for entry in players if (entry.name, problem.shape) not in progress.rows]
     if not left and all((peer.name, problem.shape) in progress.peers for peer in peers):
         return

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from lib.compiler.nvrtc import CompileError
 from lib.dispatch import cost
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.dispatch.fit import refusal
 from lib.dispatch.plan import plan
 from lib.dispatch.rule import RULE, types_of

@@ -1,4 +1,4 @@
-"""The search that `lib.dispatch.nearest` chooses by: every candidate on shapes of the records."""
+"""The search that `lib.dispatch.plan` is handed: every candidate on shapes of the records."""
 
 from __future__ import annotations
 

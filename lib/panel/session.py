@@ -48,7 +48,8 @@ class Inputs:
     @cached_property
     def matrices(self) -> tuple[Any, ...]:
         """A, B and C, and scales if there are any, as no kernel has touched them."""
-        return self.problem.inputs()
+        drawn: tuple[Any, ...] = self.problem.inputs()
+        return drawn
 
     @cached_property
     def reference(self) -> Reference:

@@ -16,7 +16,6 @@ import numpy as np
 
 from lib.compiler.fingerprint import include_folder, without_marks
 from lib.dispatch.plan import Plan
-from lib.kernels.epilogues import FusedProblem
 from lib.kernels.grid import PERSISTENT_SMS
 from lib.kernels.schedule import CUDA_TYPES
 from lib.kernels.spec import Kernel, Variant
@@ -92,7 +91,7 @@ def made(
         raise ValueError(f"{kernel.stem} has scales, which an exported file draws none of: take "
                          "the kernel from cuda/ and its launch from lib.gemm(..., scale_a=, "
                          "scale_b=)")
-    if isinstance(problem, FusedProblem):
+    if problem.epilogue:
         raise ValueError(f"{kernel.stem} has an epilogue, whose operands an exported file draws "
                          "none of: take the kernel from cuda/ and its launch from lib.gemm(..., "
                          "epilogue=)")

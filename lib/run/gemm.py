@@ -16,14 +16,15 @@ traces, is `lib.torch`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from lib.dispatch import cost, fit
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
-from lib.run import described, device, fused_gemm, libraries, placed, plans, scaled_gemm
+from lib.run import described, device, libraries, parts, placed, plans
 from lib.run import trials as timing
 from lib.run.launching import capturing
 from lib.run.libraries import Library, Look, WantsGradient
@@ -88,9 +89,9 @@ def gemm(
         ``"relu"``, ``"gelu"`` (by its tanh), ``"gelu_erf"``, ``"silu"``, ``"swiglu"`` or
         ``"none"``, of A and B in float16 or bfloat16, on Hopper. With ``"swiglu"`` C has N / 2
         columns, and those of A @ B are eight gates and eight of what they let through in turns
-        (`lib.kernels.epilogues.interleaved`). Fused, where the shape suits that and rows and
+        (`lib.problem.epilogue.interleaved`). Fused, where the shape suits that and rows and
         addresses are multiples of 16 bytes; elsewhere it is a launch behind the product
-        (`lib.run.fused_gemm.chosen` says which). `trials` has no part in it.
+        (`lib.run.parts.chosen` says which). `trials` has no part in it.
     bias : (N,) array, optional
         Added to each row of A @ B. Of C's type; a C that isn't given has that of the bias, else of
         the residual, else of A and B.
@@ -113,8 +114,10 @@ def gemm(
         If there is no GPU.
     """
     if not scale_a is scale_b is epilogue is bias is residual is amax is None:
-        return _with_more(A, B, alpha, beta, C, stream, scale_a, scale_b, epilogue, bias, residual,
-                          amax)
+        given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b, "bias": bias,
+                 "residual": residual, "amax": amax}
+        arrays = {name: array for name, array in given.items() if array is not None}
+        return _with_parts(arrays, alpha, beta, stream, epilogue)
     if operator is not None and operator.traced():
         return operator.call(A, B, C, alpha, beta, stream, trials)
     try:
@@ -125,25 +128,26 @@ def gemm(
     return operator.call(A, B, C, alpha, beta, stream, trials)
 
 
-def _with_more(
-    A: Any, B: Any, alpha: float, beta: float, C: Any, stream: Any, scale_a: Any, scale_b: Any,
-    epilogue: str | None, bias: Any, residual: Any, amax: Any,
+def _with_parts(
+    arrays: Mapping[str, Any], alpha: float, beta: float, stream: Any, epilogue: str | None
 ) -> Any:
     """`gemm` with scales, or with an epilogue."""
-    if scale_a is not None or scale_b is not None:
-        if any(one is not None for one in (epilogue, bias, residual, amax)):
+    traced = operator is not None and operator.traced()
+    if arrays.keys() & {"scale_a", "scale_b"}:
+        if epilogue or arrays.keys() & {"bias", "residual", "amax"}:
             raise ValueError("a product with scales takes no epilogue: apply it to its C")
-        if operator is not None and operator.traced():
+        if not arrays.keys() >= {"scale_a", "scale_b"}:
+            raise ValueError("scale_a and scale_b go together: pass both")
+        if traced:
             raise ValueError("products with scales can't be traced yet: call lib.gemm outside of "
                              "torch.compile, or under torch.compiler.disable")
-        return scaled_gemm.compute(A, B, alpha, beta, C, stream, scale_a, scale_b)
-    if operator is not None and operator.traced():
+    elif traced:
         raise ValueError("lib.gemm with an epilogue can't be traced: call lib.torch.linear")
     try:
-        return fused_gemm.compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax)
+        return parts.compute(arrays, alpha, beta, stream, epilogue or "none")
     except WantsGradient as wanted:
-        raise ValueError("lib.gemm with an epilogue has no gradient: call lib.torch.linear, or "
-                         "detach its operands") from wanted
+        raise ValueError("lib.gemm with scales or an epilogue has no gradient: call "
+                         "lib.torch.linear, or detach its operands") from wanted
 
 
 def compute(

@@ -38,7 +38,7 @@ from itertools import product
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from lib.dispatch import fit
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.dispatch.plan import Plan
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import LAUNCHED, find

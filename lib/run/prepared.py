@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.dispatch.plan import Plan
-from lib.kernels.epilogues import Epilogue, FusedProblem, Given
 from lib.kernels.grid import Launch
-from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Variant
-from lib.problem import Operand, Problem, numpy_dtype, viewed
+from lib.problem import Epilogue, Operand, Problem, numpy_dtype, viewed
+from lib.problem.epilogue import Given
+from lib.problem.scales import ATOM_BLOCKS, ATOM_ROWS, FORMATS, atoms
 from lib.run.placed import Mapped, Placed
 from lib.run.tensor_maps import encode
 
@@ -61,8 +61,8 @@ def lay_out(
 ) -> Prepared:
     """Make all that the launches of a plan take.
 
-    `plan`: the problem's, for matrices aligned as these are. `sets`: `lib.kernels.epilogues.Given`.
-    `xp`: ``numpy`` or ``cupy``: where the matrices live. Raises ValueError if an array's shape,
+    `plan`: the problem's, for matrices aligned as these are. `sets`: each as `Problem.inputs` gives
+    it. `xp`: ``numpy`` or ``cupy``: where the matrices live. Raises ValueError if an array's shape,
     type or layout is not the problem's.
     """
     chosen, space = plan.variant, plan.workspace
@@ -79,8 +79,9 @@ def lay_out(
     packing = list(zip(filled, plan.packing, strict=True))
     return Prepared(
         plan,
-        [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one),
-          *extra_arguments(problem, chosen, one), *extra) for one in sets],
+        [(*arguments(problem, one[0], one[1], one[2], chosen, packed),
+          *scales(problem, one, chosen.step, xp), *extra_arguments(problem, chosen, one), *extra)
+         for one in sets],
         [[_packing(chosen.packing, launch, operand, one["AB".index(operand.name)], room, behind)
           for behind, ((operand, room), launch) in enumerate(packing)]
          if chosen.packing else [] for one in sets],
@@ -193,23 +194,33 @@ def arguments(
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
 
 
-def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
+def scales(
+    problem: Problem, given: Sequence[Any], step: int = 0, xp: Any = np
+) -> tuple[Any, ...]:
     """The arguments that say how far apart scales of A and of B lie, and where; if there are any.
 
-    `given`: A, B, C and, of a `ScaledProblem`, the scales of A and of B, with any strides. Raises
-    ValueError if the scales are of another shape, or there are none, or more than the problem has.
+    Block scales are laid out anew, for a tensor map of their own. `given`: A, B, C and the scales
+    of A and of B, with any strides. `step`: of K, as the kernel goes. Raises ValueError if the
+    scales are of another shape, or there are none, or more than the problem has.
     """
-    of_each = () if isinstance(problem, FusedProblem) else given[3:]
-    shapes = problem.shapes_of_scales if isinstance(problem, ScaledProblem) else ()
+    of_each = () if problem.epilogue else given[3:]
+    shapes = problem.shapes_of_scales
     if len(of_each) != len(shapes):
         raise ValueError(f"{len(given)} arrays are given; the problem asks for {3 + len(shapes)}")
     steps: list[np.int32] = []
     for name, array, shape in zip(("scale_a", "scale_b"), of_each, shapes, strict=False):
         if array.shape != shape:
             raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        if problem.scaling in FORMATS:
+            continue
         # Along rows or columns of C, then along K.
         strides = array.strides if name == "scale_a" else array.strides[::-1]
         steps += [np.int32(n // array.dtype.itemsize) for n in strides]
+    if form := FORMATS.get(problem.scaling):
+        box = (step // form.block // ATOM_BLOCKS, ATOM_ROWS)  # atoms in a step, and their words
+        words = (atoms(one if xp is np else xp.asnumpy(one)) for one in of_each)
+        return tuple(encode(xp.asarray(one), box, swizzle=0, l2_promotion=L2_PROMOTION)
+                     if one.size else NO_MAP for one in words)
     return (*steps, *map(_reach, of_each))
 
 
@@ -221,13 +232,22 @@ def extra_arguments(problem: Problem, variant: Variant, given: Sequence[Any]) ->
     """
     if variant.epilogue is None:
         return ()
-    operands = Given(*given)
-    check_extras(problem, variant.epilogue, operands)
-    return tuple(operands.C if one is None else one for one in operands[3:])
+    return _extras(problem, variant.epilogue, Given(*given))
 
 
-def check_extras(problem: Problem, epilogue: Epilogue, given: Given) -> None:
-    """Refuse a bias, residual or amax that is not the problem's. Raises ValueError."""
+def apart_arguments(
+    problem: Problem, product: Any, given: Given, variant: Variant
+) -> tuple[Any, ...]:
+    """The arguments of `lib.kernels.fused.apart`, for an (M, N) product in FP32: A·B, or what
+    stands for it."""
+    assert variant.epilogue
+    bias, residual, amax = _extras(problem, variant.epilogue, given)
+    groups = problem.columns // variant.schedule.vec
+    return (*map(np.int32, (problem.M, problem.N, groups)), np.float32(problem.alpha), product,
+            bias, np.float32(problem.beta), given.C, residual, amax)
+
+
+def _extras(problem: Problem, epilogue: Epilogue, given: Given) -> tuple[Any, ...]:
     of_c = problem.operand("C").shape
     for name, shape, dtype in (("bias", (problem.N,), problem.out),
                                ("residual", of_c, problem.out), ("amax", (1,), "float32")):
@@ -243,6 +263,7 @@ def check_extras(problem: Problem, epilogue: Epilogue, given: Given) -> None:
             raise ValueError(f"{name} holds {array.dtype}; it must be {dtype}")
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not tight: pass a contiguous array")
+    return tuple(given.C if one is None else one for one in given[3:])
 
 
 def _reach(array: Any) -> Any:

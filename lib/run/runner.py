@@ -13,7 +13,7 @@ import numpy as np
 from lib import ptx
 from lib.compiler.arch import check_arch, legal
 from lib.compiler.compiled import Compiled
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.dispatch.plan import Plan, plan
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch, Sms
@@ -38,6 +38,7 @@ class Run:
     backend: str  # ``"gpu"`` or ``"emulator"``: where it ran
     arch: str  # what it was compiled for
     C: Any  # (M, N) array, the result, NumPy's or CuPy's
+    operands: tuple[Any, ...]  # all that `Problem.inputs` gives, as the kernel left it
     verdict: Verdict  # against the float64 reference
     plan: Plan  # the instantiation that was launched, how, and why if it is not `variant` itself
     compiled: Compiled
@@ -146,7 +147,8 @@ def run(
         launched.hazards[:0] = [hazard for copy in packed for hazard in copy.hazards]
         launched.looked_at += sum(copy.looked_at for copy in packed)
     verdict = problem.judge(C, reference, *operands[3:])
-    return Run(kernel, variant, problem, where, target, C, verdict, chosen, compiled, launched)
+    return Run(kernel, variant, problem, where, target, C, tuple(operands), verdict, chosen,
+               compiled, launched)
 
 
 def emulate(
@@ -257,11 +259,11 @@ def prepare(
 ) -> Prepared:
     """Decide what is launched for a problem and its matrices, and lay out all that it takes.
 
-    `sets`: `lib.kernels.epilogues.Given` NumPy's or CuPy's arrays. `exact`: keep to the variant's
-    own tile (see `lib.dispatch.plan`). `sms`: as `run` takes it. `choice`: the candidate of a tuned
-    variant to launch, in place of the one that it would choose. Raises NoGpu if the matrices are
-    CuPy's and the GPU can't run the instantiation; ValueError if the shape can't be launched, or a
-    matrix begins where the instantiation can't reach it.
+    `sets`: each as `Problem.inputs` gives it, NumPy's or CuPy's arrays. `exact`: keep to the
+    variant's own tile (see `lib.dispatch.plan`). `sms`: as `run` takes it. `choice`: the candidate
+    of a tuned variant to launch, in place of the one that it would choose. Raises NoGpu if the
+    matrices are CuPy's and the GPU can't run the instantiation; ValueError if the shape can't be
+    launched, or a matrix begins where the instantiation can't reach it.
     """
     on_gpu = not isinstance(sets[0][0], np.ndarray)
     places = [place for one in sets for place in addresses(*one[:3])]

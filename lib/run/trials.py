@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from lib.compiler.cache import cached, is_cached
 from lib.compiler.toolkit import toolkit_identity
-from lib.dispatch.choice import Choice
+from lib.dispatch.cost import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
 from lib.run import device

@@ -28,9 +28,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lib.kernels.epilogues import GATES, Epilogue
-from lib.run import fused_gemm
+from lib.problem.epilogue import GATES, Epilogue
 from lib.run import gemm as products
+from lib.run import parts
 from lib.torch import operands
 from lib.torch.launches import OF_WEIGHT, OF_X, Launch, casts, launch_of, unwatched
 
@@ -133,7 +133,7 @@ def linear(
     bias : (N,) tensor, optional
     activation : str
         ``"none"``, ``"relu"``, ``"gelu"`` (by its tanh), ``"gelu_erf"``, ``"silu"`` or
-        ``"swiglu"``, whose weights are `lib.kernels.epilogues.interleaved`.
+        ``"swiglu"``, whose weights are `lib.problem.epilogue.interleaved`.
     residual : (…, N) tensor, optional
         (…, N / 2) with ``"swiglu"``.
 
@@ -311,13 +311,10 @@ def _linear_on_gpu(
         return y if residual is None else y + residual
     A, B = operands.readable(x), operands.readable(weight.T)
     C = x.new_empty(shape)
-    made: Tensor = fused_gemm.compute(
-        A, B, 1.0, 0.0, C, None, activation, _tight(bias), _tight(residual), None)
+    extras = {name: one.contiguous() for name, one in (("bias", bias), ("residual", residual))
+              if one is not None}
+    made: Tensor = parts.compute({"A": A, "B": B, "C": C, **extras}, 1.0, 0.0, None, activation)
     return made
-
-
-def _tight(one: Tensor | None) -> Tensor | None:
-    return None if one is None else one.contiguous()
 
 
 def _elsewhere(A: Tensor, B: Tensor, *others: Any, **options: Any) -> Tensor:

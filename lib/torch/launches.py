@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lib.dispatch import fit
-from lib.kernels.epilogues import ACTIVATIONS, Epilogue
-from lib.run import fused_gemm, libraries
+from lib.problem.epilogue import ACTIVATIONS, Epilogue
 from lib.run import gemm as products
+from lib.run import libraries, parts
 from lib.run.plans import Cache, LaunchPlan, enqueue
 from lib.torch import operands
 
@@ -67,7 +67,7 @@ class Launch:
         place = made.data_ptr()
         enqueue(libraries.torch(), self._plan, index, _stream(index), [
             A.data_ptr(), B.data_ptr(), place, 0, 0, place if bias is None else bias.data_ptr(),
-            place if residual is None else residual.data_ptr(), place], alpha, 0.0)
+            place if residual is None else residual.data_ptr(), place, place, place], alpha, 0.0)
         return made.add_(bias) if self._adds else made
 
 
@@ -134,7 +134,7 @@ def _ready(
         return False
     else:
         rows = None if residual is None else residual.reshape(-1, shape[-1])
-        plan = fused_gemm.plan_of(left, right, epilogue=form, bias=bias, residual=rows)
+        plan = parts.plan_of(form, A=left, B=right, bias=bias, residual=rows)
     return Launch(plan, shape, out, A.get_device(), adds)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lib.kernels.epilogues import ACTIVATIONS, GATES, Epilogue
 from lib.problem import LAYOUTS, Problem
+from lib.problem.epilogue import ACTIVATIONS, GATES, Epilogue
 from lib.run import gemm as products
 from lib.run.plans import version
 

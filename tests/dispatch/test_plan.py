@@ -6,9 +6,8 @@ from itertools import product
 
 import pytest
 
-from lib.dispatch import nearest
 from lib.dispatch.fit import MAX_ALIGNMENT, alignment, forms
-from lib.dispatch.plan import plan
+from lib.dispatch.plan import nearest, plan
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.problem import Problem
 from lib.ptx import TensorMap
@@ -122,8 +121,8 @@ def test_the_nearest_shape_is_counted_in_powers_of_two():
     search = [Searched(M=64, N=64, K=4096, cublas_seconds=1.0, seconds={"tile_128x256": 1.0}),
               Searched(M=1024, N=1024, K=64, cublas_seconds=1.0, seconds={"tile_64x128": 1.0})]
     # From the first M is doubled and K four times halved; from the other 3 + 4 + 2 steps.
-    assert nearest.choose(tuned, tuned.problem(128, 64, 256), search).name == "tile_128x256"
-    assert nearest.choose(tuned, tuned.problem(512, 512, 0), search).name == "tile_64x128"
+    assert nearest(tuned, tuned.problem(128, 64, 256), search).name == "tile_128x256"
+    assert nearest(tuned, tuned.problem(512, 512, 0), search).name == "tile_64x128"
 
 
 def test_every_search_that_decides_is_recorded():

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib.dispatch import cost, nearest
+from lib.dispatch import cost
+from lib.dispatch.plan import nearest
 from lib.dispatch.rule import RULE, types_of
 from lib.kernels import layers
 from lib.kernels.hopper import every_type, rows_of_22, searched_of_21, searched_of_22
@@ -123,7 +124,7 @@ def test_what_was_fastest_on_the_nearest_product_is_a_worse_choice(searched_on, 
                                 seconds={name: took for name, took in other.seconds.items()
                                          if name in one.seconds})
                 for other in searched(searched_on) if types_of(other.problem) == variant]
-        name = nearest.choose(variant, problem, rows).name
+        name = nearest(variant, problem, rows).name
         if name in one.seconds:  # else no product of its types shares a candidate with it
             shares.append(min(one.seconds.values()) / one.seconds[name])
     assert len(shares) > 0.98 * len(searched(asked_on))

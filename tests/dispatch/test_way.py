@@ -52,7 +52,7 @@ def entered(command):
 
 
 @pytest.mark.parametrize("stem, decides", [
-    ("02_shared_tile", set()), ("15_turing_limit/tile_128x256", {"lib.dispatch.nearest"}),
+    ("02_shared_tile", set()), ("15_turing_limit/tile_128x256", set()),
     ("hopper", {"lib.dispatch.cost"}),
 ])
 def test_a_problem_enters_few_files_on_its_way_to_its_launch(stem, decides, capsys):

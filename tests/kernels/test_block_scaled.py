@@ -6,31 +6,29 @@ from functools import partial
 import numpy as np
 import pytest
 
-from lib.dispatch.block_scaled import launch_of
-from lib.kernels.blackwell import BLOCK_SCALED
-from lib.kernels.block_scaled import (
-    FORMATS,
-    BlockOperands,
-    BlockScaledProblem,
-    Quantised,
-    atoms,
-    quantised,
-    values,
-)
+from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import find
 from lib.kernels.grid import Line
 from lib.kernels.source import edited
+from lib.problem import with_scales
+from lib.problem.scales import FORMATS, atoms, quantised, values
 from lib.ptx.mutants import SETTINGS
-from lib.run import block_scaled
+from lib.run import runner
 from tests.kernels.conftest import found_out, on_changed
 from tools.mutation import Equivalent
 
-run = partial(block_scaled.run, backend="emulator", races=True)
+PAIRS = find("28_cta_pairs")
+run = partial(runner.run, PAIRS, backend="emulator", races=True, trace=False)
+
+
+def problem_of(M, N, K, alpha=1.0, beta=0.0, *, out="float32", scaling="mxfp8"):
+    return with_scales(M, N, K, alpha, beta, out=out, scaling=scaling)
 
 
 def small(name, **own):
     """A variant with a ring of two stages."""
-    variant = BLOCK_SCALED.variant(name)
+    variant = PAIRS.variant(name)
     return variant.scheduled(stages=2, own={**variant.schedule.own, **own})
 
 
@@ -91,7 +89,7 @@ def test_an_atom_has_row_r_at_byte_16_r_mod_32_plus_4_r_by_32():
 def test_pairs_walk_through_ragged_tiles(name, options):
     """The ring and both accumulators come round; K ends within a step, and within an atom."""
     unit = FORMATS[name].unit
-    problem = BlockScaledProblem(330, 264, 18 * unit, 0.75, -0.5, format=name)
+    problem = problem_of(330, 264, 18 * unit, 0.75, -0.5, scaling=name)
     done = run(problem, variant=small(name), **options)
     assert done.verdict.ok and not done.launch.hazards
 
@@ -100,74 +98,66 @@ def test_pairs_walk_through_ragged_tiles(name, options):
 @pytest.mark.parametrize("variant, steps", [
     pytest.param(variant, steps, id=f"{variant.name}-{steps}",
                  marks=[pytest.mark.slow] if (place + steps) % 3 == 0 else [])
-    for place, variant in enumerate(BLOCK_SCALED.variants) for steps in (0, 1, 5)
+    for place, variant in enumerate(PAIRS.laid) for steps in (0, 1, 5)
 ])
 def test_each_variant_takes_every_k_and_beta(variant, steps):
-    form = next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
+    unit = FORMATS[variant.scaling].unit
     for beta in {0: (0.0, -2.0), 1: (0.0,), 5: (-2.0,)}[steps]:  # with 0, C holds NaN
-        problem = BlockScaledProblem(3, 264, steps * form.unit, -1.5, beta, variant.out, form.name)
+        problem = variant.problem(3, 264, steps * unit, -1.5, beta)
         done = run(problem, variant=variant, landing="late")
         assert done.verdict.ok and not done.launch.hazards
 
 
 @pytest.mark.parametrize("control", [False, True])
 def test_pairs_are_as_many_as_fit_or_as_there_are_tiles(control):
-    variant = BLOCK_SCALED.variant("mxfp8")
+    variant = PAIRS.variant("mxfp8")
     if not control:
         variant = replace(variant, grid=Line(2, blocks_per_sm=1),
                           schedule=variant.schedule.with_own(CONTROL=False))
-    problem = BlockScaledProblem(700, 400, 64)
-    assert launch_of(variant, problem, 6).grid == ((2 * 3 * 4 if control else 6), 1, 1)
+    problem = problem_of(700, 400, 64)
+    assert plan(PAIRS, variant, problem, sms=6).launch.grid == ((2 * 3 * 4 if control else 6), 1, 1)
     done = run(problem, variant=variant, sms=2)
     assert done.verdict.ok and not done.launch.hazards
 
 
 def test_scales_of_other_rows_reach_no_one():
     """Behind an atom that K leaves unfilled lie those of the next rows: NaN there stays there."""
-    problem = BlockScaledProblem(256, 8, 96, format="nvfp4")
+    problem, variant = problem_of(256, 8, 96, scaling="nvfp4"), PAIRS.variant("nvfp4")
     given = problem.inputs()
-    scales = given.A.scales.copy()
+    scales = given.scale_a.copy()
     scales[128:] = 0x7F  # NaN
-    spoilt = BlockOperands(Quantised(given.A.codes, scales), given.B, given.C)
-    done = run(problem, given=spoilt)
-    clean = run(problem, given=given)
+    done = run(problem, variant=variant, given=given._replace(scale_a=scales))
+    clean = run(problem, variant=variant, given=given)
     assert np.isnan(done.C[128:]).all()
     assert (done.C[:128] == clean.C[:128]).all()
 
 
-@pytest.mark.parametrize("problem, rule", [
-    (BlockScaledProblem(8, 8, 24), "K = 24 must be a multiple of 16"),
-    (BlockScaledProblem(8, 8, 48, format="nvfp4"), "K = 48 must be a multiple of 32"),
-    (BlockScaledProblem(8, 6, 32), "N = 6 must be a multiple of 4"),
-    (BlockScaledProblem(8, 12, 32, out="bfloat16"), "N = 12 must be a multiple of 8"),
+@pytest.mark.parametrize("name, shape, rule", [
+    ("mxfp8", (8, 8, 24), "K = 24 must be a multiple of 16"),
+    ("nvfp4", (8, 8, 48), "K = 48 must be a multiple of 32"),
+    ("mxfp8", (8, 6, 32), "C's columns = 6 must be a multiple of 4"),
+    ("mxfp8_bfloat16", (8, 12, 32), "C's columns = 12 must be a multiple of 8"),
 ], ids=str)
-def test_rows_that_tma_can_not_step_over_are_refused(problem, rule):
+def test_rows_that_tma_can_not_step_over_are_refused(name, shape, rule):
+    variant = PAIRS.variant(name)
     with pytest.raises(ValueError, match=rule):
-        run(problem)
+        plan(PAIRS, variant, variant.problem(*shape))
 
 
-def test_a_variant_of_another_format_is_refused():
-    with pytest.raises(ValueError, match="nvfp4 takes Nvfp4 and C in float32, not Mxfp8"):
-        run(BlockScaledProblem(8, 8, 32), variant=BLOCK_SCALED.variant("nvfp4"))
-
-
-@pytest.mark.parametrize("make, said", [
-    (partial(BlockScaledProblem, 8, 8, 8, out="float16"), "C can't be float16"),
-    (partial(BlockScaledProblem, 8, 8, 8, format="mxfp6"), "format 'mxfp6' is unknown"),
-    (partial(BlockScaledProblem, 0, 8, 8), "is no shape"),
-])
-def test_what_no_kernel_takes_is_refused_at_once(make, said):
-    with pytest.raises(ValueError, match=said):
-        make()
+def test_what_no_variant_takes_is_refused():
+    with pytest.raises(ValueError, match="nvfp4 takes A and B in float4_e2m1fn, not float8"):
+        plan(PAIRS, PAIRS.variant("nvfp4"), problem_of(8, 8, 32))
+    with pytest.raises(ValueError, match="scaling 'mxfp6' is unknown"):
+        problem_of(8, 8, 8, scaling="mxfp6")
 
 
 def test_tensor_memory_has_room_for_the_scales_of_each_stage():
-    for variant in BLOCK_SCALED.variants:
+    for variant in PAIRS.laid:
         given = variant.constants
         each = (1 + variant.tile[1] // 128) * (1 if given["FORMAT"] == "Mxfp8" else 4) * 4
         used = given["ACCUMULATORS"] * variant.tile[1] + given["STAGES"] * each
         assert used <= 512
-        assert compile_kernel(BLOCK_SCALED, variant).resources.spill_store_bytes == 0
+        assert compile_kernel(PAIRS, variant).resources.spill_store_bytes == 0
 
 
 # -- mistakes
@@ -181,8 +171,8 @@ def test_tensor_memory_has_room_for_the_scales_of_each_stage():
     ("from + ((1 + n) * ATOMS + i) * SCALE_ATOM", "from + i * SCALE_ATOM"),
 ], ids=["one place for scales", "scales not expected", "scales of other rows", "A's scales for B"])
 def test_a_planted_mistake_is_found(name, old, new):
-    problem = BlockScaledProblem(300, 136, 20 * FORMATS[name].unit, format=name)
-    source = edited(BLOCK_SCALED.file(small(name)).read_text(), old, new)
+    problem = problem_of(300, 136, 20 * FORMATS[name].unit, scaling=name)
+    source = edited(PAIRS.file(small(name)).read_text(), old, new)
     assert found_out(partial(run, problem, variant=small(name), source=source), {"landing": "late"})
 
 
@@ -203,21 +193,18 @@ EQUIVALENTS = (
     ("mxfp8", False), *(pytest.param(name, True, marks=pytest.mark.slow) for name in FORMATS)])
 def test_mutants_are_found_out_or_equivalent(name, every, table, monkeypatch):
     variant = small(name)
-    compiled = compile_kernel(BLOCK_SCALED, variant, "sm_100a", ptx_only=True)
-    problem = BlockScaledProblem(253, 9 * 128 - 8, 12 * FORMATS[name].unit, 0.5, -2.0, format=name)
-    runs = on_changed(block_scaled, monkeypatch, [
-        partial(block_scaled.run, problem, variant=variant, backend="emulator")])
+    compiled = compile_kernel(PAIRS, variant, "sm_100a", ptx_only=True)
+    problem = variant.problem(253, 9 * 128 - 8, 12 * FORMATS[name].unit, 0.5, -2.0)
+    runs = on_changed(runner, monkeypatch, [
+        partial(runner.run, PAIRS, problem, variant=variant, backend="emulator", trace=False)])
     table.check(f"28_cta_pairs {name}", [(compiled.ptx, compiled.name, runs)],
                 one_of_a_kind=not every)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel, variant", [
-    pytest.param(BLOCK_SCALED, each, id=each.name) for each in BLOCK_SCALED.variants])
+@pytest.mark.parametrize("variant", PAIRS.laid, ids=lambda each: each.name)
 @pytest.mark.parametrize("M, N, K, beta", [(1, 8, 32, 0.0), (330, 392, 864, -2.0),
                                            (2048, 2048, 2048, 0.0)])
-def test_right_on_the_gpu(kernel, variant, M, N, K, beta):
-    form = next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
-    done = block_scaled.run(BlockScaledProblem(M, N, K, 1.5, beta, variant.out, form.name),
-                            variant=variant, backend="gpu")
+def test_right_on_the_gpu(variant, M, N, K, beta):
+    done = runner.run(PAIRS, variant.problem(M, N, K, 1.5, beta), variant=variant, backend="gpu")
     assert done.verdict.ok

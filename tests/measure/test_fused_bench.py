@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
-from lib.measure import fused_bench, fused_contest, fused_rival, fused_traffic
-from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, led
-from lib.problem import WrongResult
+from lib.measure import cublaslt, fused_bench, fused_rival
+from lib.measure.fused_bench import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, Offer, led
+from lib.problem import Epilogue, WrongResult, with_epilogue
+from lib.problem.epilogue import ACTIVATIONS
 from lib.records import store as records
 from lib.records.schema import Chunk, Clock, EpiloguesRecord, FusedRow, FusedSide, Steady
 from lib.run import device, runner
@@ -41,16 +41,6 @@ def test_a_row_says_what_was_timed():
     assert "1,980 MHz" in with_more and with_more.endswith("2.00 mJ")
 
 
-def test_the_table_says_what_was_reached_of_the_fastest():
-    found = sides(("25 a", FUSED, 2e-6), ("25 slow", FUSED, 3e-6), ("PyTorch", OTHERS, 4e-6),
-                  ("cublasLt fused", OTHERS, 2.1e-6), ("plain", ALONE, 1.9e-6),
-                  ("cublasLt alone", PRODUCT, 1e-6))
-    *_, others, alone = fused_bench.table(structs.replace(ROW, sides=found)).splitlines()
-    assert others == "  ours is 1.050 of the fastest rival; 1.03 is reached"
-    assert alone == "  ours is 0.950 of the fastest product; 0.98 is missed"
-    assert len(fused_bench.table(ROW).splitlines()) == 1
-
-
 def test_the_fastest_of_each_leads_and_each_of_pytorch_s_ways():
     found = sides(("25 slow", FUSED, 3e-6), ("25 a", FUSED, 2e-6), ("PyTorch", OTHERS, 4e-6),
                   ("cublasLt fused", OTHERS, 2.1e-6), ("torch.compile", OTHERS, 5e-6),
@@ -69,14 +59,14 @@ def test_traffic_is_the_sum_of_a_side_s_launches():
     rows = [launched("void busy<(int)1>(unsigned long long)", 0),
             launched("void fused<a, b>(int)", 5), launched("busy", 0), launched("gemm", 7),
             launched("void at::x::gelu<(int)4>(a)", 8)]
-    first, second = map(fused_traffic.traffic, fused_traffic.split(rows))
+    first, second = map(fused_bench.traffic, fused_bench.split(rows))
     assert (first.dram_read_bytes, first.kernels) == (5, ("fused",))
     assert (second.dram_read_bytes, second.dram_write_bytes, second.instructions) == (15, 2, 4)
     assert second.kernels == ("gemm", "gelu")
-    assert fused_traffic.traffic([{**rows[1], "dram__bytes_read.sum": "n/a"}]) is None
-    assert fused_traffic.traffic([]) is None
+    assert fused_bench.traffic([{**rows[1], "dram__bytes_read.sum": "n/a"}]) is None
+    assert fused_bench.traffic([]) is None
     anonymous = {"Kernel Name": "void (anonymous namespace)::softmax<4>(int)"}
-    assert fused_traffic.named(anonymous) == "softmax"
+    assert fused_bench.named(anonymous) == "softmax"
 
 
 def test_what_ncu_counts_is_put_to_the_sides_that_lead(monkeypatch):
@@ -86,22 +76,22 @@ def test_what_ncu_counts_is_put_to_the_sides_that_lead(monkeypatch):
     asked = []
 
     def profile(metrics, command, **given):
-        asked.extend(json.loads(command[0]))
+        asked.extend(json.loads(command[1]))
         return [launched("busy", 0), launched("fused", 3), launched("busy", 0),
                 launched("gemm", 4)]
 
-    monkeypatch.setattr(fused_traffic.ncu, "profile", profile)
-    row, = fused_traffic.counted([found], 60.0, print)
+    monkeypatch.setattr(fused_bench.ncu, "profile", profile)
+    row, = fused_bench.counted([found], 60.0, print)
     assert asked == [["bias_gelu", 64, 64, 128, ["25 a", "PyTorch"]]]
     assert [side.traffic and side.traffic.dram_read_bytes for side in row.sides] == [
         None, 3, None, 4]
-    assert fused_traffic.counted([found], 1.0, print) == [found]
+    assert fused_bench.counted([found], 1.0, print) == [found]
 
 
 def test_what_cublaslt_has_is_named_and_the_rest_is_lacking():
-    assert fused_rival.EPILOGUES[Epilogue("gelu", bias=True)] == 36
-    problem = FusedProblem(64, 64, 64, epilogue=Epilogue("silu", bias=True))
-    assert fused_rival.cublaslt_fused(problem, problem.inputs()) == []
+    assert cublaslt.EPILOGUES[Epilogue("gelu", bias=True)] == 36
+    problem = with_epilogue(64, 64, 64, epilogue=Epilogue("silu", bias=True))
+    assert cublaslt.candidates(problem, *problem.inputs()) == []
     assert problem.alone.out == "bfloat16"
     with pytest.raises(ValueError, match="C can't be float16"):
         _ = replace(problem, out="float16").alone
@@ -111,7 +101,7 @@ def test_what_cublaslt_has_is_named_and_the_rest_is_lacking():
 @pytest.mark.parametrize("residual", [False, True])
 def test_pytorch_s_layer_is_the_problem(activation, residual):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    problem = FusedProblem(6, 32, 24, dtype="float16", out="float16",
+    problem = with_epilogue(6, 32, 24, dtype="float16", out="float16",
                            epilogue=Epilogue(activation, True, residual))
     given = problem.inputs()
     operands = (None if one is None else torch.tensor(one.astype("f8"))
@@ -142,8 +132,11 @@ def played(monkeypatch):
     cuda = SimpleNamespace(
         Device=lambda: SimpleNamespace(id=0),
         get_current_stream=lambda: SimpleNamespace(ptr=0),
-        runtime=SimpleNamespace(getDeviceProperties=lambda index: {"l2CacheSize": 1}))
-    monkeypatch.setattr(device, "cupy", lambda: SimpleNamespace(**vars(np), cuda=cuda))
+        runtime=SimpleNamespace(getDeviceProperties=lambda index: {"l2CacheSize": 1},
+                                memGetInfo=lambda: (1 << 30, 1 << 30)))
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    monkeypatch.setattr(device, "cupy", lambda: SimpleNamespace(
+        **vars(np), cuda=cuda, get_default_memory_pool=lambda: pool))
     monkeypatch.setattr(device, "Loaded", Emulated)
     for name, value in (("arch", "sm_90a"), ("sms", 2), ("name", "H100")):
         monkeypatch.setattr(device, name, lambda *given, value=value: value)
@@ -154,81 +147,77 @@ def played(monkeypatch):
         return [SimpleNamespace(clock=None, seconds=n * 1e-6, spread=0.0)
                 for n in range(1, len(players) + 1)]
 
-    monkeypatch.setattr(fused_contest.turns, "take", take)
-    monkeypatch.setattr(fused_contest.fused_rival, "torch_or_none", lambda: None)
-    monkeypatch.setattr(fused_contest, "board", lambda: ROW.board)
+    monkeypatch.setattr(fused_bench.turns, "take", take)
+    monkeypatch.setattr(fused_bench.fused_rival, "torch_or_none", lambda: None)
+    monkeypatch.setattr(fused_bench, "board", lambda: ROW.board)
+    monkeypatch.setattr(fused_bench, "CANDIDATES", 2)
     monkeypatch.setattr(fused_bench, "chunk_here", lambda: (ROW.chunk, Chunk(
         started="2026-11-24T12:00:00Z", board=ROW.board, driver="1", revision="abc", others=0)))
 
 
 @pytest.mark.parametrize("epilogue", ["bias_gelu", "swiglu", "amax", "plain"])
-def test_what_is_timed_is_right_and_named(played, capsys, tmp_path, epilogue):
-    written = tmp_path / "rows.json"
-    assert fused_bench.main(["40x64x72", "--epilogue", epilogue, "--candidates", "2", "--write",
-                             str(written), "--jobs", "1", "--joules"]) == 0
-    row, = json.loads(written.read_text())
-    found = row["sides"]
+def test_what_is_timed_is_right_and_named(played, epilogue):
+    said = []
+    problem = with_epilogue(40, 64, 72, epilogue=fused_bench.EPILOGUES[epilogue][0])
+    found = fused_bench.contest(problem, said.append, joules=1.0).sides
     if epilogue == "plain":
-        assert [side["whose"] for side in found] == [ALONE, ALONE, ALONE]
+        assert [side.whose for side in found] == [ALONE, ALONE, ALONE]
     else:
         units = [UNIT] * (epilogue == "bias_gelu")  # once, and its product no second time
-        assert [side["whose"] for side in found] == [
+        assert [side.whose for side in found] == [
             FUSED, FUSED, *units, ALONE, ALONE, APART, ALONE]
         bare = found[2 + len(units)]
-        assert bare["name"] == f"{found[0]['name']}, the product alone"
-        assert found[0]["epilogue"] == epilogue and bare["epilogue"] == "plain"
-        assert not units or found[2]["epilogue"] == "bias_gelu_unit"
-    assert all(side["error"] < 1e-2 for side in found)
-    assert all(side["hash"] and side["registers"] for side in found
-               if side["name"].startswith("25 ") and side["whose"] != APART)
-    said = capsys.readouterr().out
-    assert "PyTorch isn't timed" in said and "no sensor counts it" in said
-    assert ("of the fastest product" in said) == (epilogue != "plain")
+        assert bare.name == f"{found[0].name}, the product alone"
+        assert found[0].epilogue == epilogue and bare.epilogue == "plain"
+        assert not units or found[2].epilogue == "bias_gelu_unit"
+    assert all(side.error < 1e-2 for side in found)
+    assert all(side.hash and side.registers for side in found
+               if side.name.startswith("25 ") and side.whose != APART)
+    assert any("PyTorch isn't timed" in line for line in said)
+    assert any("no sensor counts it" in line for line in said)
 
 
 def test_each_side_is_found_by_its_name(played):
-    found = fused_contest.Contest(FusedProblem(40, 64, 72, epilogue=Epilogue("gelu", True)))
-    for side in fused_contest.sides_of(found, print, 1):
-        assert found.named(side.name).whose == side.whose
+    contest = fused_bench.Contest(with_epilogue(40, 64, 72, epilogue=Epilogue("gelu", True)))
+    for offer in contest.offers(fused_bench.ours_of(contest.problem)):
+        assert callable(contest.named(offer.name))
     with pytest.raises(ValueError, match="nothing is called 26"):
-        found.named("26")
+        contest.named("26")
 
 
-def test_parts_are_timed_in_turns_on_the_same_operands(played, monkeypatch):
-    named = ("plain", "bias_gelu", "residual", "amax", "swiglu", "plain_unstaged", "few_swiglu")
-    monkeypatch.setattr(fused_contest, "EVERY", [
-        fused_contest.EPILOGUE.variant(name) for name in named])
-    row = fused_contest.parts(FusedProblem(40, 64, 72), print)
-    assert [side.variant for side in row.sides] == [
-        "plain", "bias_gelu", "residual", "amax", "swiglu", "plain_unstaged"]
-    assert [side.epilogue for side in row.sides][1:3] == ["bias_gelu", "residual"]
-    assert all(side.error < 1e-2 for side in row.sides)
+def test_of_what_is_alike_the_fastest_is_timed_and_a_wrong_side_never(played, monkeypatch):
+    contest, said = fused_bench.Contest(with_epilogue(40, 64, 72)), []
+    right = contest.ours(fused_bench.ranked(contest.problem)[0])
+    monkeypatch.setattr(contest, "offers", lambda variants: [
+        right._replace(name="slow", alike="one"), right._replace(name="fast", alike="one"),
+        Offer("nothing", FUSED, lambda: lambda index: None)])
+    monkeypatch.setattr(fused_bench.bench, "fastest", lambda players: len(players) - 1)
+    assert [side.offer.name for side in contest.sides([], said.append)] == ["fast"]
+    assert said[0].startswith("nothing: wrong: 2560 elements are NaN") and "not timed" in said[0]
+    with pytest.raises(WrongResult):
+        contest.side(Offer("nothing", FUSED, lambda: lambda index: None))
 
 
-def test_what_is_measured_is_a_record(played, monkeypatch, tmp_path):
+def test_what_is_measured_is_a_record(played, monkeypatch, tmp_path, capsys):
     head = next(record for record in records.every() if record.gpu.key == "H100")
     monkeypatch.setattr(fused_bench, "provenance", lambda stem: structs.replace(
         EpiloguesRecord.of(head, contests=[], parts=[], chunks={}), kernel=stem))
     monkeypatch.setattr(fused_bench, "PART_SHAPES", ("40x64x72",))
-    monkeypatch.setattr(fused_bench, "part_variants", lambda: [])
-    monkeypatch.setattr(fused_contest, "EVERY", [
-        fused_contest.EPILOGUE.variant(name) for name in ("plain", "bias_gelu")])
-    assert fused_bench.main(["40x64x72", "--candidates", "1", "--jobs", "1", "--draft", "--record",
-                             str(tmp_path)]) == 0
+    named = ("plain", "bias_gelu", "residual", "amax", "swiglu", "few_swiglu")
+    monkeypatch.setattr(fused_bench, "EVERY", [
+        fused_bench.EPILOGUE.variant(name) for name in named])
+    assert fused_bench.main(["40x64x72", "--draft", "--record", str(tmp_path)]) == 0
+    assert "bias_gelu 25 " in capsys.readouterr().out
     made = records.load(EpiloguesRecord, "H100", root=tmp_path)
     assert [row.epilogue for row in made.contests] == ["bias_gelu"]
-    assert len(made.parts) == 1 and set(made.chunks) == {ROW.chunk}
+    (row,) = made.parts
+    assert [side.variant for side in row.sides] == [*named[:-1]]
+    assert [side.epilogue for side in row.sides][1:3] == ["bias_gelu", "residual"]
+    assert all(side.error < 1e-2 for side in row.sides) and set(made.chunks) == {ROW.chunk}
     assert not list(records.old_epilogues(made))
-    other = structs.replace(made.parts[0].sides[0], hash="0" * 16)
-    stale = structs.replace(made, parts=[structs.replace(made.parts[0], sides=[other])])
+    other = structs.replace(row.sides[0], hash="0" * 16)
+    stale = structs.replace(made, parts=[structs.replace(row, sides=[other])])
     assert list(records.old_epilogues(stale)) == ["plain"]
-
-
-def test_a_wrong_side_is_not_timed(played):
-    found = fused_contest.Contest(FusedProblem(40, 64, 72))
-    with pytest.raises(WrongResult, match="nothing: wrong: 2560 elements are NaN.*not timed"):
-        found._side("nothing", FUSED, lambda index: None, False)
-    assert found._right("nothing", OTHERS, lambda index: None, False) == []
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU")
@@ -240,13 +229,9 @@ def test_without_a_gpu_the_reason_is_told(capsys):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("options", [
-    ("--epilogue", "bias_gelu"), ("--epilogue", "bias_silu"), ("--epilogue", "swiglu"),
-    ("--epilogue", "amax"), ("--epilogue", "residual"), ("--parts",),
-], ids=" ".join)
-def test_it_measures_on_a_gpu(options, capsys, tmp_path):
-    written = tmp_path / "rows.json"
-    assert fused_bench.main(["512x1024x1024", *options, "--write", str(written)]) == 0
-    row, = json.loads(written.read_text())
-    assert all(side["seconds"] > 0 for side in row["sides"]) and len(row["sides"]) > 3
-    assert any(side["whose"] == FUSED for side in row["sides"]), capsys.readouterr().out
+@pytest.mark.parametrize("epilogue", ["bias_gelu", "bias_silu", "swiglu", "amax", "residual"])
+def test_it_measures_on_a_gpu(epilogue):
+    asked = with_epilogue(512, 1024, 1024, epilogue=fused_bench.EPILOGUES[epilogue][0])
+    row = fused_bench.contest(asked, print)
+    assert all(side.seconds > 0 for side in row.sides) and len(row.sides) > 3
+    assert any(side.whose == FUSED for side in row.sides)

@@ -53,7 +53,7 @@ def test_the_candidates_of_cublaslt_are_counted_from_0(monkeypatch):
     stream = SimpleNamespace(synchronize=lambda: None)
     monkeypatch.setattr(launch.device, "cupy", lambda: SimpleNamespace(
         asarray=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: stream)))
-    monkeypatch.setattr(launch.cublaslt, "candidates", lambda problem: [
+    monkeypatch.setattr(launch.cublaslt, "candidates", lambda problem, *first: [
         SimpleNamespace(gemm=lambda *_, place=place: launched.append(place)) for place in (0, 1)])
     launch.launch_once(None, Problem(8, 8, 8), candidate=1)
     assert launched == [1]

@@ -531,7 +531,7 @@ def played_h100(monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "nvml", lambda: SimpleNamespace(joules=lambda: 1.0))
     monkeypatch.setattr(bench, "sustained", held)
     monkeypatch.setattr(bench.cublas, "gemm", product)
-    monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [SimpleNamespace(
+    monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem, *first: [SimpleNamespace(
         gemm=lambda A, B, C: product(problem, A, B, C), place=0,
         about=bench.cublaslt.About(66, "128x128", None, None, 1), workspace_bytes=0)])
     for name in ("kernels", "default_kernels"):

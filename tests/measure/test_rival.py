@@ -158,7 +158,7 @@ def contest(monkeypatch):
     def make(default, *offered):
         monkeypatch.setattr(bench.cublas, "gemm",
                             lambda problem, A, B, C: gemm(default)(A, B, C))
-        monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [
+        monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem, *first: [
             cublaslt.Candidate(gemm(*one), place, cublaslt.About(66, None, None, None, 1), 0)
             for place, one in enumerate(offered)])
         return bench.Contest(Problem(8, 8, 8))

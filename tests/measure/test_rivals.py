@@ -199,7 +199,7 @@ def numpy_gpu(monkeypatch):
     monkeypatch.setattr(bench, "KernelPlayer", Player)
     monkeypatch.setattr(bench.Contest, "player", ours)
     monkeypatch.setattr(bench.cublas, "gemm", product)
-    monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [])
+    monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem, *first: [])
     monkeypatch.setattr(bench.cublaslt, "default_kernels", lambda *_: None)
     monkeypatch.setattr(rivals, "board", lambda: BOARD)
     silent = SimpleNamespace(temperature_c=None, throttle=lambda: None)

@@ -92,7 +92,7 @@ def fake(monkeypatch):
     monkeypatch.setattr(rule_search, "Player", Player)
     monkeypatch.setattr(cublas, "gemm", gemm)
     monkeypatch.setattr(cublaslt, "kernels", lambda call: ["rival"])
-    monkeypatch.setattr(cublaslt, "candidates", lambda problem: [SimpleNamespace(
+    monkeypatch.setattr(cublaslt, "candidates", lambda problem, *first: [SimpleNamespace(
         place=0, gemm=lambda A, B, C: gemm(problem, A, B, C))])
     return fake
 

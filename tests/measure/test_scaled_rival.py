@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lib.kernels.scaled import BLOCK, SCALES, Operands, ScaledProblem
 from lib.measure import cublaslt, scaled_rival
+from lib.problem import with_scales
+from lib.problem.scales import BLOCK, SCALES, Operands
 from tests.measure.test_rival import Lt
 
 NAMES = ("SCALAR_32F", "VEC16_UE4M3", "VEC32_UE8M0", "OUTER_VEC_32F", "VEC128_32F",
@@ -43,7 +44,7 @@ def lt(monkeypatch):
     monkeypatch.setattr(cublaslt, "_workspace", lambda: placed(99))
     current = SimpleNamespace(cuda=SimpleNamespace(
         get_current_stream=lambda: SimpleNamespace(ptr=5)))
-    monkeypatch.setattr(scaled_rival.device, "cupy", lambda: current)
+    monkeypatch.setattr(cublaslt.device, "cupy", lambda: current)
     return made
 
 
@@ -60,8 +61,8 @@ def operands(first):
     ("tensor", 0, 0), ("vector", 3, 3), ("blocks", 5, 4),
 ])
 def test_b_goes_first_with_its_mode_and_scales(lt, scaling, of_b, of_a):
-    problem = ScaledProblem(64, 256, 384, scaling=scaling)
-    found = scaled_rival.candidates(problem, operands(10))
+    problem = with_scales(64, 256, 384, scaling=scaling)
+    found = cublaslt.candidates(problem, *operands(10))
     assert (lt.set[31], lt.set[32], lt.set[25], lt.set[3]) == (of_b, of_a, 0, 1)
     assert (lt.set[17], lt.set[18]) == (14, 13)  # B's scales are its first operand's
     E4M3, BF16 = 28, 14
@@ -72,22 +73,22 @@ def test_b_goes_first_with_its_mode_and_scales(lt, scaling, of_b, of_a):
 
 
 def test_fast_sums_are_asked_for_where_there_are_any(lt):
-    problem = ScaledProblem(64, 256, 384, scaling="tensor", promoted=False)
-    assert scaled_rival.candidates(problem, operands(10)) and lt.set[25] == 1
-    blocks = ScaledProblem(64, 256, 384, promoted=False)
-    assert scaled_rival.candidates(blocks, operands(10)) == []
+    problem = with_scales(64, 256, 384, scaling="tensor", promoted=False)
+    assert cublaslt.candidates(problem, *operands(10)) and lt.set[25] == 1
+    blocks = with_scales(64, 256, 384, promoted=False)
+    assert cublaslt.candidates(blocks, *operands(10)) == []
 
 
 def test_without_the_binding_nothing_is_offered(monkeypatch):
-    problem = ScaledProblem(64, 256, 384)
+    problem = with_scales(64, 256, 384)
     for binding in (None, SimpleNamespace()):  # none, or one of before CUDA 12.9
         monkeypatch.setattr(cublaslt, "binding", lambda binding=binding: binding)
-        assert scaled_rival.candidates(problem, operands(10)) == []
+        assert cublaslt.candidates(problem, *operands(10)) == []
 
 
 @pytest.mark.parametrize("K, stride", [(128, 4), (384, 4), (512, 4), (528, 8), (1024, 8)])
 def test_block_scales_lie_as_cublaslt_reads_them(K, stride):
-    problem = ScaledProblem(12, 300, K)
+    problem = with_scales(12, 300, K)
     given = problem.inputs(3)
     found = scaled_rival.laid(problem, given)
     of_a, of_b = found.scale_a.ravel(), found.scale_b.ravel()
@@ -103,14 +104,14 @@ def test_block_scales_lie_as_cublaslt_reads_them(K, stride):
 
 
 def test_rows_that_cublaslt_can_t_scale_are_refused():
-    problem = ScaledProblem(13, 256, 256)
+    problem = with_scales(13, 256, 256)
     with pytest.raises(ValueError, match="multiples of 4, not 13"):
         scaled_rival.laid(problem, problem.inputs())
 
 
 @pytest.mark.parametrize("scaling", sorted(set(SCALES) - {"blocks"}))
 def test_other_scales_stay_as_they_are(scaling):
-    problem = ScaledProblem(13, 256, 256, scaling=scaling)
+    problem = with_scales(13, 256, 256, scaling=scaling)
     given = problem.inputs()
     found = scaled_rival.laid(problem, given)
     for name in ("scale_a", "scale_b"):

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import lib
-from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
-from lib.run import device, fused_gemm, plans
+from lib.dispatch.parts import choose
+from lib.kernels.fused import EPILOGUE
+from lib.problem import Epilogue, with_epilogue
+from lib.problem.epilogue import ACTIVATIONS
+from lib.run import device, parts, plans
 from lib.run import gemm as products
 from tests import driver, played
 
@@ -51,41 +54,40 @@ def right(problem, arrays, answer) -> bool:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("parts", [(False, False, False), (True, True, True)], ids=["bare", "all"])
 def test_every_epilogue_is_fused(gpu, activation, parts):
-    problem = FusedProblem(37, 144, 72, 0.5, epilogue=Epilogue(activation, *parts))
+    problem = with_epilogue(37, 144, 72, 0.5, epilogue=Epilogue(activation, *parts))
     arrays, answer = operands(gpu, problem)
     assert called(problem, arrays) is arrays["C"]
     assert right(problem, arrays, answer)
     assert len(gpu.launched) == 1 and gpu.launched[0][1] == driver.CURRENT
-    assert problem.epilogue.activation.upper().split("_")[0] in fused_gemm.EPILOGUE.expression(
-        fused_gemm.dispatch.choose(problem).variant)
+    assert problem.epilogue.activation.upper().split("_")[0] in EPILOGUE.expression(
+        choose(problem).variant)
 
 
 @pytest.mark.parametrize("shape", [(37, 145, 72), (33, 144, 75), (1, 1, 1), (5, 8, 0)], ids=str)
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
 def test_rows_that_tma_can_t_step_over_have_their_epilogue_apart(gpu, shape, out):
     epilogue = Epilogue("gelu", True, True, True)
-    problem = FusedProblem(*shape, 0.5, -2.0, out=out, epilogue=epilogue)
+    problem = with_epilogue(*shape, 0.5, -2.0, out=out, epilogue=epilogue)
     arrays, answer = operands(gpu, problem)
     called(problem, arrays)
     assert right(problem, arrays, answer)
-    said = fused_gemm.chosen(epilogue="gelu", **{n: a for n, a in arrays.items() if n != "amax"},
-                             amax=arrays["amax"])
+    said = parts.chosen("gelu", **arrays)
     assert said.startswith("the epilogue apart") == (shape != (5, 8, 0)), said
     if shape != (5, 8, 0):
         assert len(gpu.launched) > 1 and "apart" in gpu.launched[-1][0]
 
 
 def test_columns_of_a_and_gaps_have_it_apart(gpu):
-    problem = FusedProblem(40, 48, 64, epilogue=Epilogue("silu", True))
+    problem = with_epilogue(40, 48, 64, epilogue=Epilogue("silu", True))
     arrays, answer = operands(gpu, problem)
     by_columns = gpu.put(np.ascontiguousarray(arrays["A"].numpy().T)).T
     called(problem, arrays | {"A": by_columns})
     assert right(problem, arrays, answer)
-    assert "A lies by columns" in fused_gemm.chosen(by_columns, arrays["B"], epilogue="silu")
+    assert "A lies by columns" in parts.chosen("silu", A=by_columns, B=arrays["B"])
 
 
 def test_memory_between_two_launches_is_the_stream_s_or_a_graph_s_own(gpu, monkeypatch):
-    problem = FusedProblem(33, 145, 75, epilogue=Epilogue("silu", True))
+    problem = with_epilogue(33, 145, 75, epilogue=Epilogue("silu", True))
     for captured in (False, True):
         gpu.captured = captured
         arrays, answer = operands(gpu, problem)
@@ -105,12 +107,12 @@ def test_a_wish_for_a_gradient_names_the_operator(gpu, monkeypatch):
     def wants(*given):
         raise products.WantsGradient("A requires a gradient")
 
-    monkeypatch.setattr(fused_gemm, "compute", wants)
+    monkeypatch.setattr(parts, "compute", wants)
     refused(gpu, "has no gradient: call lib.torch.linear", lambda g, gpu: {})
 
 
 def test_an_operand_off_a_boundary_has_it_apart(gpu):
-    problem = FusedProblem(40, 48, 64, epilogue=Epilogue("relu", True))
+    problem = with_epilogue(40, 48, 64, epilogue=Epilogue("relu", True))
     arrays, answer = operands(gpu, problem)
     room = gpu.new((49,), arrays["bias"].dtype)
     shifted = driver.Array(gpu, room.data.ptr, (48,), room.dtype, 2)
@@ -121,7 +123,7 @@ def test_an_operand_off_a_boundary_has_it_apart(gpu):
 
 def test_one_plan_serves_all_addresses_and_scalars(gpu):
     for number, (alpha, beta) in enumerate([(1.0, 0.5), (0.5, -2.0)]):
-        problem = FusedProblem(70, 136, 200, alpha, beta, epilogue=Epilogue("gelu", True, True))
+        problem = with_epilogue(70, 136, 200, alpha, beta, epilogue=Epilogue("gelu", True, True))
         arrays, answer = operands(gpu, problem, number)
         called(problem, arrays, 21)
         assert right(problem, arrays, answer)
@@ -130,7 +132,7 @@ def test_one_plan_serves_all_addresses_and_scalars(gpu):
 
 
 def test_an_amax_grows_from_call_to_call(gpu):
-    problem = FusedProblem(40, 48, 64, epilogue=Epilogue(amax=True))
+    problem = with_epilogue(40, 48, 64, epilogue=Epilogue(amax=True))
     arrays, _ = operands(gpu, problem)
     seen = []
     for scale in (1.0, 4.0, 2.0):
@@ -144,7 +146,7 @@ def test_an_amax_grows_from_call_to_call(gpu):
     ("bfloat16", "f2", "float16"),
 ])
 def test_a_new_c_has_the_bias_s_type(gpu, dtype, bias, wanted):
-    problem = FusedProblem(16, 32, 64, dtype=dtype, out=dtype)
+    problem = with_epilogue(16, 32, 64, dtype=dtype, out=dtype)
     arrays, _ = operands(gpu, problem)
     made = lib.gemm(arrays["A"], arrays["B"], epilogue="relu",
                     bias=None if bias is None else gpu.new((32,), bias, 0))
@@ -159,7 +161,7 @@ def test_c_without_elements_launches_nothing(gpu):
 
 
 def refused(gpu, words, change):
-    problem = FusedProblem(32, 64, 128, epilogue=Epilogue("gelu", True, True, True))
+    problem = with_epilogue(32, 64, 128, epilogue=Epilogue("gelu", True, True, True))
     given, _ = operands(gpu, problem)
     with pytest.raises(ValueError, match=words) as said:
         lib.gemm(**({"epilogue": "gelu"} | given | change(given, gpu)))
@@ -202,7 +204,7 @@ def test_what_can_t_be_traced_is_told(gpu, monkeypatch):
 
 def test_a_gpu_without_the_instructions_is_told(monkeypatch):
     gpu = driver.play(played.A100, monkeypatch.setattr)
-    arrays, _ = operands(gpu, FusedProblem(32, 64, 128))
+    arrays, _ = operands(gpu, with_epilogue(32, 64, 128))
     with pytest.raises(device.NoGpu, match="doesn't run sm_90a code"):
         lib.gemm(arrays["A"], arrays["B"], epilogue="relu")
 
@@ -213,7 +215,7 @@ def test_a_gpu_without_the_instructions_is_told(monkeypatch):
 @pytest.mark.parametrize("activation", ["none", "gelu", "gelu_erf", "silu", "relu"])
 def test_cupy_s_arrays_on_a_gpu(shape, activation):
     cp = device.cupy()
-    problem = FusedProblem(*shape, 0.5, epilogue=Epilogue(activation, True, True, True))
+    problem = with_epilogue(*shape, 0.5, epilogue=Epilogue(activation, True, True, True))
     given = problem.inputs()
     there = [cp.asarray(one) for one in given]
     lib.gemm(there[0], there[1].T, 0.5, C=there[2], epilogue=activation, bias=there[3],

@@ -82,7 +82,8 @@ def machine(monkeypatch):
             (operands, "layouts", lambda *of: operands.ANY), (operands, "takes", lambda one: True),
             (operands, "FUSED", (torch.float32, torch.float16)),
             (launches.products, "plan_of", made.plan_of),
-            (launches.fused_gemm, "plan_of", made.plan_of),
+            (launches.parts, "plan_of", lambda form, A, B, **more: made.plan_of(
+                A, B, epilogue=form, **more)),
             (launches.libraries, "torch", lambda: made), (launches, "_stream", lambda index: 7),
             (launches, "_current", lambda: torch.empty(0).get_device()),
             (launches, "_empty", lambda shape, strides, dtype: torch.full(

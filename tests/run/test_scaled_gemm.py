@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import lib
-from lib.dispatch.scaled import suited
-from lib.kernels.scaled import SCALES, ScaledProblem
+from lib.dispatch.parts import suited
+from lib.problem import with_scales
+from lib.problem.scales import SCALES
 from lib.run import device, plans, prepared
 from lib.run import gemm as products
 from tests import driver, played
@@ -40,7 +41,7 @@ def operands(gpu, problem, seed=0):
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
 @pytest.mark.parametrize("scaling", SCALES)
 def test_scales_say_by_their_shapes_what_shares_them(gpu, scaling, out):
-    problem = ScaledProblem(37, 200, 272, 0.5, -2.0, out=out, scaling=scaling)
+    problem = with_scales(37, 200, 272, 0.5, -2.0, out=out, scaling=scaling)
     A, B, C, of_a, of_b, reference = operands(gpu, problem)
     assert lib.gemm(A, B, 0.5, -2.0, C, scale_a=of_a, scale_b=of_b) is C
     assert problem.judge(C.numpy(), reference).ok
@@ -49,7 +50,7 @@ def test_scales_say_by_their_shapes_what_shares_them(gpu, scaling, out):
 
 def test_one_plan_serves_all_addresses_and_scalars(gpu):
     for number, (alpha, beta) in enumerate([(1.0, 0.0), (0.5, -2.0), (0.5, 0.0)]):
-        problem = ScaledProblem(70, 136, 400, alpha, beta)
+        problem = with_scales(70, 136, 400, alpha, beta)
         A, B, C, of_a, of_b, reference = operands(gpu, problem, number)
         lib.gemm(A, B, alpha, beta, C, 21, scale_a=of_a, scale_b=of_b)
         assert problem.judge(C.numpy(), reference).ok
@@ -60,7 +61,7 @@ def test_one_plan_serves_all_addresses_and_scalars(gpu):
 
 
 def test_scales_of_any_strides(gpu):
-    problem = ScaledProblem(33, 136, 400)
+    problem = with_scales(33, 136, 400)
     A, B, C, of_a, of_b, reference = operands(gpu, problem)
     across = gpu.put(np.ascontiguousarray(of_a.numpy().T)).T
     assert across.strides == (4, 33 * 4)
@@ -69,7 +70,7 @@ def test_scales_of_any_strides(gpu):
 
 
 def test_the_emulator_takes_strided_scales_from_their_first_to_their_last():
-    problem = ScaledProblem(33, 136, 400)
+    problem = with_scales(33, 136, 400)
     *matrices, of_a, of_b = problem.inputs(0)
     wide = np.zeros((of_a.shape[0] + 1, of_a.shape[1] + 3), np.float32)[:-1, :-3]
     *steps, there, tight = prepared.scales(problem, (*matrices, wide, of_b))
@@ -80,7 +81,7 @@ def test_the_emulator_takes_strided_scales_from_their_first_to_their_last():
 
 @pytest.mark.parametrize("shape", [(37, 131, 272), (300, 264, 400), (128, 4096, 256)])
 def test_it_launches_what_the_rule_says_in_a_form_that_c_s_rows_allow(gpu, shape):
-    problem = ScaledProblem(*shape, 0.5, -2.0)
+    problem = with_scales(*shape, 0.5, -2.0)
     A, B, C, of_a, of_b, reference = operands(gpu, problem)
     lib.gemm(A, B, 0.5, -2.0, C, scale_a=of_a, scale_b=of_b)
     assert problem.judge(C.numpy(), reference).ok
@@ -92,7 +93,7 @@ def test_it_launches_what_the_rule_says_in_a_form_that_c_s_rows_allow(gpu, shape
 
 def refused(gpu, words, change, problem=None):
     names = ("A", "B", "C", "scale_a", "scale_b")
-    given = dict(zip(names, operands(gpu, problem or ScaledProblem(32, 64, 256)), strict=False))
+    given = dict(zip(names, operands(gpu, problem or with_scales(32, 64, 256)), strict=False))
     with pytest.raises(ValueError, match=words) as said:
         lib.gemm(**(given | change(given, gpu)))
     assert "\n" not in str(said.value)
@@ -120,7 +121,7 @@ def test_what_doesn_t_fit_is_refused_in_one_line(gpu, words, change):
 
 
 def test_shapes_that_tma_can_t_step_over_are_refused(gpu):
-    refused(gpu, "K = 40 must be a multiple of 16", lambda g, gpu: {}, ScaledProblem(32, 64, 40))
+    refused(gpu, "K = 40 must be a multiple of 16", lambda g, gpu: {}, with_scales(32, 64, 40))
 
 
 def test_a_view_past_its_memory_is_refused(gpu):
@@ -136,7 +137,7 @@ def test_what_can_t_be_traced_yet_is_told(gpu, monkeypatch):
 
 def test_a_gpu_without_the_instructions_is_told(monkeypatch):
     gpu = driver.play(played.A100, monkeypatch.setattr)
-    A, B, C, of_a, of_b, _ = operands(gpu, ScaledProblem(32, 64, 256))
+    A, B, C, of_a, of_b, _ = operands(gpu, with_scales(32, 64, 256))
     with pytest.raises(device.NoGpu, match="doesn't run sm_90a code"):
         lib.gemm(A, B, C=C, scale_a=of_a, scale_b=of_b)
 
@@ -145,7 +146,7 @@ def test_a_gpu_without_the_instructions_is_told(monkeypatch):
 @pytest.mark.parametrize("scaling", SCALES)
 def test_cupy_s_bytes_on_a_gpu(scaling):
     cp = device.cupy()
-    problem = ScaledProblem(1000, 1032, 2064, scaling=scaling)
+    problem = with_scales(1000, 1032, 2064, scaling=scaling)
     given = problem.inputs()
     A, B = (cp.asarray(x.view(np.uint8)) for x in (given.A, given.B))
     C = lib.gemm(A, B.T, scale_a=cp.asarray(given.scale_a), scale_b=cp.asarray(given.scale_b))
@@ -156,7 +157,7 @@ def test_cupy_s_bytes_on_a_gpu(scaling):
 @pytest.mark.parametrize("scaling", SCALES)
 def test_pytorch_s_tensors_on_a_gpu(scaling):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    problem = ScaledProblem(1000, 1032, 2064, scaling=scaling)
+    problem = with_scales(1000, 1032, 2064, scaling=scaling)
     given = problem.inputs()
     A, B = (torch.tensor(x.view(np.uint8)).cuda().view(torch.float8_e4m3fn)
             for x in (given.A, given.B))

@@ -219,13 +219,14 @@ def test_what_the_kernels_are_given(monkeypatch, M, N, K, activation):
     """Operands as they lie, where they can be read so; without elements nothing is launched."""
     given = []
 
-    def fused(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax):
+    def fused(arrays, alpha, beta, stream, epilogue):
+        A, B, C, bias, residual = arrays.values()
         given.append((A, B))
         assert bias.is_contiguous() and residual.is_contiguous() and C.shape == residual.shape
         y = ACTIVATIONS[epilogue](A @ B + bias) + residual
         return C.copy_(y)
 
-    monkeypatch.setattr(operators.fused_gemm, "compute", fused)
+    monkeypatch.setattr(operators.parts, "compute", fused)
     x, weight = torch.randn(M, 2 * K)[:, :K], torch.randn(N, K)
     bias = torch.randn(2 * N)[::2]
     residual = torch.randn(N // (1 + (activation == "swiglu")), M).T
@@ -239,7 +240,7 @@ def test_what_the_kernels_are_given(monkeypatch, M, N, K, activation):
 
 
 def test_swiglu_s_weights_lie_in_turns(in_float64):
-    from lib.kernels.epilogues import interleaved
+    from lib.problem.epilogue import interleaved
 
     torch.manual_seed(1)
     x, gate, up = (torch.randn(*shape, dtype=torch.float64)

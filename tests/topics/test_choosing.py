@@ -7,8 +7,8 @@ from dataclasses import fields
 
 import pytest
 
-from lib.dispatch import cost, nearest
-from lib.dispatch.plan import choose
+from lib.dispatch import cost
+from lib.dispatch.plan import choose, nearest
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.plotting import display
@@ -83,7 +83,7 @@ def test_a_shape_that_is_left_out_is_chosen_for_by_the_others():
     for row, found in zip(search.rows, model.by_neighbour(name), strict=True):
         others = [one for one in search.rows if one is not row]
         problem = tuned.problem(*row.shape)
-        assert found.first == nearest.choose(tuned, problem, others).name
+        assert found.first == nearest(tuned, problem, others).name
         assert row.seconds[found.fastest] == min(row.seconds.values()) and found.longer >= 0
         # With its own row it would get its own fastest.
         assert choose(KERNELS[stem], tuned, problem, search.rows).name == found.fastest

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from lib.gpus import GPUS
-from lib.kernels.scaled import ScaledProblem, decoded
 from lib.plotting import style
+from lib.problem import with_scales
+from lib.problem.scales import decoded
 from lib.ptx.isa import wgmma_fp8
 from lib.topics.compute.promotion import figure, model
 from lib.topics.compute.scales import figure as scales_figure
@@ -69,7 +70,7 @@ def test_sums_stop_growing_where_it_says(product):
 
 
 def test_inputs_of_one_sign_are_the_same_numbers():
-    problem = ScaledProblem(8, 8, 64, scaling="tensor")
+    problem = with_scales(8, 8, 64, scaling="tensor")
     random, positive = (model.drawn(problem, signs) for signs in model.SIGNS)
     assert (decoded(random.A) < 0).any() and (decoded(positive.A) >= 0).all()
     np.testing.assert_array_equal(abs(decoded(random.B)), decoded(positive.B))
@@ -94,7 +95,7 @@ def test_variants_say_whether_they_promote():
 # -- which scales a step takes -------------------------------------------------------------------
 
 def test_a_step_takes_a_scale_per_row_and_one_of_b():
-    found = scales.step(ScaledProblem(200, 256, 384), (128, 128), (1, 1), 2)
+    found = scales.step(with_scales(200, 256, 384), (128, 128), (1, 1), 2)
     assert (found.rows, found.columns, found.depth) == (
         range(128, 200), range(128, 256), range(256, 384))
     assert (found.of_a, found.of_b) == (72, 1)
@@ -106,7 +107,7 @@ def test_a_step_takes_a_scale_per_row_and_one_of_b():
 
 
 def test_scales_differ_in_one_way_alone():
-    problem = ScaledProblem(16, 128, 512)
+    problem = with_scales(16, 128, 512)
     alike, rows, depth, both = (scales.scaled_by(problem, kind) for kind in scales.KINDS)
     assert (alike.scale_a == 1).all()
     assert (np.ptp(rows.scale_a, 1) == 0).all() and np.ptp(rows.scale_a, 0).any()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lib.kernels.blackwell import BLOCK_SCALED
-from lib.kernels.block_scaled import ATOM_BYTES, FORMATS, BlockScaledProblem, Format
-from lib.kernels.spec import Variant
+from lib.kernels.catalogue import find
+from lib.problem.scales import ATOM_BYTES, FORMATS
 from lib.ptx.core.machine import SECTOR, WAVEFRONT
-from lib.run.block_scaled import run
+from lib.run.runner import run
 
+STEM = "28_cta_pairs"
 # Four bytes of each of 128 rows in four columns of tensor memory.
 ATOM_COLUMNS = ATOM_BYTES // 128
 # Rows and columns of C, and steps of K: two tiles of 256×256.
@@ -50,19 +50,14 @@ class Scaled:
     columns: int
 
 
-def form_of(variant: Variant) -> Format:
-    """The format of a variant of `BLOCK_SCALED`."""
-    return next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
-
-
 @lru_cache(maxsize=4)
 def scaled(name: str) -> Scaled:
     """Count what one pair, or two, ask for two tiles of C."""
-    variant = BLOCK_SCALED.variant(name)
-    form = form_of(variant)
+    kernel = find(STEM)
+    variant = kernel.variant(name)
+    form = FORMATS[variant.scaling]
     K = STEPS * variant.step
-    done = run(BlockScaledProblem(ROWS, COLUMNS, K, out=variant.out, format=form.name),
-               variant=variant, backend="emulator", trace=True)
+    done = run(kernel, variant.problem(ROWS, COLUMNS, K), variant=variant, backend="emulator")
     assert done.launch is not None and done.verdict.ok
     trace = done.launch.traced
     loads = [site for site in trace.sites if site.kind == "bulk load"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
-from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import find, named
 from lib.paths import CUDA
 from lib.plotting.display import note, table
 from lib.ptx.files import text_of
@@ -16,19 +16,20 @@ from lib.topics.memory.tensor_memory.model import SHAPE, asked
 
 def instruction(opcode: str, variant: str) -> None:
     """Display one PTX instruction of a variant with block scales, part by part."""
-    apart_of(compile_kernel(BLOCK_SCALED, BLOCK_SCALED.variant(variant)), opcode)
+    apart_of(compile_kernel(*named(f"{model.STEM}/{variant}")), opcode)
 
 
 def excerpt(first: str, last: str) -> None:
     """Display lines of the kernel with block scales, from one that holds `first` on."""
-    file = BLOCK_SCALED.file(BLOCK_SCALED.variants[0])
+    kernel = find(model.STEM)
+    file = kernel.file(kernel.laid[0])
     listing = source.excerpt(without_marks(text_of(file)), first, last, False)
     note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}*")
 
 
 def costs(*variants: str) -> None:
     """Display what formats ask of a pair per FLOP, beside the 16-bit pair on the same tile."""
-    plain = asked("28_cta_pairs", "in_turns", SHAPE)
+    plain = asked(model.STEM, "in_turns", SHAPE)
     found = [model.scaled(name) for name in variants]
 
     def per_kflop(nbytes: float, flops: float) -> str:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lib import gpus
-from lib.dispatch.fused import FusedChoice, choose
+from lib.dispatch.parts import FusedChoice, choose
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.epilogues import FusedProblem
 from lib.kernels.fused import EPILOGUES
-from lib.problem import ITEM_BYTES
+from lib.problem import ITEM_BYTES, with_epilogue
 from lib.ptx.core.machine import WARP
 from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Row
@@ -124,7 +123,7 @@ class Traffic:
 
 def traffic(shape: Shape, epilogue: str = "bias_gelu") -> Traffic:
     """The bytes of bias and GELU, or of another epilogue."""
-    problem = FusedProblem(*shape, epilogue=EPILOGUES[epilogue][0])
+    problem = with_epilogue(*shape, epilogue=EPILOGUES[epilogue][0])
     elements, fused = problem.M * problem.N, problem.compulsory_bytes
     between = {name: 2 * ITEM_BYTES[name] * elements for name in ("float32", problem.out)}
     return Traffic(fused, fused + between["float32"], fused + between[problem.out])
@@ -132,7 +131,7 @@ def traffic(shape: Shape, epilogue: str = "bias_gelu") -> Traffic:
 
 def choice(shape: Shape, epilogue: str = "bias_gelu") -> FusedChoice:
     """What `lib.gemm` launches."""
-    return choose(FusedProblem(*shape, epilogue=EPILOGUES[epilogue][0]))
+    return choose(with_epilogue(*shape, epilogue=EPILOGUES[epilogue][0]))
 
 
 def saved_seconds(shape: Shape) -> float:

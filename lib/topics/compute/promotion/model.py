@@ -15,7 +15,8 @@ import numpy as np
 
 from lib.gpus import Gpu
 from lib.kernels.catalogue import find
-from lib.kernels.scaled import DTYPE, Operands, ScaledProblem, decoded
+from lib.problem import Problem, with_scales
+from lib.problem.scales import DTYPE, Operands, decoded
 from lib.ptx.isa import wgmma_fp8
 from lib.run import runner
 
@@ -69,7 +70,7 @@ class Interval:
     share: float
 
 
-def drawn(problem: ScaledProblem, signs: str, seed: int = 0) -> Operands:
+def drawn(problem: Problem, signs: str, seed: int = 0) -> Operands:
     """A problem's inputs, of random signs or all positive."""
     given = problem.inputs(seed)
     if signs == RANDOM:
@@ -85,7 +86,6 @@ def emulated(stem: str, name: str, signs: str, depths: Sequence[int] = DEPTHS) -
     errors = []
     for K in depths:
         problem = variant.problem(SIDE, SIDE, K)
-        assert isinstance(problem, ScaledProblem)
         done = runner.run(kernel, problem, variant=variant, backend="emulator", trace=False, sms=1,
                           given=drawn(problem, signs))
         errors.append((K, done.verdict.error))
@@ -117,7 +117,7 @@ def summed(A: np.ndarray, B: np.ndarray, interval: int | None) -> np.ndarray:
 
 def error(K: int, interval: int | None, signs: str) -> float:
     """The error of `summed` on inputs as the kernel gets them, relative in norm."""
-    given = drawn(ScaledProblem(SIDE, SIDE, K, scaling="tensor", out="float32"), signs)
+    given = drawn(with_scales(SIDE, SIDE, K, scaling="tensor", out="float32"), signs)
     A, B = decoded(given.A), decoded(given.B)
     exact = A @ B.T
     found = summed(A.astype(np.float32), B.astype(np.float32), interval)

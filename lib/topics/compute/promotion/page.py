@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lib import gpus
-from lib.kernels.scaled import DTYPE
 from lib.plotting.display import both, table
+from lib.problem.scales import DTYPE
 from lib.topics.compute.promotion import figure, model
 from lib.topics.version import RECORDED_ON, Version
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
+from lib.problem import Problem
+from lib.problem.scales import BLOCK, Operands
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Step:
     of_b: int
 
 
-def step(problem: ScaledProblem, tile: tuple[int, int], at: tuple[int, int], k: int) -> Step:
+def step(problem: Problem, tile: tuple[int, int], at: tuple[int, int], k: int) -> Step:
     """The scales of a step.
 
     Parameters
     ----------
-    problem : ScaledProblem
+    problem : Problem
         Scaled by blocks.
     tile : (int, int)
         Rows and columns.
@@ -66,12 +67,12 @@ ALIKE, BY_ROWS, BY_DEPTH, ALL = ("all 1", "by rows of A", "along K", "by both")
 KINDS = (ALIKE, BY_ROWS, BY_DEPTH, ALL)
 
 
-def scaled_by(problem: ScaledProblem, kind: str, seed: int = 0) -> Operands:
+def scaled_by(problem: Problem, kind: str, seed: int = 0) -> Operands:
     """A problem's inputs, whose scales differ in one way alone, or not at all.
 
     Parameters
     ----------
-    problem : ScaledProblem
+    problem : Problem
         Scaled by blocks.
     kind : str
         Of `KINDS`.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lib.kernels.scaled import ScaledProblem
 from lib.plotting.display import show, table
+from lib.problem import with_scales
 from lib.topics.compute.scales import figure, model
 from lib.topics.version import Version
 
@@ -14,7 +14,7 @@ PROBLEM, TILE, STEP = (256, 256, 384), (1, 0), 1
 def draw(version: Version, variant: str | None = None) -> None:
     """Draw the scales that one step of an instantiation's tile takes."""
     chosen = version.kernel.variant(variant)
-    found = model.step(ScaledProblem(*PROBLEM), chosen.tile, TILE, STEP)
+    found = model.step(with_scales(*PROBLEM), chosen.tile, TILE, STEP)
     M, N, K = PROBLEM
     show(figure.draw(
         found, evidence=f"modelled: {chosen.name}'s tile, {M}×{N}×{K}, scales by blocks"))
@@ -26,7 +26,7 @@ def layouts(M: int = 4096, N: int = 4096, K: int = 7168) -> None:
     for name, meaning in (("tensor", "one for A, one for B"),
                           ("vector", "one per row of A, one per column of B"),
                           ("blocks", "A: per row and 128 of K; B: per 128×128")):
-        of_a, of_b = ScaledProblem(M, N, K, scaling=name).shapes_of_scales
+        of_a, of_b = with_scales(M, N, K, scaling=name).shapes_of_scales
         rows.append((name, meaning, f"{of_a[0]:,}×{of_a[1]:,}", f"{of_b[0]:,}×{of_b[1]:,}",
                      "once, at the end" if name != "blocks" else "each 128 of K"))
     table(("scales by", "which", "scales of A", "scales of B", "multiplied"), rows,
@@ -43,7 +43,6 @@ def verdicts(version: Version, text: str) -> None:
     """
     variant = version.kernel.variants[0]
     problem = variant.problem(66, 128, 640)
-    assert isinstance(problem, ScaledProblem)
     found = []
     for kind in model.KINDS:
         done = version.run(problem, variant.name, backend="emulator", trace=False, races=True,

@@ -1,19 +1,28 @@
-"""The one problem of this book, C = α·A·B + β·C: its inputs, its float64 answer, its verdict."""
+"""The one problem of this book, C = α·A·B + β·C: its inputs, its float64 answer, its verdict.
+
+Scales of A and B (`lib.problem.scales`) and an epilogue (`lib.problem.epilogue`) are parts of it.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lib import bfloat16
+from lib.problem import epilogue as epilogues
+from lib.problem import scales as scaled
+from lib.problem.epilogue import Epilogue, Given
+from lib.problem.epilogue import norm as norm
+from lib.problem.scales import BLOCK, FORMATS, SCALES, Operands
 
 # Unit roundoff of each type, to nearest: half the distance from 1 to the number after it.
 ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
+# Of an element as arrays have it: two of 4 bits lie in a byte.
+ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float4_e2m1fn": 1}
 
 # How many expected rounding errors a right kernel may show. A sum of K products rounds K times;
 # errors of random sign grow as √K (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
@@ -164,13 +173,19 @@ class Problem:
         Elements from the A, B and C of one product to those of the next, 0 where all products share
         an A or a B; if not given, matrices follow each other without gaps.
     scaling : str
-        What elements share a scale, of a problem with scales (`lib.kernels.scaled`); else empty.
+        What elements share a scale (`lib.problem.scales`): one of `SCALES` or `FORMATS`; empty
+        where there are none. With scales A, by rows, and B, by columns, are bytes.
+    promoted : bool
+        Whether sums of 128 of K are added up in FP32, so that the answer has to be that good.
+    epilogue : Epilogue, optional
+        What becomes of the product before it is stored. C has half of its columns under SwiGLU.
 
     Raises
     ------
     ValueError
         If M, N or `batch` is below 1, K is below 0, a type or layout is none of these, rows overlap
-        or the products' C do.
+        or the products' C do, scales or an epilogue are asked for of types or layouts that have
+        none, or SwiGLU with a β or with columns that are no multiple of 16.
     """
 
     M: int
@@ -186,6 +201,8 @@ class Problem:
     leads: tuple[int, int, int] = (0, 0, 0)
     strides: tuple[int, ...] = ()
     scaling: str = ""
+    promoted: bool = True
+    epilogue: Epilogue | None = None
 
     def __post_init__(self) -> None:
         if self.M < 1 or self.N < 1 or self.K < 0:
@@ -210,18 +227,66 @@ class Problem:
                 object.__setattr__(self, name, math.copysign(math.inf, value))
 
     def _check_types(self) -> None:
-        """Refuse types and scales that the problem can't have."""
-        if self.dtype not in DTYPES:
-            raise ValueError(f"type {self.dtype!r} is not supported; use {', '.join(DTYPES)}")
-        if self.out not in ("float32", self.dtype):
-            raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
+        """Refuse types, scales and epilogues that the problem can't have."""
+        form = FORMATS.get(self.scaling)
+        types: tuple[str, ...] = DTYPES
+        outs: tuple[str, ...] = "float32", self.dtype
         if self.scaling:
-            raise ValueError(f"{self.dtype} has no scales")
+            if not form and self.scaling not in SCALES:
+                raise ValueError(f"scaling {self.scaling!r} is unknown; use "
+                                 f"{', '.join((*SCALES, *FORMATS))}")
+            types, outs = (form.dtype if form else scaled.DTYPE,), scaled.OUTS
+        elif self.epilogue is not None:
+            types, outs = epilogues.DTYPES, epilogues.OUTS
+        if self.dtype not in types:
+            raise ValueError(f"A and B can't be {self.dtype}: use {', '.join(types)}")
+        if self.out not in outs:
+            raise ValueError(f"C can't be {self.out}: use {', '.join(dict.fromkeys(outs))}")
+        layouts = self.scaling and self.b_layout != "column" or self.a_layout != "row"
+        if (self.scaling or self.epilogue) and (layouts or not self.plain):
+            raise ValueError("with scales or an epilogue A lies by rows, with scales B by columns, "
+                             "and it is one product without gaps")
+        if self.epilogue and self.scaling:
+            raise ValueError("a product with scales takes no epilogue: apply it to its C")
+        if self.fold == 2:
+            if self.beta != 0:
+                raise ValueError("SwiGLU's C has half of the product's columns: beta must be 0; "
+                                 "add a residual instead")
+            if self.N % (2 * epilogues.GATES):
+                raise ValueError(
+                    f"SwiGLU takes gates and values alternately, {epilogues.GATES} columns each: "
+                    f"N = {self.N} must be a multiple of {2 * epilogues.GATES}")
+
+    @property
+    def fold(self) -> int:
+        """Columns of the product for one of C."""
+        return self.epilogue.fold if self.epilogue else 1
+
+    @property
+    def columns(self) -> int:
+        """Columns of C."""
+        return self.N // self.fold
+
+    @property
+    def per_byte(self) -> int:
+        """Elements of A and B that an array of bytes has in one."""
+        form = FORMATS.get(self.scaling)
+        return form.per_byte if form else 1
+
+    @property
+    def alone(self) -> Problem:
+        """The product without its epilogue. Raises ValueError if C's type is its epilogue's."""
+        return self if self.epilogue is None else replace(self, epilogue=None)
+
+    @property
+    def shapes_of_scales(self) -> tuple[tuple[int, int], ...]:
+        """Shapes of the scales of A and of B; none where there are none."""
+        return scaled.shapes(self.scaling, self.M, self.N, self.K)
 
     def operand(self, name: str) -> Operand:
         """How ``"A"``, ``"B"`` or ``"C"`` lies in memory."""
-        place = "ABC".index(name)
-        rows, columns = ((self.M, self.K), (self.K, self.N), (self.M, self.N))[place]
+        place, K = "ABC".index(name), self.K // self.per_byte
+        rows, columns = ((self.M, K), (K, self.N), (self.M, self.columns))[place]
         layout = (self.a_layout, self.b_layout, "row")[place]
         lines, length = (rows, columns) if layout == "row" else (columns, rows)
         lead = self.leads[place] or length
@@ -250,14 +315,28 @@ class Problem:
 
     @property
     def compulsory_bytes(self) -> int:
-        """The fewest bytes that must cross DRAM: A, B read once, C written (and read if β ≠ 0)."""
-        passes_over_c = 1 if self.beta == 0 else 2
+        """The fewest bytes that must cross DRAM: each operand read once, C written (and read if
+        β ≠ 0)."""
+        passes_over_c, biases = 1 + (self.beta != 0), 0
+        if self.epilogue:
+            passes_over_c += self.epilogue.residual
+            biases = self.epilogue.bias * self.N
         A, B, C = (one.distinct * one.lines * one.length for one in self.operands)
-        return ITEM_BYTES[self.dtype] * (A + B) + ITEM_BYTES[self.out] * passes_over_c * C
+        scales = sum(map(math.prod, self.shapes_of_scales)) * (1 if self.scaling in FORMATS else 4)
+        return (ITEM_BYTES[self.dtype] * (A + B) + scales
+                + ITEM_BYTES[self.out] * (passes_over_c * C + biases))
 
     @property
     def tolerance(self) -> float:
         """Largest error that rounding explains, relative in norm (see `Verdict.error`).
+
+        A result of 16 bits is rounded once more, by up to its own roundoff.
+        """
+        return self.unrounded + (0.0 if self.out == "float32" else ROUNDOFF[self.out])
+
+    @property
+    def unrounded(self) -> float:
+        """The same before C is rounded.
 
         With u = 2⁻²⁴, the larger of two kinds of error of an FP32 sum:
 
@@ -267,16 +346,27 @@ class Problem:
           evenly over the logarithm. After a share x of the products a sum of random signs has √x
           of its final size, so K / 4 losses that all add up come to ∫√x dx = 2/3 of that many.
 
-        A result of 16 bits is rounded once more, by up to its own roundoff.
+        Of E4M3 with FP32 scales the second has the unit of Hopper's FP8 sums
+        (`lib.ptx.isa.wgmma_fp8`: cut off after 13 bits, once per 32 products) for as many products
+        as stay in them: all of K, or a block of it where partial sums are promoted. To that comes
+        what FP32 loses of sums of blocks.
         """
-        unit = ROUNDOFF["float32"]
-        rounded = ROUNDING_MARGIN * unit * math.sqrt(self.K + 4)
-        cut = unit / (2 * math.log(2)) * 2 / 3 * self.K / TENSOR_BLOCK
-        summed = rounded if self.dtype == "float32" else max(rounded, cut)
-        return summed if self.out == "float32" else summed + ROUNDOFF[self.out]
+        single = ROUNDOFF["float32"]
+        if self.scaling in SCALES:
+            # Here, so that commands which judge nothing start without the emulator.
+            from lib.ptx.isa.wgmma_fp8 import FRACTION, PRODUCTS
 
-    def inputs(self, seed: int = 0, xp: Any = np) -> tuple[Any, ...]:
-        """Draw A, B and C, uniform in [−1, 1).
+            unit, together = 2.0**-FRACTION, min(self.K, BLOCK) if self.promoted else self.K
+            cut = unit / (2 * math.log(2)) * 2 / 3 * together / PRODUCTS
+            return ROUNDING_MARGIN * unit + cut + single * (
+                ROUNDING_MARGIN * math.sqrt(self.K / BLOCK + 4))
+        rounded = ROUNDING_MARGIN * single * math.sqrt(self.K + 4)
+        cut = single / (2 * math.log(2)) * 2 / 3 * self.K / TENSOR_BLOCK
+        summed = rounded if self.dtype == "float32" else max(rounded, cut)
+        return self.epilogue.error(summed) if self.epilogue else summed
+
+    def inputs(self, seed: int = 0, xp: Any = np) -> Any:
+        """Draw A, B and C, uniform in [−1, 1), and what else the problem has.
 
         Parameters
         ----------
@@ -293,34 +383,68 @@ class Problem:
             Where β = 0 it holds NaN: a kernel that reads it, or leaves an element unwritten, shows.
 
         Of a batch they have one axis more, the first. What lies between rows holds NaN.
+
+        With FP32 scales (`Operands`) A and B are rounded to E4M3; scales are between 1/2 and 2,
+        each another one. A's are next to each other along M, as the kernels that quantize
+        activations write them: a warp, whose lanes have a row each, reads them by few sectors.
+
+        With an epilogue (`Given`) B is scaled, so that the sums' variance is 1. An amax begins at
+        0.
         """
+        if self.scaling in FORMATS:
+            return self._of_format(seed, xp)
         random = xp.random.default_rng(seed)
 
-        def draw(one: Operand, dtype: str) -> Any:
-            values = random.random((*one.shape[:-2], one.lines, one.length), dtype=xp.float32)
-            values = values * 2 - 1
-            return bfloat16.rounded(values) if _bits(dtype) else values.astype(numpy_dtype(dtype))
-
-        def poison(one: Operand) -> Any:
-            if _bits(self.out):
-                return bfloat16.rounded(np.full(one.shape, np.nan))
-            return xp.full(one.shape, xp.nan, numpy_dtype(self.out))
+        def draw(shape: tuple[int, ...]) -> Any:
+            return random.random(shape, dtype=xp.float32) * 2 - 1
 
         of_a, of_b, of_c = self.operands
-        A, B = draw(of_a, self.dtype), draw(of_b, self.dtype)
-        C = draw(of_c, self.out) if self.beta != 0 else poison(of_c)
+        A, B = draw(of_a.shape), draw(of_b.shape)
+        if self.epilogue:
+            B = B * np.float32(3 / math.sqrt(max(self.K, 1)))
+        A, B = (scaled.encoded(one, xp) if self.scaling else typed(one, self.dtype)
+                for one in (A, B))
+        C = draw(of_c.shape) if self.beta != 0 else xp.full(of_c.shape, xp.nan, "float32")
+        C = typed(C, self.out)
+        if self.scaling:
+            scale_a, scale_b = (xp.exp2(draw(shape)) for shape in self.shapes_of_scales)
+            return Operands(A, B, C, xp.asfortranarray(scale_a), scale_b)
+        if self.epilogue:
+            wanted, shape = self.epilogue, of_c.shape
+            return Given(A, B, C, typed(draw((self.N,)), self.out) if wanted.bias else None,
+                         typed(draw(shape), self.out) if wanted.residual else None,
+                         xp.zeros(1, "float32") if wanted.amax else None)
         if self.plain:
             return A, B, C
         return of_a.placed(A, xp), of_b.placed(B, xp), of_c.placed(C, xp)
 
-    def reference(self, A: Any, B: Any, C: Any, *scales: Any) -> Reference:
-        """Compute the answer in float64, on the device the matrices live on."""
-        if scales:
-            raise ValueError(f"{self.dtype} has no scales")
-        A, B = A.astype("float64"), B.astype("float64")
-        A = A if self.a_layout == "row" else A.swapaxes(-1, -2)
-        B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
-        return answer(self.alpha, A, B, self.beta, C.astype("float64") if self.beta else None)
+    def _of_format(self, seed: int, xp: Any) -> Operands:
+        """`inputs` in a format of block scales."""
+        A, B, random = scaled.drawn(self.scaling, self.M, self.N, self.K, seed)
+        C = random.uniform(-1, 1, (self.M, self.N)) if self.beta else np.full(
+            (self.M, self.N), np.nan)
+        return Operands(*map(xp.asarray, (A.codes, B.codes, C.astype(numpy_dtype(self.out)),
+                                          A.scales, B.scales)))
+
+    def reference(self, A: Any, B: Any, C: Any, *extras: Any) -> Reference:
+        """Compute the answer in float64, on the device the matrices live on.
+
+        `extras`: what else `inputs` gives.
+        """
+        if self.scaling:
+            A, B = scaled.numbers(self.scaling, Operands(A, B, C, *extras))
+        else:
+            A, B = A.astype("float64"), B.astype("float64")
+            A = A if self.a_layout == "row" else A.swapaxes(-1, -2)
+            B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
+        added = C.astype("float64") if self.beta else None
+        if self.epilogue is None:
+            return answer(self.alpha, A, B, self.beta, added)
+        given = Given(A, B, C, *extras)
+        y, size, terms = self.epilogue.applied(
+            *_sums(self.alpha, A, B, self.beta, added), given.bias, given.residual)
+        before = 0.0 if given.amax is None else float(given.amax[0])
+        return Reference(y, norm(size), terms, max(before, float(abs(y).max())))
 
     def judge(self, C: Any, reference: Reference, *extras: Any) -> Verdict:
         """Compare a kernel's C with the reference.
@@ -330,7 +454,8 @@ class Problem:
         C : array
         reference : Reference
         *extras
-            What else the problem's inputs have, which some kernels write to.
+            What else `inputs` gives, as the kernel left it: of an epilogue with an amax, that is
+            judged, too.
 
         Returns
         -------
@@ -339,6 +464,16 @@ class Problem:
             unwritten. Where the reference is no number that C's type holds, C must be the same
             infinity, or NaN.
         """
+        verdict = self._judge(C, reference)
+        if not self.epilogue or not self.epilogue.amax:
+            return verdict
+        # One element may be further off than all of them are on average.
+        amax = extras[2] if len(extras) > 2 else None
+        away = math.inf if amax is None else abs(float(amax[0]) - reference.amax)
+        ok = verdict.ok and away <= 8 * self.unrounded * max(reference.amax, 1.0)
+        return replace(verdict, ok=ok)
+
+    def _judge(self, C: Any, reference: Reference) -> Verdict:
         if not float(abs(reference.C).max()) <= LARGEST[self.out]:
             return self._judge_infinite(C, reference)
         wrong = C.astype("float64") - reference.C
@@ -362,7 +497,7 @@ class Problem:
             sizes = (one if math.isfinite(one) else finite_norm
                      for one in (reference.magnitude, reference.terms))
             few = Reference(wanted[rest], *sizes)
-            finite = self.judge(C[rest], few)
+            finite = self._judge(C[rest], few)
         error = math.inf if missed else finite.error
         ok = unwritten == 0 and not missed and finite.ok
         return Verdict(error, self.tolerance, unwritten, ok)
@@ -379,11 +514,32 @@ class Reference:
         ‖|α|·|A|·|B| + |β|·|C|‖.
     terms : float
         ‖α·A·B‖ + ‖β·C‖.
+    amax : float
+        The largest |C|, or what the amax was before, where an epilogue keeps one.
     """
 
     C: Any
     magnitude: float
     terms: float = 0.0
+    amax: float = 0.0
+
+
+def with_scales(
+    M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0, *, out: str = "bfloat16",
+    scaling: str = "blocks", promoted: bool = True,
+) -> Problem:
+    """A product of operands of 8 or 4 bits, whose type follows from what shares a scale."""
+    form = FORMATS.get(scaling)
+    return Problem(M, N, K, alpha, beta, form.dtype if form else scaled.DTYPE, out, "column",
+                   scaling=scaling, promoted=promoted)
+
+
+def with_epilogue(
+    M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0, dtype: str = "bfloat16",
+    out: str = "bfloat16", b_layout: str = "column", epilogue: Epilogue | None = None,
+) -> Problem:
+    """A product with an epilogue, which does nothing if none is given, as layers have it."""
+    return Problem(M, N, K, alpha, beta, dtype, out, b_layout, epilogue=epilogue or Epilogue())
 
 
 def answer(alpha: float, A: Any, B: Any, beta: float, C: Any) -> Reference:
@@ -392,19 +548,21 @@ def answer(alpha: float, A: Any, B: Any, beta: float, C: Any) -> Reference:
     With a β of 0 C is not read.
     """
     with np.errstate(all="ignore"):  # an infinite α or β has an answer, too
+        product, size, terms = _sums(alpha, A, B, beta, C)
+        return Reference(product, norm(size), terms)
+
+
+def _sums(alpha: float, A: Any, B: Any, beta: float, C: Any) -> tuple[Any, Any, float]:
+    """The sums, elementwise the sizes of what is added up to them, and the norms of the terms."""
+    with np.errstate(all="ignore"):
         product = alpha * (A @ B)
-        magnitude = abs(alpha) * (abs(A) @ abs(B))
+        size = abs(alpha) * (abs(A) @ abs(B))
         terms = norm(product)
         if beta != 0:
             added = beta * C
-            product, magnitude = product + added, magnitude + abs(added)
+            product, size = product + added, size + abs(added)
             terms += norm(added)
-        return Reference(product, norm(magnitude), terms)
-
-
-def norm(matrix: Any) -> float:
-    """Frobenius norm."""
-    return float((matrix**2).sum()) ** 0.5
+        return product, size, terms
 
 
 def yardstick(reference: Reference, K: int, tolerance: float, out: str) -> float:
@@ -458,6 +616,11 @@ def viewed(flat: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
     if isinstance(flat, np.ndarray):
         return np.ndarray(shape, flat.dtype, flat.view(np.uint8), 0, strides)
     return type(flat)(shape, flat.dtype, flat.data, strides)
+
+
+def typed(values: Any, dtype: str) -> Any:
+    """FP32 numbers in a type; bfloat16 as its bits where NumPy has no such type."""
+    return bfloat16.rounded(values) if _bits(dtype) else values.astype(numpy_dtype(dtype))
 
 
 def numpy_dtype(name: str) -> np.dtype:

@@ -1,36 +1,54 @@
-"""What is launched for a product with an epilogue: one kernel, or the epilogue behind the product.
+"""What is launched for a product with an epilogue, or with scales.
+
+With an epilogue it is one kernel, or the epilogue behind the product.
 
 The rule's costs (`lib.dispatch.cost`) know nothing of an epilogue: it is taken to cost nothing
 beside a product, and apart from one what it moves through DRAM, and a launch. So it is fused unless
 the product's own kernels of 20 to 24 are faster than those that 25 has by more than that: where few
 tiles share K, say. Rows that TMA can't step over leave no choice.
+
+With scales it is 26's instantiation with the least time by the model, of those that take the scales
+and the type of C. The model's costs were fitted to 16-bit operands. Of 8 bits the tensor cores
+multiply twice as many elements per cycle, by the data sheet, and a FLOP is taken to cost half of
+the energy. Two costs were fitted, by a grid of values, to times of the `few_` forms in turns on six
+shapes of 64, 128 and 256 rows on an H100: the least that a step takes, and what DRAM takes longer
+where blocks share K. What the model then says of shapes:
+
+- many tiles: 256×128, whose block takes in 48 bytes per cycle of its tensor cores where 128×128
+  takes 64, and of them pairs that share A's tiles, for which the L2 gives out 32;
+- fewer tiles of 256×128 than SMs: 128×128, of which there are twice as many, in pairs that share
+  B's tiles: the model can't tell which operand they had better share, and 26's record can
+  (`early_share_b` beside `early_pairs` at 512×4096×7168);
+- 64 or 128 rows: a tile for a block, and where these are few and K is long, two blocks for a tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lib.dispatch import cost
-from lib.dispatch.fit import laid
+from lib.dispatch.fit import check_shape, laid
 from lib.kernels.catalogue import RULES
-from lib.kernels.epilogues import Epilogue, FusedProblem
+from lib.kernels.fp8 import FP8, LAUNCHED
 from lib.kernels.fused import (
     APART_BLOCKS,
     APART_THREADS,
+    EPILOGUE,
     WIDE_224,
-    check,
     few,
     fused,
     misfit,
 )
-from lib.kernels.grid import Launch, Sms
+from lib.kernels.grid import Launch
 from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
-from lib.problem import ITEM_BYTES
+from lib.problem import ITEM_BYTES, Epilogue, Problem
 
 COSTS = cost.EARLIER
+# What 8-bit operands cost, in place of 16-bit ones.
+COSTS_8 = replace(COSTS, products=2 * COSTS.products, energy=COSTS.energy / 2, step=450.0, cut=1.3)
 
 
 @dataclass(frozen=True)
@@ -41,7 +59,7 @@ class FusedChoice:
     reason: str
 
 
-def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoice:
+def choose(problem: Problem, alignments: tuple[int, ...] = ()) -> FusedChoice:
     """Choose an instantiation of 25, or none.
 
     `alignments`: where A, B, C, bias and residual begin, if that is known. Raises ValueError if a
@@ -49,9 +67,9 @@ def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoi
     """
     if rule := misfit(problem, alignments):
         return FusedChoice(None, f"the epilogue apart: {rule}")
-    product, found = problem.product, ranked(problem)
+    product, found = replace(problem, epilogue=None, out="float32"), ranked(problem)
     best = found[0]
-    check(best, problem, alignments)
+    check_shape(EPILOGUE, best, problem)
     rule_of = RULES["hopper"]
     alone = laid(rule_of.variant(
         cost.choose(rule_of, rule_of.variant("any_layout"), product, COSTS).name), product)
@@ -62,19 +80,20 @@ def choose(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> FusedChoi
     return FusedChoice(best, f"{best.name}: the least predicted time of {len(found)} that fuse")
 
 
-def ranked(problem: FusedProblem) -> list[Variant]:
+def ranked(problem: Problem) -> list[Variant]:
     """The instantiations of 25 that take a problem's types, the least predicted time first."""
-    found = candidates(problem.epilogue, problem.dtype, problem.out, problem.b_layout)
-    return sorted(found, key=lambda one: cost.cycles(one, problem.product, COSTS))
+    found = candidates(problem.epilogue or Epilogue(), problem.dtype, problem.out, problem.b_layout)
+    return sorted(found, key=lambda one: cost.cycles(one, problem, COSTS))
 
 
-def apart_cycles(problem: FusedProblem, costs: cost.Costs = COSTS) -> float:
+def apart_cycles(problem: Problem) -> float:
     """Predict how long an epilogue takes apart from its product, cycles."""
-    epilogue, product = problem.epilogue, problem.M * problem.N
-    passes = 1 + epilogue.residual + (problem.beta != 0)
-    traffic = (ITEM_BYTES["float32"] * product
+    passes = 1 + (problem.beta != 0)
+    if problem.epilogue:
+        passes += problem.epilogue.residual
+    traffic = (ITEM_BYTES["float32"] * problem.M * problem.N
              + passes * ITEM_BYTES[problem.out] * problem.M * problem.columns)
-    return costs.start + traffic / costs.dram
+    return COSTS.start + traffic / COSTS.dram
 
 
 @lru_cache(maxsize=64)
@@ -101,14 +120,18 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
             yield few(one.name, "22 with an epilogue", schedule, epilogue, **types)
 
 
-def launch_of(variant: Variant, problem: FusedProblem, sms: Sms) -> Launch:
-    """Blocks for all tiles, or for as many as the SMs hold."""
-    grid = variant.grid.blocks(problem.product, variant.tile, variant.step, sms)
-    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.programmatic_launch)
-
-
-def apart_launch(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
+def apart_launch(variant: Variant, problem: Problem, sms: int) -> Launch:
     """Blocks of `apart`: for all elements of C, or for as many as the SMs hold."""
     threads = problem.M * (problem.columns // variant.schedule.vec)
     blocks = min(-(-threads // APART_THREADS), sms * APART_BLOCKS)
     return Launch((blocks, 1, 1), (APART_THREADS, 1, 1), 0, variant.programmatic_launch)
+
+
+def suited(problem: Problem) -> Variant:
+    """The instantiation of 26 for a problem with scales. Raises ValueError if there is none."""
+    found = [one for one in map(FP8.variant, LAUNCHED)
+             if (one.scaling, one.out) == (problem.scaling, problem.out)]
+    if not found:
+        raise ValueError(f"26_fp8 has no instantiation for scales by {problem.scaling} and C in "
+                         f"{problem.out}")
+    return min(found, key=lambda one: cost.cycles(one, problem, COSTS_8))
