@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
-from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.measure import scaled_rival
 from lib.paths import ROOT
@@ -131,6 +130,6 @@ def test_a_gpu_test_of_another_gpu_s_kernel_says_why_it_is_skipped(monkeypatch):
     played.play(played.H100, monkeypatch.setattr)
     reasons = [why_not_here(SimpleNamespace(callspec=SimpleNamespace(
         params={"kernel": kernel, "variant": kernel.variants[0]})))
-        for kernel in (BLOCK_SCALED, CATALOGUE["27_tcgen05"], CATALOGUE["18_tma"])]
+        for kernel in (CATALOGUE["28_cta_pairs"], CATALOGUE["27_tcgen05"], CATALOGUE["18_tma"])]
     assert reasons == [*2 * ["NVIDIA H100 80GB HBM3 doesn't run sm_100a code"], None]
     assert why_not_here(SimpleNamespace()) is None  # has no parameters

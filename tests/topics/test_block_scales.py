@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.kernels.blackwell import BLOCK_SCALED
+from lib.kernels.catalogue import find
 from lib.topics.compute.block_scales import model, page
 from tests.pages import cells
 
@@ -33,7 +33,7 @@ def test_the_table_sets_them_beside_16_bits(shown):
 
 def test_its_instructions_are_taken_apart(shown):
     for opcode in ("tcgen05.cp", "tcgen05.mma"):
-        for variant in BLOCK_SCALED.variants[::3]:
+        for variant in find(model.STEM).laid[::3]:
             page.instruction(opcode, variant.name)
     assert "four scales per row and K step" in shown[-1]
 
