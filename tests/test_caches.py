@@ -23,7 +23,7 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.frozen import FrozenDict
 from lib.measure import patterns
 from lib.problem import Epilogue
-from lib.ptx.core.alternate_formats import to_float32
+from lib.ptx.core.rounding import to_float32
 from lib.ptx.core.syntax import Program
 from lib.ptx.launch import Code
 from lib.records import searches, store

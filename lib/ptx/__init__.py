@@ -8,7 +8,6 @@ Arrays are NumPy's and are updated in place, as in CuPy's calling convention. RE
 which order to read the code.
 """
 
-from .core.device_memory import Allocation
 from .core.errors import (
     Deadlock,
     Divergence,
@@ -22,9 +21,9 @@ from .core.errors import (
     UnsupportedInstruction,
 )
 from .core.hazards import Access, Hazard
-from .core.im2col import im2col_map
 from .core.recorder import Moment, Recorder
-from .core.tensormap import TensorMap, tensor_map
+from .core.segment import Allocation
+from .core.tensormap import TensorMap, im2col_map, tensor_map
 from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
 from .launch import Function, Launch, Module

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy import ndarray
 
 from . import (
     advice,
@@ -21,9 +22,8 @@ from . import (
 )
 from .core.arguments import Layout, device_memory, initial_bytes, parameter_bytes
 from .core.code import Code
-from .core.device_memory import Allocation, DeviceMemory
 from .core.errors import Error, LaunchError, ParseError, source_line
-from .core.execution import Execution
+from .core.execution import Execution, Settings
 from .core.geometry import (
     LOCAL_LIMIT,
     STATIC_LIMIT,
@@ -40,6 +40,7 @@ from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
 from .core.recorder import Recorded, Recorder
+from .core.segment import Allocation, DeviceMemory
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .progress import Progress
@@ -153,10 +154,9 @@ class _Parts:
     cluster: tuple[int, int, int] | None
     device: DeviceMemory
     layout: Layout
-    parameters: np.ndarray
+    parameters: ndarray
     shared_mem: int
     size: int  # blocks of a batch
-    together: int  # of a cluster
     workspace: int
 
     @property
@@ -165,20 +165,8 @@ class _Parts:
         return self.block[0] * self.block[1] * self.block[2]
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """How one run goes; see `Function.__call__`."""
-
-    schedule: str
-    random: np.random.Generator
-    landing: str
-    turns: int | None
-    strict: bool
-    go_on: bool
-
-
 @contextmanager
-def _as_before(device: DeviceMemory, before: Sequence[np.ndarray]) -> Iterator[None]:
+def _as_before(device: DeviceMemory, before: Sequence[ndarray]) -> Iterator[None]:
     """Let global memory be what it was before a launch; afterwards, what it is."""
     results = [segment.storage.copy() for segment in device.segments]
     try:
@@ -244,7 +232,7 @@ class Module:
         self.sources = SourceLines(dict(sources or {}), tuple(map(Path, folders)))
         # Weak, for they hold their module: a circle would keep what is decoded for a while.
         self._functions: WeakValueDictionary[str, Function] = WeakValueDictionary()
-        self._storage: dict[str, np.ndarray] = {}
+        self._storage: dict[str, ndarray] = {}
 
     def get_function(self, name: str) -> Function:
         """Return a kernel, decoded.
@@ -269,7 +257,7 @@ class Module:
             self._functions[name] = function
         return function
 
-    def get_global(self, name: str) -> np.ndarray:
+    def get_global(self, name: str) -> ndarray:
         """Return the bytes of a module variable, as a uint8 array that launches update in place."""
         if not self._in_memory(name):
             raise Error(f"no global variable '{name}' in this module")
@@ -281,7 +269,7 @@ class Module:
         variable = self.program.variables.get(name)
         return variable is not None and variable.space in ("global", "const") and variable.count > 0
 
-    def variables(self, code: Code) -> dict[str, np.ndarray]:
+    def variables(self, code: Code) -> dict[str, ndarray]:
         """The bytes of the module variables that a kernel reaches; a header may bring hundreds."""
         named = referred(self.program, {name for _, name, _, _ in code.registers.addresses})
         return {name: self.get_global(name) for name in sorted(named) if self._in_memory(name)}
@@ -416,35 +404,33 @@ class Function:
         if self.code.cancels:
             size = min(size, RESIDENT * together)
         parts = _Parts(
-            grid, block, cluster, device, layout, parameters, shared_mem, size, together, workspace)
+            grid, block, cluster, device, layout, parameters, shared_mem, size, workspace)
         began = time.perf_counter()
         failing = self.code.unheeded if races and recorder is None else frozenset()
         before = [each.storage.copy() for each in device.segments] if failing else []
-        settings = _Settings(schedule, np.random.default_rng(seed), landing, turns, strict, go_on)
-        errors, looked_at = self._run(
-            parts, settings, hazards, record, races, recorder, progress)
+        settings = Settings(
+            schedule, np.random.default_rng(seed), landing, turns, strict, go_on, recorder)
+        errors, looked_at = self._run(parts, settings, hazards, record, races, progress)
         if failing:
             with _as_before(device, before):
-                settings = _Settings(
-                    schedule, np.random.default_rng(seed), "late", turns, strict, False)
-                self._fail(parts, settings, hazards, failing)
+                self._fail(parts, replace(
+                    settings, random=np.random.default_rng(seed), landing="late", go_on=False,
+                    failing=failing), hazards)
         return Launch(
             self.name, races, merge is not None, record, hazards.found, hazards.remarks,
             device.allocations, layout.shared, errors, time.perf_counter() - began, looked_at,
             self.code, self.module.sources, sorted(failing),
         )
 
-    def _fail(
-        self, parts: _Parts, settings: _Settings, hazards: Hazards, failing: frozenset[int]
-    ) -> None:
+    def _fail(self, parts: _Parts, settings: Settings, hazards: Hazards) -> None:
         """Run it once more, late, with waits that fail; what is found then says so."""
-        waits = [self.code.steps[index].instruction for index in sorted(failing)]
+        waits = [self.code.steps[index].instruction for index in sorted(settings.failing)]
         lines = ", ".join(dict.fromkeys(
             source_line(each.cuda, each.callers) or f"PTX line {each.line}" for each in waits))
         known = len(hazards.found)
         hazards.when = f" ({FAILED} at {lines})"
         try:
-            self._run(parts, settings, hazards, None, True, None, None, failing)
+            self._run(parts, settings, hazards, None, True, None)
         except Error as error:
             if len(hazards.found) == known:
                 hazards.add("mbarrier", f"what comes behind the wait fails: {error}",
@@ -453,9 +439,8 @@ class Function:
             hazards.when = ""
 
     def _run(
-        self, parts: _Parts, settings: _Settings, hazards: Hazards, record: Trace | None,
-        races: bool, recorder: Recorder | None, progress: Progress | None,
-        failing: frozenset[int] = frozenset(),
+        self, parts: _Parts, settings: Settings, hazards: Hazards, record: Trace | None,
+        races: bool, progress: Progress | None,
     ) -> tuple[list[Error], int]:
         """Run all blocks, batch by batch.
 
@@ -480,11 +465,7 @@ class Function:
             geometry.workspace, geometry.pending = parts.workspace, pending
             memory = Memory(
                 parts.device, parts.layout, parts.parameters, blocks, parts.threads, geometry.peers)
-            lanes = Execution(
-                self.code, geometry, memory, record, detector, hazards, settings.schedule,
-                settings.random, settings.landing, settings.turns, settings.strict, recorder,
-                failing,
-            )
+            lanes = Execution(self.code, geometry, memory, record, detector, hazards, settings)
             if detector is not None:
                 detector.begin(lanes)
             if progress is not None:

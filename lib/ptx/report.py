@@ -10,17 +10,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from . import advice
+from .core.code import Code
+from .core.errors import Error
 from .core.hazards import SAME_VALUE, Access, Hazard
-from .count.trace import Site
-
-if TYPE_CHECKING:
-    from .core.code import Code
-    from .core.errors import Error
-    from .count.trace import Trace
-    from .source_lines import SourceLines
+from .count.trace import Site, Trace
+from .source_lines import SourceLines
 
 Place = tuple[str, int]
 

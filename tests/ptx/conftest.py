@@ -1,7 +1,5 @@
 """What the emulator's tests share: PTX from NVRTC, and small kernels written by hand."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +40,28 @@ def compile_text(
 def kernels() -> ptx.Module:
     """The compiled kernels of kernels.cu."""
     return ptx.Module(compile_kernels())
+
+
+each_landing = pytest.mark.parametrize("landing", ["early", "late"])
+each_schedule = pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+
+
+def u32s(shape):
+    """Zeros of a type."""
+    return np.zeros(shape, np.uint32)
+
+
+def f32s(shape):
+    return np.zeros(shape, np.float32)
+
+
+def s32s(shape):
+    return np.zeros(shape, np.int32)
+
+
+def function_of(text, name="k"):
+    """A kernel of a PTX text."""
+    return ptx.Module(text).get_function(name)
 
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"

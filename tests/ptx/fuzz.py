@@ -6,8 +6,6 @@ a result that differs in a bit (NaN is NaN) is a bug. Each finding is printed wi
 `--seed` repeats.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import random

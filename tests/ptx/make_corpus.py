@@ -5,8 +5,6 @@ Run: python -m tests.ptx.make_corpus
 Wheels of each release are downloaded by pip into a folder of their own and thrown away afterwards.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import lzma

@@ -9,8 +9,6 @@ In a process of its own, before the emulator is imported; what follows is for py
 ``python -m tests.ptx.narrow_intp tests/ptx/isa``
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

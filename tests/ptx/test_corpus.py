@@ -3,8 +3,6 @@
 The corpus holds PTX of 12.1 to 13.x; `python -m tests.ptx.make_corpus` makes it anew.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 
@@ -16,7 +14,7 @@ from lib.problem import Problem
 from lib.run.prepared import arguments
 
 from . import test_hopper, test_tensor_kernels
-from .conftest import problem
+from .conftest import function_of, problem
 from .make_corpus import CORPUS, MAX_BYTES, RELEASES
 from .race import test_blocks
 
@@ -41,7 +39,7 @@ def run_book(text: str, entry: dict, _):
     given = Problem(*MANIFEST["problem"], 0.5, -2.0, **types)
     A, B, C = given.inputs()
     exact = given.reference(A, B, C)
-    function = ptx.Module(text).get_function(entry["kernel"])
+    function = function_of(text, entry["kernel"])
     launch = function(
         how["grid"], how["block"], arguments(given, A, B, C), how["shared_mem"], races=True
     )

@@ -1,7 +1,5 @@
 """A short, seeded part of what `fuzz` searches for longer; and that it can find something."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,17 +1,14 @@
 """Whole kernels of sm_90a: TMA, mbarrier rings, wgmma, clusters, and the faults put into them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from .conftest import HERE, compile_kernels
+from .conftest import HERE, compile_kernels, each_landing, each_schedule, function_of, u32s
 
 STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring
 LANDINGS = ("early", "late")
-SCHEDULES = ("lowest", "highest", "random")
 # Each with each of the others: a schedule with its landing, shape and whether races are looked for.
 ORDERS = [("lowest", "early", (256, 128, 392), True), ("lowest", "late", (72, 136, 328), False),
           ("highest", "late", (128, 128, 128), False), ("highest", "early", (72, 136, 328), False),
@@ -31,7 +28,7 @@ def product(name, shape, options=(), text=None, **launch):
         ptx.tensor_map(b, (64 if pair else 128, 64), swizzle=128),
     )
     grid = (2 * -(-M // 256), -(-N // 128)) if pair else (-(-N // 128), -(-M // 128))
-    function = ptx.Module(text).get_function(name)
+    function = function_of(text, name)
     result = function(grid, 288, (*maps, c, M, N, K), STAGES, **launch)
     return result, c, a.astype(float) @ b.astype(float).T
 
@@ -128,8 +125,8 @@ def test_cluster_geometry():
     ret;
 }}
 """
-    out = np.zeros((4, 2, 8), np.uint32)
-    function = ptx.Module(text).get_function("k")
+    out = u32s((4, 2, 8))
+    function = function_of(text)
     function((2, 4), 1, (out,), cluster=(1, 2))
     for y in range(4):
         for x in range(2):
@@ -171,12 +168,12 @@ GENERIC = """cvt.u64.u32 %g, %a; cvta.shared.u64 %g, %g; mapa.u64 %g, %g, %b; ld
 
 def exchange(load, first=BARRIER, second=BARRIER, **options):
     text = EXCHANGE.replace("FIRST", first).replace("SECOND", second).replace("LOAD", load)
-    out = np.zeros((4, 32), np.uint32)
-    result = ptx.Module(text).get_function("k")(4, 32, (out,), **options)
+    out = u32s((4, 32))
+    result = function_of(text)(4, 32, (out,), **options)
     return result, out
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("load", [NARROW, GENERIC])
 def test_distributed_shared_memory(load, schedule):
     result, out = exchange(load, schedule=schedule, races=True)
@@ -193,8 +190,8 @@ def test_a_batch_holds_whole_clusters(peers, monkeypatch):
     text = text.replace("xor.b32 %b, %r, 1;", f"add.u32 %b, %r, 1; rem.u32 %b, %b, {peers};")
     for label, code in (("FIRST", BARRIER), ("SECOND", BARRIER), ("LOAD", NARROW)):
         text = text.replace(label, code)
-    out = np.zeros((4 * peers, 32), np.uint32)
-    result = ptx.Module(text).get_function("k")(4 * peers, 32, (out,), races=True)
+    out = u32s((4 * peers, 32))
+    result = function_of(text)(4 * peers, 32, (out,), races=True)
     for block in range(4 * peers):
         assert out[block].tolist() == [100 * ((block + 1) % peers) + t for t in range(32)]
     assert not result.hazards
@@ -257,32 +254,32 @@ TRY:
 """
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_landing
+@each_schedule
 def test_asynchronous_stores_to_a_peer(schedule, landing):
-    out = np.zeros((4, 64, 2), np.uint32)
+    out = u32s((4, 64, 2))
     options = {"schedule": schedule, "landing": landing, "races": True}
-    function = ptx.Module(STORES.replace("BYTES", "768")).get_function("k")
+    function = function_of(STORES.replace("BYTES", "768"))
     assert not function(4, 64, (out,), **options).hazards
     for block in range(4):
         lanes = np.arange(64)
         assert np.array_equal(out[block, :, 0], 100 * (block % 2) + lanes)
         assert np.array_equal(out[block, :, 1], lanes + 5 + lanes.sum())
-    short = ptx.Module(STORES.replace("BYTES", "764")).get_function("k")
+    short = function_of(STORES.replace("BYTES", "764"))
     assert "mbarrier" in {hazard.kind for hazard in short(4, 64, (out,), **options).hazards}
     with pytest.raises(ptx.Deadlock, match="tx-count 4"):
-        ptx.Module(STORES.replace("BYTES", "772")).get_function("k")(4, 64, (out,), **options)
+        function_of(STORES.replace("BYTES", "772"))(4, 64, (out,), **options)
     # The bytes count in the cluster's scope, which a wait of the block's own doesn't see.
     narrow = STORES.replace("BYTES", "768").replace(".acquire.cluster", "")
-    found = ptx.Module(narrow).get_function("k")(4, 64, (out,), **options).hazards
+    found = function_of(narrow)(4, 64, (out,), **options).hazards
     assert {hazard.kind for hazard in found} == {"race"}
     own = narrow.replace("xor.b32 %r, %r, 1;", "")
-    assert ptx.Module(own).get_function("k")(4, 64, (out,), **options).clean
+    assert function_of(own)(4, 64, (out,), **options).clean
     # Who does not wait reads what is on its way.
     start, end = STORES.index("TRY:"), STORES.index("bra TRY;") + len("bra TRY;")
     hasty = (STORES[:start] + STORES[end:]).replace("BYTES", "768")
     try:
-        found = ptx.Module(hasty).get_function("k")(4, 64, (out,), **options).hazards
+        found = function_of(hasty)(4, 64, (out,), **options).hazards
     except ptx.UninitialisedRead:
         return
     assert {"race"} <= {hazard.kind for hazard in found}

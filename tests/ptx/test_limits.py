@@ -1,27 +1,24 @@
 """How much memory a launch may take, and keep."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
-import numpy as np
 import pytest
 
 from lib import ptx
 from lib.ptx import launch as launching
 
-from .conftest import entry
+from .conftest import entry, function_of, u32s
 
 LOCAL = """.local .align 4 .b8 l[BYTES]; .reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];
 mov.u32 %v, 5; st.local.u32 [l], %v; ld.local.u32 %v, [l]; st.global.u32 [%o], %v;"""
 
 
 def test_a_thread_has_512_kib_of_local_memory_as_in_cuda():
-    out = np.zeros(1, np.uint32)
-    ptx.Module(entry(LOCAL.replace("BYTES", str(512 << 10)))).get_function("k")(1, 1, (out,))
+    out = u32s(1)
+    function_of(entry(LOCAL.replace("BYTES", str(512 << 10))))(1, 1, (out,))
     assert out[0] == 5
-    function = ptx.Module(entry(LOCAL.replace("BYTES", str((512 << 10) + 4)))).get_function("k")
+    function = function_of(entry(LOCAL.replace("BYTES", str((512 << 10) + 4))))
     with pytest.raises(ptx.LaunchError, match="524304 bytes of local memory a thread; there are"):
         function(1, 1, (out,))
 
@@ -34,12 +31,12 @@ WAIT: ld.global.acquire.gpu.u32 %v, [%o]; setp.eq.u32 %p, %v, 0; @%p bra WAIT;""
 
 
 def test_blocks_that_wait_for_each_other_have_a_limit_together(monkeypatch):
-    function = ptx.Module(entry(WAITS)).get_function("k")
+    function = function_of(entry(WAITS))
     assert function.code.cooperative
-    function(4, 1, (np.zeros(1, np.uint32),))
+    function(4, 1, (u32s(1),))
     monkeypatch.setattr(launching, "BYTES_TOGETHER", 4 * 40960 - 1)
     with pytest.raises(ptx.LaunchError, match="its 4 blocks wait for each other.*fewer blocks"):
-        function(4, 1, (np.zeros(1, np.uint32),))
+        function(4, 1, (u32s(1),))
 
 
 def test_errors_that_are_kept_hold_no_memory(monkeypatch):
@@ -52,8 +49,8 @@ def test_errors_that_are_kept_hold_no_memory(monkeypatch):
 
     monkeypatch.setattr(launching, "Memory", memory)
     body = ".reg .b64 %o; ld.param.u64 %o, [out]; st.global.u32 [%o+4096], 1;"
-    launch = ptx.Module(entry(body)).get_function("k")(
-        3, 32, (np.zeros(1, np.uint32),), go_on=True)
+    launch = function_of(entry(body))(
+        3, 32, (u32s(1),), go_on=True)
     assert len(launch.errors) == 3 and "outside of every" in str(launch.errors[0])
     assert all(error.__traceback__ is None for error in launch.errors)
     references = [weakref.ref(each) for each in made]

@@ -1,7 +1,5 @@
 """A GEMM of pairs of blocks, with TMA: right, silent, and what is left out of it is found."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +11,8 @@ from lib.compiler.raw_module import RawModule
 from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.ptx.mutants import SETTINGS
+
+from .conftest import function_of
 
 SOURCE = Path(__file__).parent / "pairs.cu"
 LAST_WAITS = """
@@ -37,7 +37,7 @@ def run(m=256, n=128, k=320, change=lambda text: text, **options):
     c = np.full((m, n), np.nan, np.float32)
     maps = (ptx.tensor_map(a.view(np.uint16), (128, 64), swizzle=128),
             ptx.tensor_map(b.view(np.uint16), (32, 64), swizzle=128))
-    launch = ptx.Module(change(text)).get_function(name)(
+    launch = function_of(change(text), name)(
         2 * (m // 256) * (n // 64), 128, (n, k, *maps, c), 1024 + 2 * (128 + 32) * 128,
         trace=False, **options)
     return launch, bool(np.allclose(c, a.astype(float) @ b.astype(float).T, atol=4e-3))

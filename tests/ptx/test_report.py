@@ -1,7 +1,5 @@
 """What is printed of a launch: hazards by lines of the source, counters by lines of the source."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -20,7 +18,7 @@ from lib.ptx.report import (
     verdicts,
 )
 
-from .conftest import compile_text
+from .conftest import compile_text, f32s, function_of, s32s
 
 SOURCE = r"""
 __device__ __forceinline__ float twice(const float* p)
@@ -43,12 +41,12 @@ extern "C" __global__ void turn(const float* a, float* b, int n)
 @cache
 def launched(source: str = SOURCE, races: bool = True, lineinfo: bool = True) -> ptx.Launch:
     text = compile_text(source, lineinfo=lineinfo, filename="turn.cu")
-    a, b = np.arange(2**14, dtype=np.float32), np.zeros(2**14, np.float32)
-    return ptx.Module(text).get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
+    a, b = np.arange(2**14, dtype=np.float32), f32s(2**14)
+    return function_of(text, "turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
 
 
 def launched_with_sources() -> ptx.Launch:
-    a, b = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    a, b = np.arange(4096, dtype=np.float32), f32s(4096)
     text = compile_text(SOURCE, lineinfo=True, filename="turn.cu")
     module = ptx.Module(text, sources={"turn.cu": SOURCE})
     return module.get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=True)
@@ -157,7 +155,7 @@ extern "C" __global__ void late(int* out)
 }
 """
     text = compile_text(source, lineinfo=True, filename="late.cu")
-    out = np.zeros(64, np.int32)
+    out = s32s(64)
     launch = ptx.Module(text, sources={"late.cu": source}).get_function("late")(
         1, 64, (out,), races=True)
     assert "late.cu:2:" in str(launch) and "(called from late.cu:6)" in str(launch)
@@ -174,7 +172,7 @@ extern "C" __global__ void axpy(float a, const float* x, float* y)
 """
     text = compile_text(source, lineinfo=True, filename="axpy.cu")
     x, y = np.ones(40, np.float32), np.ones(40, np.float32)
-    launch = ptx.Module(text).get_function("axpy")(1, 40, (np.float32(2), x, y))
+    launch = function_of(text, "axpy")(1, 40, (np.float32(2), x, y))
     (line,) = (line for line in document(launch)["lines"] if line["kind"] == "fma")
     assert (line["place"], line["lanes"]) == ("axpy.cu:4", 40)
     (row,) = (row for row in str(launch).splitlines() if "multiply-add" in row)
@@ -192,7 +190,7 @@ extern "C" __global__ void past(int* x, int n)
 
 def faulty(**options):
     text = compile_text(FAULTY, lineinfo=True, filename="past.cu")
-    x = np.zeros(96, np.int32)
+    x = s32s(96)
     return x, ptx.Module(text, sources={"past.cu": FAULTY}).get_function("past")(
         4, 32, (x, np.int32(7)), **options)
 
@@ -247,7 +245,7 @@ extern "C" __global__ void turn(float* out)
 
 def test_both_sides_of_a_hazard_name_the_line_that_called_a_wrapper():
     text = compile_text(WRAPPED, lineinfo=True, filename="gemm.cu")
-    launch = ptx.Module(text).get_function("turn")(1, 64, (np.zeros(64, np.float32),), races=True)
+    launch = function_of(text, "turn")(1, 64, (f32s(64),), races=True)
     (finding,) = launch.findings
     message = finding.example.message
     assert "CUDA gemm.cu:4, inlined from copies.cuh:1, by block (0, 0, 0) warp" in message

@@ -1,14 +1,13 @@
 """What reports read of files that PTX names: nothing that was not given."""
 
-from __future__ import annotations
-
 import os
 
-import numpy as np
 import pytest
 
 from lib import ptx
 from lib.compiler.raw_module import RawModule
+
+from .conftest import s32s, u32s
 
 TEXT = """.version 8.0
 .target sm_80
@@ -30,7 +29,7 @@ def message(file, past: int = 4096, **given) -> str:
     """All that an error at line 2 of a file says."""
     function = ptx.Module(TEXT.format(file=file, past=past), **given).get_function("k")
     with pytest.raises(ptx.OutOfBounds) as error:
-        function(1, 1, (np.zeros(1, np.uint32),))
+        function(1, 1, (u32s(1),))
     return "\n".join([str(error.value), *error.value.__notes__])
 
 
@@ -50,7 +49,7 @@ def test_without_folders_no_file_is_read(source):
     path.write_text(TEXT.format(file=source, past=4096))
     for made in (RawModule(path=path), RawModule(code=path.read_text())):
         with pytest.raises(ptx.OutOfBounds) as error:
-            made.get_function("k")(1, 1, (np.zeros(1, np.uint32),))
+            made.get_function("k")(1, 1, (u32s(1),))
         assert not any(SECRET in note for note in error.value.__notes__)
 
 
@@ -89,7 +88,7 @@ def test_a_report_of_hazards_reads_no_more_than_an_error(source):
     text = TEXT.format(file=source, past=0).replace(
         "st.global.u32 [%p+0], 1;",
         ".reg .b32 %c; mov.u32 %c, %ctaid.x; st.global.u32 [%p+0], %c;")
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     for given, shown in (({}, False), ({"folders": [source.parent]}, True)):
         launch = ptx.Module(text, **given).get_function("k")(2, 1, (out,), races=True)
         assert launch.hazards and (SECRET in str(launch)) == shown
@@ -108,5 +107,5 @@ def test_a_cuda_file_s_own_lines_and_headers_are_shown(tmp_path):
     module = RawModule(path=path, options=[f"-I{tmp_path / 'include'}"])
     for name, shown in (("near", "p[4096] = 1"), ("further", "p[8192] = 1")):
         with pytest.raises(ptx.OutOfBounds) as error:
-            module.get_function(name)(1, 1, (np.zeros(1, np.int32),))
+            module.get_function(name)(1, 1, (s32s(1),))
         assert shown in "\n".join(error.value.__notes__)

@@ -1,7 +1,5 @@
 """The emulator alone: it runs when copied out, with NumPy only; its indices fit 32-bit machines."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess
@@ -14,7 +12,7 @@ from .narrow_intp import PTX, narrowable
 
 ROOT = Path(__file__).parents[2]
 KERNEL = """
-import sys, numpy, numpy.random
+import sys, numpy, numpy.random, numpy.typing
 before = set(sys.modules)
 import {name} as emulator
 text = '''.version 8.0

@@ -1,13 +1,11 @@
 """Tensor-core GEMMs compiled by NVRTC: right under every landing and schedule; their counters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from .conftest import HERE, compile_kernels
+from .conftest import HERE, compile_kernels, each_landing, function_of, s32s
 
 SOURCE = str(HERE / "tensor.cu")
 KERNELS = [
@@ -24,12 +22,12 @@ def product(arch, name, dtype, sizes, options=(), **launch):
     random = np.random.default_rng(0)
     if dtype == np.int8:
         a, b = random.integers(-128, 128, (M, K), dtype), random.integers(-128, 128, (N, K), dtype)
-        c, exact = np.zeros((M, N), np.int32), a.astype(float) @ b.T.astype(float)
+        c, exact = s32s((M, N)), a.astype(float) @ b.T.astype(float)
     else:
         a, b = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((M, K), (K, N)))
         c, exact = np.full((M, N), np.nan, np.float32), a.astype(float) @ b.astype(float)
     tile, block = SHAPES.get(name, ((64, 64), 128))
-    function = ptx.Module(compile_kernels(arch, SOURCE, options)).get_function(name)
+    function = function_of(compile_kernels(arch, SOURCE, options), name)
     done = function((N // tile[0], M // tile[1]), block, (M, N, K, a, b, c), **launch)
     return float(np.linalg.norm(c - exact) / np.linalg.norm(exact)), done
 
@@ -79,7 +77,7 @@ def test_counters_of_wmma():
         assert launch.trace.counters()["global_store_requests"] == 4 * 4 * 4 * 4
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("schedule", ["lowest", "random"])
 def test_a_missing_wait_is_found(landing, schedule):
     try:
@@ -95,7 +93,7 @@ def test_a_missing_wait_is_found(landing, schedule):
     assert all(h.first.cuda is not None and h.second.cuda is not None for h in found)
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_a_missing_barrier_is_found(landing):
     _, launch = product(
         "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_SYNC",), races=True,

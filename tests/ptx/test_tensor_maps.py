@@ -1,7 +1,5 @@
 """Tensor maps wherever a kernel finds them: parameters, structures, memory, constants."""
 
-from __future__ import annotations
-
 import gc
 from functools import cache
 
@@ -10,7 +8,7 @@ import pytest
 
 from lib import ptx
 
-from .conftest import compile_text
+from .conftest import compile_text, f32s
 
 SOURCE = r"""
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
@@ -64,7 +62,7 @@ def test_in_a_structure():
     _, tensor_map, box = matrix()
     kind = np.dtype({"names": ["x", "scale", "map", "y"], "formats": ["i4", "f4", "V128", "i4"],
                      "offsets": [0, 4, 64, 192], "itemsize": 256})
-    out = np.zeros((8, 16), np.float32)
+    out = f32s((8, 16))
     given = np.zeros((), kind)
     given["x"], given["y"], given["scale"], given["map"] = 4, 2, 3, bytes(tensor_map)
     assert not launch("structure", (given, out)).hazards
@@ -75,7 +73,7 @@ def test_through_a_pointer():
     a, tensor_map, box = matrix()
     other = ptx.tensor_map(a + 1, (8, 16))
     maps = np.frombuffer(bytes(other) + bytes(tensor_map), np.uint8)
-    out = np.zeros((8, 16), np.float32)
+    out = f32s((8, 16))
     for i, more in ((1, 0), (0, 1)):
         assert not launch("pointer", (maps, out, i)).hazards
         assert (out == box + more).all()
@@ -83,7 +81,7 @@ def test_through_a_pointer():
 
 def test_in_constant_memory():
     _, tensor_map, box = matrix()
-    module, out = ptx.Module(text()), np.zeros((8, 16), np.float32)
+    module, out = ptx.Module(text()), f32s((8, 16))
     module.get_global("constant")[:] = np.frombuffer(bytes(tensor_map), np.uint8)
     assert not launch("constants", (out,), module).hazards
     assert (out == box).all()
@@ -95,11 +93,11 @@ def test_what_is_no_map(shift):
     data = bytes(tensor_map) if shift else bytes(128)
     maps = np.frombuffer(bytes(shift) + data + bytes(128), np.uint8)[shift:]
     with pytest.raises(ptx.Error, match="no tensor map at address .*bytes\\(tensor_map\\)"):
-        launch("pointer", (maps, np.zeros(128, np.float32), 0))
+        launch("pointer", (maps, f32s(128), 0))
 
 
 def test_a_map_that_is_gone():
     data = np.frombuffer(bytes(matrix()[1]), np.uint8)
     gc.collect()
     with pytest.raises(ptx.Error, match="keep the tensor map"):
-        launch("pointer", (data, np.zeros(128, np.float32), 0))
+        launch("pointer", (data, f32s(128), 0))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.ptx.count import banks as emulator
-from lib.ptx.count.sectors import sectors as emulated_sectors
+from lib.ptx.count.banks import sectors as emulated_sectors
 from lib.run import runner
 from lib.show import banks, coalescing
 from lib.show.coalescing import Access

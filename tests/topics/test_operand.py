@@ -12,7 +12,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx.isa.matrix_descriptor import Descriptor
-from lib.ptx.isa.tcgen05_descriptors import operand_descriptor
+from lib.ptx.isa.tcgen05_operands import operand_descriptor
 from lib.topics.compute.fragments.model import maps
 from lib.topics.memory.operand import model
 from lib.topics.memory.operand.model import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile

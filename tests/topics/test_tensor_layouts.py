@@ -7,8 +7,7 @@ import pytest
 
 from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
-from lib.ptx.isa.wgmma import dealt_product
-from lib.ptx.isa.wgmma_operands import from_registers
+from lib.ptx.isa.wgmma import dealt_product, from_registers
 from lib.show.banks import describe
 from lib.topics.compute.fragments.model import SHAPES, formulae, held
 from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad

@@ -7,21 +7,26 @@ distances between them is a `Shape`, and one shape serves all the patterns that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
+from .lanes import Lanes
 from .machine import WARP
-from .masks import by_warp, over_lanes
-
-if TYPE_CHECKING:
-    from .lanes import Lanes
-    from .masks import Mask
+from .masks import Mask, by_warp, over_lanes
 
 SHAPES = 48  # that are remembered
 REPEATED_LEAST = 1 << 13  # indices; to look for repetitions among fewer costs more than it saves
 
 
+def make_room(cache: dict, limit: int) -> None:
+    """Forget the oldest of what is remembered, if that is the most."""
+    if len(cache) >= limit:
+        del cache[next(iter(cache))]
+
+
+@dataclass(slots=True, eq=False)
 class Repeated:
     """Indices (blocks, threads) of which few differ: what they name is gathered once, then copied.
 
@@ -32,15 +37,11 @@ class Repeated:
     blocks and threads, how often each index stands in a run, and how often all come again.
     """
 
-    __slots__ = ("distinct", "along")
-
-    def __init__(
-        self, distinct: np.ndarray, along: tuple[tuple[int, int], tuple[int, int]]
-    ) -> None:
-        self.distinct, self.along = distinct, along
+    distinct: ndarray
+    along: tuple[tuple[int, int], tuple[int, int]]
 
     @classmethod
-    def of(cls, index: np.ndarray) -> Repeated | None:
+    def of(cls, index: ndarray) -> Repeated | None:
         """Find the repetitions; None if more than a quarter of the indices are left."""
         distinct, threads = _repetition(index)
         distinct, blocks = _repetition(distinct.T)
@@ -48,7 +49,7 @@ class Repeated:
             return None
         return cls(np.ascontiguousarray(distinct.T), (blocks, threads))
 
-    def take(self, view: np.ndarray) -> np.ndarray:
+    def take(self, view: ndarray) -> ndarray:
         """Gather elements of a view of one axis, (blocks, threads)."""
         (block_run, block_times), (run, times) = self.along
         found = view.take(self.distinct)
@@ -61,7 +62,7 @@ class Repeated:
         return np.tile(found, (block_times, 1)) if block_times > 1 else found
 
 
-def _repetition(index: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+def _repetition(index: ndarray) -> tuple[ndarray, tuple[int, int]]:
     """Take runs and periods out of the second axis; return what is left, and their sizes."""
     many = index.shape[1]
     changes = np.flatnonzero((index[:, 1:] != index[:, :-1]).any(axis=0)) + 1
@@ -81,13 +82,13 @@ class Shape:
     `relative` (ndarray of int64, shape (blocks or 1, threads or 1)): address minus the lowest.
     `bits`: all of them, joined by or. `index`, `repeated`: indices by width and rows, and those of
     them that repeat: see `AccessPattern.index`. `counts`: what accesses cost: see
-    `count.pattern_costs`. `valid`: where all of these bytes are known to have been written: see
+    `count.trace`. `valid`: where all of these bytes are known to have been written: see
     `Memory.check_valid`.
     """
 
     __slots__ = ("relative", "bits", "active", "index", "repeated", "counts", "valid")
 
-    def __init__(self, relative: np.ndarray, bits: int, active: Mask | None) -> None:
+    def __init__(self, relative: ndarray, bits: int, active: Mask | None) -> None:
         self.relative, self.bits, self.active = relative, bits, active
         self.index: dict = {}
         self.repeated: dict[int, Repeated | None] = {}
@@ -101,15 +102,14 @@ class Shapes:
     def __init__(self) -> None:
         self.known: dict[tuple, Shape] = {}
 
-    def of(self, relative: np.ndarray, span: int, active: Mask | None) -> Shape:
+    def of(self, relative: ndarray, span: int, active: Mask | None) -> Shape:
         """Return the shape with these addresses, whose largest is `span`, in these lanes."""
         bits = int(np.bitwise_or.reduce(relative, axis=None))
         key = relative.shape, span, bits, int(np.add.reduce(relative, axis=None)), id(active)
         shape = self.known.pop(key, None)
         if shape is None or not np.array_equal(shape.relative, relative):
             # A shape holds its lanes, so their id stays theirs. The one unused for longest goes.
-            if len(self.known) >= SHAPES:
-                del self.known[next(iter(self.known))]
+            make_room(self.known, SHAPES)
             shape = Shape(relative, bits, active)
         self.known[key] = shape
         return shape
@@ -122,7 +122,7 @@ class AccessPattern:
     may treat the arrays as full. `places` has where they lie for each instruction that was there.
     """
 
-    def __init__(self, addresses: np.ndarray, active: Mask | None, f: Lanes) -> None:
+    def __init__(self, addresses: ndarray, active: Mask | None, f: Lanes) -> None:
         self.register, self.active, self.f = addresses, active, f
         self.places: dict = {}
         # Signed, so that a register a little below 0 and an offset that brings it back make sense.
@@ -134,7 +134,7 @@ class AccessPattern:
         self.shape = f.shapes.of(raw - np.int64(self.low), self.high - self.low, active)
         self.relative, self.bits = self.shape.relative, self.shape.bits
 
-    def shifted(self, addresses: np.ndarray, distance: int) -> AccessPattern:
+    def shifted(self, addresses: ndarray, distance: int) -> AccessPattern:
         """Return the pattern of addresses that are these plus a distance, which has its shape."""
         made = object.__new__(AccessPattern)
         made.register, made.active, made.f, made.places = addresses, self.active, self.f, {}
@@ -143,12 +143,12 @@ class AccessPattern:
         return made
 
     @property
-    def active_lanes(self) -> np.ndarray:
+    def active_lanes(self) -> ndarray:
         """The lanes that take part, bool (blocks, threads), not to be changed."""
         return self.f.lanes_in(self.active)
 
     @property
-    def by_warps(self) -> np.ndarray:
+    def by_warps(self) -> ndarray:
         """The warps with a lane that takes part, bool (blocks, warps), not to be changed."""
         return self.f.active_warps if self.active is None else self.active.by_warps
 
@@ -162,7 +162,7 @@ class AccessPattern:
         """Active lanes."""
         return self.f.lanes if self.active is None else self.active.lanes
 
-    def index(self, width: int, rows: np.ndarray | None) -> np.ndarray:
+    def index(self, width: int, rows: ndarray | None) -> ndarray:
         """Return (address - low) / width, plus each row's place, in elements of `width` bytes."""
         key, known = (width, id(rows)), self.shape.index
         if key not in known:
@@ -172,7 +172,7 @@ class AccessPattern:
             known[key] = index.astype(np.intp, copy=False)
         return known[key]
 
-    def repeated(self, index: np.ndarray) -> Repeated | None:
+    def repeated(self, index: ndarray) -> Repeated | None:
         """Return the few of these indices of a shape that differ, where it pays to know them."""
         if index.size < REPEATED_LEAST:
             return None
@@ -181,13 +181,13 @@ class AccessPattern:
             known[id(index)] = Repeated.of(index)
         return known[id(index)]
 
-    def addresses(self, offset: int) -> np.ndarray:
+    def addresses(self, offset: int) -> ndarray:
         """Return the addresses as int64, of the broadcastable shape."""
         start = (self.low + offset + (1 << 63)) % (1 << 64) - (1 << 63)  # wraps, as addresses do
         return self.relative + np.int64(start)
 
 
-def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:
+def _filled(raw: ndarray, active: ndarray) -> ndarray:
     """Give inactive lanes the address of the first active lane of their warp."""
     if raw.shape[1] == 1:
         rows = np.logical_or.reduce(active, axis=1)[:, None]

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
-from .access_pattern import AccessPattern
+from .access_pattern import AccessPattern, Repeated
+from .batch import Batch
 from .decode import Decoding
 from .errors import Error, Misaligned, OutOfBounds
 from .hazards import access
 from .masks import Mask
 from .origins import check_within
-from .segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, rank_at
-from .syntax import SIZES, Address, Immediate, Register, Symbol
-
-if TYPE_CHECKING:
-    from .access_pattern import Repeated
-    from .batch import Batch
-    from .segment import Segment
-    from .syntax import Instruction, MemoryAccess
+from .segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, Segment, rank_at
+from .syntax import SIZES, Address, Immediate, Instruction, MemoryAccess, Register, Symbol
 
 SPACES = ("global", "shared", "local", "const", "param")
 # Cache hints and memory-order words that change nothing for an emulator that runs in order.
@@ -33,17 +29,15 @@ HINTS = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class ResolvedAccess:
     """Where an instruction's addresses lie: found once for each pattern, then only used."""
 
-    __slots__ = ("pattern", "segment", "view", "index", "repeated")
-
-    def __init__(
-        self, pattern: AccessPattern, segment: Segment, view: np.ndarray | None = None,
-        index: np.ndarray | None = None, repeated: Repeated | None = None,
-    ) -> None:
-        self.pattern, self.segment, self.view = pattern, segment, view
-        self.index, self.repeated = index, repeated
+    pattern: AccessPattern
+    segment: Segment
+    view: ndarray | None = None
+    index: ndarray | None = None
+    repeated: Repeated | None = None
 
 
 def known(f: Batch, index: int, pattern: AccessPattern) -> ResolvedAccess | None:
@@ -141,7 +135,7 @@ def by_segment(
     f: Batch, pattern: AccessPattern, access: MemoryAccess
 ) -> Iterator[tuple[Segment, Mask]]:
     """Part the active lanes by the segment that they access; yields (segment, Mask)."""
-    addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
+    addresses = f.full(pattern.addresses(access.offset))
     active = pattern.active_lanes
     for segment in f.memory.segments[access.space]:
         inside = (addresses >= segment.first) & (addresses + access.nbytes <= segment.end) & active
@@ -157,7 +151,7 @@ def check_writeable(f: Batch, segment: Segment, instruction: Instruction) -> Non
 
 def report_access(
     f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-    values: list[np.ndarray] | None = None,
+    values: list[ndarray] | None = None,
 ) -> None:
     """Report an access of global or shared memory to the trace and the race detector.
 
@@ -198,7 +192,7 @@ def _apart(
     return found[0], found[1]
 
 
-def shared_address(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
+def shared_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     """Make the function that reads an address in the shared::cluster window, as int64.
 
     Generic addresses of shared memory are taken as well.
@@ -206,7 +200,7 @@ def shared_address(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
     slot, offset = address_operand(d, operand, "shared")
     base, place = WINDOWS["shared"], d.place
 
-    def read(f: Batch) -> np.ndarray:
+    def read(f: Batch) -> ndarray:
         address = f.r[slot].astype(np.int64) + offset
         if (address >= WINDOW_BYTES).any():
             address = np.where(address >= base, address - base, address)

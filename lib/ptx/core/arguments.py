@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
-from .device_memory import Allocation, DeviceMemory
 from .errors import LaunchError
 from .registers import RegisterFile
-from .segment import PARAMETER_BASE, Segment
+from .segment import PARAMETER_BASE, Allocation, DeviceMemory, Segment
 from .syntax import SIZES, Entry, Program, Reference, Variable
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded
 from .texture import Surface, Texture
@@ -115,7 +115,7 @@ class Layout:
         return self._addresses[name]
 
 
-def initial_bytes(program: Program, variable: Variable) -> np.ndarray:
+def initial_bytes(program: Program, variable: Variable) -> ndarray:
     """Return what a module variable holds before the first launch.
 
     Raises LaunchError if it holds the address of something that the module does not define.
@@ -145,7 +145,7 @@ def _referred(program: Program, variable: Variable, value: Reference) -> int:
     )
 
 
-def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMemory:
+def device_memory(program: Program, storage: dict[str, ndarray]) -> DeviceMemory:
     """Place those of a module's variables whose bytes are in `storage`."""
     device = DeviceMemory()
     for name, array in storage.items():
@@ -159,7 +159,7 @@ def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMem
     return device
 
 
-def parameter_bytes(entry: Entry, args: Sequence[Any], device: DeviceMemory) -> np.ndarray:
+def parameter_bytes(entry: Entry, args: Sequence[Any], device: DeviceMemory) -> ndarray:
     """Check the arguments and lay them out as the bytes of the parameter space."""
     layout = entry.parameter_layout()
     args = tuple(args)
@@ -192,16 +192,16 @@ def _argument(entry: Entry, i: int, parameter: Variable, value: Any, device: Dev
         return value.handle.to_bytes(8, "little")
     if parameter.count != 1 or kind == "b8":
         raw = value if isinstance(value, bytes | bytearray) else None
-        if raw is None and isinstance(value, np.generic | np.ndarray):
+        if raw is None and isinstance(value, np.generic | ndarray):
             raw = value.tobytes()
         if raw is None or len(raw) != parameter.nbytes:
             wrong(f"needs {parameter.nbytes} bytes (a structure), not {_describe(value)}")
         return bytes(raw)
-    if isinstance(value, np.ndarray) and value.ndim == 0 and size != 8:
+    if isinstance(value, ndarray) and value.ndim == 0 and size != 8:
         value = value[()]
     if value is None and size == 8 and kind != "f64":
         return bytes(8)  # CuPy's null pointer
-    if isinstance(value, np.ndarray):
+    if isinstance(value, ndarray):
         if not value.dtype.isnative:
             wrong(f"holds {value.dtype.str}: a GPU reads little-endian values")
         if size != 8 or kind == "f64":
@@ -233,7 +233,7 @@ def _argument(entry: Entry, i: int, parameter: Variable, value: Any, device: Dev
 
 
 def _describe(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, ndarray):
         return f"an array of {value.dtype}, shape {value.shape}"
     if isinstance(value, np.generic):
         return f"numpy.{value.dtype} {value}"

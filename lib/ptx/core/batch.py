@@ -1,4 +1,4 @@
-"""What a step may ask of the batch that it runs for, and of those who watch it.
+"""What a step may ask of the batch that it runs for, and what a step is.
 
 `Execution`, `Trace` and `RaceDetector` are what stands behind. They stand above the modules that
 use them, so that imports go one way, and these are the sides which those modules see.
@@ -6,21 +6,37 @@ use them, so that imports go one way, and these are the sides which those module
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
 
+import numpy as np
+from numpy import ndarray
+
+from .access_pattern import AccessPattern, make_room
+from .hazards import Access, Hazards, access
 from .lanes import Lanes
+from .machine import WARP
+from .masks import Mask, any_in_warp
+from .memory import Memory
+from .registers import scalar
+from .segment import Segment
+from .syntax import Instruction, MemoryAccess
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+# -- What a step may ask of the batch that it runs for, and of those who watch it. ----------------
+#
+# `Execution`, `Trace` and `RaceDetector` are what stands behind. They stand above the modules that
+# use them, so that imports go one way, and these are the sides which those modules see.
 
-    import numpy as np
 
-    from .access_pattern import AccessPattern
-    from .hazards import Access, Hazards
-    from .masks import Mask
-    from .memory import Memory
-    from .segment import Segment
-    from .syntax import Instruction, MemoryAccess
+PATTERNS = 16  # address registers that are remembered
+CONTENTS, MAX_CONTENT = 128, 1 << 10  # those found by content, and lanes of the largest
+SUMS = 32  # and sums that may become addresses
+POISON = {
+    size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
+} | {16: np.full((1, 2), -1, np.int64).view(np.complex128)}  # all ones: NaN as a float
+NO_PREDICATE = scalar(False, bool)
+_UNWRITTEN = {id(array) for array in (*POISON.values(), NO_PREDICATE)}
 
 W = TypeVar("W")
 
@@ -55,22 +71,22 @@ class Races(Protocol):
 
     granule: int
     code: Any
-    known: np.ndarray
-    clock: np.ndarray
-    own: np.ndarray
+    known: ndarray
+    clock: ndarray
+    own: ndarray
     proxy: Any  # the asynchronous proxy, None if nothing in the kernel is of it
 
-    maps: Any  # of `race.tensormap_proxy`
+    maps: Any  # of `race.async_proxy`
 
     @property
-    def ended(self) -> np.ndarray: ...
+    def ended(self) -> ndarray: ...
 
     @property
     def agents(self) -> Any: ...  # the asynchronous proxy, of which something is
 
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-        values: list[np.ndarray] | None = None,
+        values: list[ndarray] | None = None,
     ) -> None: ...
 
     def access_of_lane(
@@ -82,7 +98,7 @@ class Races(Protocol):
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment
     ) -> None: ...
 
-    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None) -> None: ...
+    def barrier(self, arrived: ndarray | None, waiting: ndarray | None) -> None: ...
 
     def warp_barrier(self, f: Batch) -> None: ...
 
@@ -95,10 +111,10 @@ class Races(Protocol):
     def init_fence(self, f: Batch) -> None: ...
 
 
-class Batch(Lanes, Protocol):
-    """A batch of blocks while it runs; see `Execution`."""
+class Batch(Lanes):
+    """A batch of blocks while it runs: what `Execution` has for its steps."""
 
-    r: list[np.ndarray]
+    r: list[ndarray]
     memory: Memory
     hazards: Hazards
     trace: Tracer | None
@@ -107,13 +123,13 @@ class Batch(Lanes, Protocol):
     calls: Any  # of `calls`
     recorder: Any  # of `recorder`, or None
     unwritten: Any  # of `unwritten`, or None
-    merge: np.ndarray | None
+    merge: ndarray | None
     groups: dict[int, Mask | None]
     resolved: list[Any]
     waiters: dict[Any, Any]
     twins: list[tuple]
-    stacks: dict[int, tuple[list[np.ndarray], np.ndarray]]
-    room: np.ndarray | None
+    stacks: dict[int, tuple[list[ndarray], ndarray]]
+    room: ndarray | None
     fragments: dict[tuple, tuple]
     products: dict[int, tuple]
     observed: bool
@@ -124,38 +140,342 @@ class Batch(Lanes, Protocol):
     at: int
     origin: int
     exited_by: Instruction
-    barriers: Any  # of `named_barriers`
+    barriers: Any  # of `scheduler`
+
+    live: Mask | None
+    _everyone: ndarray  # bool (blocks, threads), all
+    _patterns: dict[tuple[int, int], tuple[ndarray, AccessPattern]]
+    _contents: dict[tuple, AccessPattern]
+    _sums: dict[int, tuple[ndarray, ndarray, ndarray]]
+    _costs: dict[int, tuple[ndarray, dict]]
+
+    # -- which lanes ----------------------------------------------------------------------------
 
     @property
-    def waiting(self) -> bool: ...
+    def active_lanes(self) -> ndarray:
+        """The lanes that run now, bool (blocks, threads), not to be changed."""
+        return self.lanes_in(self.active)
 
-    def waiter(self, kind: Callable[[Any], W]) -> W: ...
+    @property
+    def active_warps(self) -> ndarray:
+        """The warps with a lane that runs now, bool (blocks, warps), not to be changed."""
+        return any_in_warp(self._everyone) if self.active is None else self.active.by_warps
 
-    def masked(
-        self, run: Callable[[Any], None], writes: tuple[int, ...], mask: np.ndarray
-    ) -> None: ...
+    @property
+    def live_lanes(self) -> ndarray:
+        """The lanes that have not exited, bool (blocks, threads), not to be changed."""
+        return self.lanes_in(self.live)
 
-    def go(self, at: int, mask: Mask | None) -> None: ...
+    def lanes_in(self, mask: Mask | None) -> ndarray:
+        """Return the lanes of a mask, bool (blocks, threads), not to be changed; None: all."""
+        return self._everyone if mask is None else mask.array
 
-    def branch(self, predicate: np.ndarray, target: int, otherwise: int) -> None: ...
+    def full(self, values: ndarray) -> ndarray:
+        """Return a register's values in all lanes, (blocks, threads), not to be changed."""
+        return np.broadcast_to(values, self.shape)
 
-    def select(self, predicate: np.ndarray) -> Mask | None | Literal[False]: ...
+    def of_active(self, values: ndarray) -> ndarray:
+        """Return a register's values in the active lanes: (blocks, threads) of all, (lanes,)."""
+        full = self.full(values)
+        return full if self.active is None else full[self.active.array]
 
-    def selected(self, predicate: np.ndarray) -> Mask | None: ...
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return self.barriers.waiting or any(w.waiting for w in self.waiters.values())
 
-    def exit(self, mask: Mask | None, instruction: Instruction | None = None) -> None: ...
+    def waiter(self, kind: Callable[[Any], W]) -> W:
+        """Return the launch's one object of a kind: the mbarriers, the copies in flight, ..."""
+        if kind not in self.waiters:
+            self.waiters[kind] = kind(self)
+        found: W = self.waiters[kind]
+        return found
 
-    def parked(self) -> str: ...
+    def masked(self, run: Run, writes: tuple[int, ...], mask: ndarray) -> None:
+        """Run a step and keep, in the lanes outside of `mask`, what its registers held."""
+        r = self.r
+        cached = [r[slot] for slot in writes]
+        run(self)
+        for slot, old in zip(writes, cached, strict=True):
+            new = r[slot]
+            if new is not old and id(old) not in _UNWRITTEN:
+                if old.dtype is not new.dtype:
+                    old = old.view(new.dtype)
+                r[slot] = np.where(mask, new, old)
 
-    def pattern(self, addresses: np.ndarray) -> AccessPattern: ...
+    # -- where lanes go -------------------------------------------------------------------------
 
-    def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray) -> None: ...
+    def go(self, at: int, mask: Mask | None) -> None:
+        """Put lanes at a program counter, with those that stand there already."""
+        if at in self.groups and mask is not None:
+            there = self.groups[at]
+            mask = Mask(there.array | mask.array) if there is not None else None
+        self.groups[at] = mask
 
-    def forget_addresses(self) -> None: ...
+    def branch(self, predicate: ndarray, target: int, otherwise: int) -> None:
+        """Send the active lanes to `target` where the predicate holds, else to `otherwise`."""
+        active = self.active
+        if predicate.size == 1:
+            self.go(target if predicate[0, 0] else otherwise, active)
+            return
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count == predicate.size:
+                self.go(target, None)
+            elif count == 0:
+                self.go(otherwise, None)
+            else:
+                full = self.full(predicate)
+                self.go(target, Mask(full))
+                self.go(otherwise, Mask(~full))
+            return
+        taken = active.array & predicate
+        count = int(np.count_nonzero(taken))
+        if count == active.lanes:
+            self.go(target, active)
+        elif count == 0:
+            self.go(otherwise, active)
+        else:
+            self.go(target, Mask(taken))
+            self.go(otherwise, Mask(active.array & ~predicate))
+
+    def select(self, predicate: ndarray) -> Mask | None | Literal[False]:
+        """Which active lanes have the predicate: False if none, `active` itself if all."""
+        active = self.active
+        if predicate.size == 1:
+            return active if predicate[0, 0] else False
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count in (0, predicate.size):
+                return None if count else False
+            return Mask(self.full(predicate))
+        taken = Mask(active.array & predicate)
+        if taken.lanes == active.lanes:
+            return active
+        return taken if taken.lanes else False
+
+    def selected(self, predicate: ndarray) -> Mask | None:
+        """Which active lanes have the predicate, where it is known that some have."""
+        found = self.select(predicate)
+        return Mask(np.zeros(self.shape, bool)) if found is False else found
+
+    def exit(self, mask: Mask | None, instruction: Instruction | None = None) -> None:
+        """End lanes; a barrier that waits for them need not wait any more."""
+        self.exited_by = instruction or self.exited_by
+        if mask is None or mask is self.live:
+            rest = None
+        else:
+            rest = Mask(self.live_lanes & ~mask.array)
+        if rest is None or not rest.lanes:
+            self.live = Mask(np.zeros(self.shape, bool))
+        else:
+            self.live = rest
+        if self.barriers.waiting:
+            self.barriers.release()
+        for waiter in self.waiters.values():
+            waiter.left()
+
+    def parked(self) -> str:
+        """Say who waits at barriers."""
+        waiting = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
+        return " ".join(filter(None, waiting))
+
+    # -- what steps ask -------------------------------------------------------------------------
+
+    def pattern(self, addresses: ndarray) -> AccessPattern:
+        """Return what is known of these addresses under the active lanes."""
+        key = (id(addresses), id(self.active))
+        cached = self._patterns.pop(key, None)
+        if cached is None:
+            # Both arrays are held, so their ids stay theirs as long as they are kept. The one
+            # unused for longest goes: keeping more only pushes registers out of the cache.
+            make_room(self._patterns, PATTERNS)
+            cached = addresses, self._shifted(addresses) or self._by_content(addresses)
+        self._patterns[key] = cached
+        return cached[1]
+
+    def _by_content(self, addresses: ndarray) -> AccessPattern:
+        """Make a pattern, or find the one that the same addresses had in another register."""
+        if addresses.size > MAX_CONTENT:
+            return AccessPattern(addresses, self.active, self)
+        key = addresses.dtype, addresses.shape, addresses.tobytes(), id(self.active)
+        pattern = self._contents.pop(key, None)
+        if pattern is None:
+            make_room(self._contents, CONTENTS)
+            pattern = AccessPattern(addresses, self.active, self)
+        self._contents[key] = pattern
+        return pattern
+
+    def note_sum(self, total: ndarray, array: ndarray, added: ndarray) -> None:
+        """Remember that a register's array is another one plus what all lanes share."""
+        make_room(self._sums, SUMS)
+        self._sums[id(total)] = total, array, added
+
+    def _shifted(self, addresses: ndarray) -> AccessPattern | None:
+        """Make a pattern from that of the register that these addresses were counted up from."""
+        sum_ = self._sums.get(id(addresses))
+        if sum_ is None or sum_[0] is not addresses:
+            return None
+        _, array, added = sum_
+        cached = self._patterns.get((id(array), id(self.active)))
+        if cached is None or cached[0] is not array:
+            return None
+        before = cached[1]
+        kind = np.dtype(f"i{array.dtype.itemsize}")
+        distance = int(added.view(kind)[0, 0])
+        limit = 1 << 8 * kind.itemsize - 2
+        if not (-limit < before.low + distance and before.high + distance < limit):
+            return None  # it may have wrapped
+        return before.shifted(addresses, distance)
+
+    def forget_addresses(self) -> None:
+        """Forget where addresses lie: an allocation has gone."""
+        self._patterns.clear()
+        self._contents.clear()
+        self.resolved = [None] * len(self.resolved)
+
+    def warp_costs(self, addresses: ndarray) -> dict:
+        """Return the dict in which the trace keeps what each warp's access by a register costs."""
+        cached = self._costs.get(id(addresses))
+        if cached is None:
+            if len(self._costs) >= 48:
+                self._costs.clear()
+            cached = self._costs[id(addresses)] = (addresses, {})
+        return cached[1]
+
+    def lane_names(self, where: ndarray, max_names: int = 4) -> str:
+        """Name some lanes of a bool array over (blocks, threads)."""
+        where = self.full(where)
+        found = np.argwhere(where)
+        names = [
+            f"block {self.geometry.block_name(b)} warp {t // WARP} lane {t % WARP}"
+            for b, t in found[:max_names].tolist()
+        ]
+        more = f" and {len(found) - max_names} more" if len(found) > max_names else ""
+        return "; ".join(names) + more
 
     def hazard(
-        self, kind: str, message: str, instruction: Instruction, where: np.ndarray,
+        self, kind: str, message: str, instruction: Instruction, where: ndarray,
         before: Instruction | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Report something that is wrong but does not stop the kernel.
 
-    def exit_of(self, block: int, thread: int) -> Access: ...
+        `before` is an instruction that the same lanes ran earlier, the other side of the hazard.
+        """
+        block, thread = np.argwhere(where)[0].tolist()
+        sides = [access(i, block, thread, self) for i in (before, instruction) if i is not None]
+        self.hazards.add(kind, message, *sides)
+
+    def exit_of(self, block: int, thread: int) -> Access:
+        """Describe the exit of a lane, as the one side of a hazard."""
+        return access(self.exited_by, block, thread, self)
+
+    def place(self, instruction: Instruction) -> str:
+        """Say where an instruction stands, for a message."""
+        return self.code.place(instruction)
+
+
+# -- Steps and basic blocks: what a kernel's instructions become when they are decoded. -----------
+
+
+Registers = list[ndarray]  # by slot
+Run = Callable[["Batch"], None]  # runs for its active lanes
+Reader = Callable[[Registers], ndarray]  # gives an operand's values
+Writer = Callable[[Registers, ndarray], None]
+Compute = Callable[..., ndarray]  # takes and gives values of lanes
+FUSED_LEAST = 4  # fewer steps are not worth fusing
+
+
+@dataclass
+class Step:
+    """One decoded instruction: what runs, which slots it writes, whether it ends a block."""
+
+    run: Run
+    writes: tuple[int, ...]
+    instruction: Instruction
+    ends: bool
+    guard: tuple[int, bool] | None
+
+
+@dataclass
+class BasicBlock:
+    """A run of steps in which no lane can leave the others; the last one may be a branch."""
+
+    start: int
+    single: list[tuple[Run, tuple[int, ...]]] = field(default_factory=list)  # not fused
+    pairs: list[tuple[Run, tuple[int, ...]]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    end: Run | None = None
+    next: int = 0
+    length: int = 0
+    put_off: dict[int, list[Fusible]] = field(default_factory=dict)  # see `fuse`
+
+
+class Fusible:
+    """A step that neighbours of its kind can be joined with, unless they need its result."""
+
+    kind: Hashable  # steps of one kind may be joined
+    writes: tuple[int, ...]  # the slots that it writes
+    reads: tuple[int, ...]  # the slots that it reads
+
+    def __call__(self, f: Batch) -> None:
+        """Do it for the active lanes."""
+        raise NotImplementedError
+
+    @staticmethod
+    def fused(steps: list) -> Run:
+        """Make one step that does what these would do one by one."""
+        raise NotImplementedError
+
+
+# What a run of fusible steps may be put off behind, if it touches none of their registers.
+PASSED = {
+    "ld", "st", "mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta",
+    "setp", "selp",
+}
+
+
+def fuse(
+    pairs: list[tuple[Run, tuple[int, ...]]], touched: list[set[int] | None]
+) -> tuple[list[tuple[Run, tuple[int, ...]]], dict[int, list[Fusible]]]:
+    """Join fusible steps, also those with others between them that don't mind.
+
+    `pairs`: steps, and the slots that each writes. `touched`: of each the slots that it reads or
+    writes; None if none may be put off behind it. Returns `put_off`, for steps that come before
+    fusible ones that stood before them: which those are.
+    """
+    found: list[tuple[Run, tuple[int, ...]]] = []
+    group: list[Fusible] = []
+    written: set[int] = set()
+    read: set[int] = set()
+    put_off: dict[int, list[Fusible]] = {}
+
+    def close() -> None:
+        if len(group) < FUSED_LEAST:
+            found.extend((run, run.writes) for run in group)
+        else:
+            all_written = tuple(slot for run in group for slot in run.writes)
+            found.append((type(group[0]).fused(list(group)), all_written))
+        group.clear()
+        written.clear()
+        read.clear()
+
+    for i, (run, writes) in enumerate(pairs):
+        if isinstance(run, Fusible):
+            if group and run.kind != group[0].kind:
+                close()
+            elif written.intersection((*run.reads, *run.writes)):
+                close()
+            group.append(run)
+            written.update(run.writes)
+            read.update(run.reads)
+            continue
+        if group:
+            slots = touched[i]
+            if slots is None or slots & written or not read.isdisjoint(writes):
+                close()
+            else:
+                put_off[i] = list(group)
+        found.append((run, writes))
+    close()
+    return found, put_off

@@ -8,19 +8,16 @@ its registers put away: since register arrays are never changed in place, that i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
+from numpy.typing import DTypeLike
 
+from .batch import Batch
 from .errors import Error
 from .linking import Callee
 from .masks import Mask
 from .syntax import Instruction, Register, Variable
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from .batch import Batch
 
 DEPTH = 1 << 10  # calls inside of each other; a GPU's stack of 1 KiB a thread ends earlier
 
@@ -44,11 +41,11 @@ class Record:
 
     site: CallSite
     callee: Callee
-    parent: np.ndarray  # the records that the lanes were in, (blocks, threads) or (1, 1)
-    stack: np.ndarray  # where their frames began
+    parent: ndarray  # the records that the lanes were in, (blocks, threads) or (1, 1)
+    stack: ndarray  # where their frames began
     left: int  # lanes that have not returned
     depth: int
-    saved: list[tuple[int, np.ndarray]]
+    saved: list[tuple[int, ndarray]]
 
 
 class CallStack:
@@ -77,7 +74,7 @@ class CallStack:
         if depth > DEPTH:
             self._overflow(site, callee, f"{DEPTH} calls inside of each other")
         passed = [self._value(a) for a in site.arguments]
-        saved: list[tuple[int, np.ndarray]] = []
+        saved: list[tuple[int, ndarray]] = []
         if site.caller is not None and site.caller.name in callee.reaches | {callee.name}:
             slots = [register.slot for register in site.caller.registers]
             slots += [slot for slot, _, _ in layout.frames.get(site.caller.name, ())]
@@ -124,7 +121,7 @@ class CallStack:
                 del self.records[number]
             f.go(record.site.following, mask)
 
-    def _numbers(self, lanes: np.ndarray) -> list[int]:
+    def _numbers(self, lanes: ndarray) -> list[int]:
         """The records that lanes are in."""
         if self.current.size == 1:
             found = [int(self.current[0, 0])]
@@ -132,7 +129,7 @@ class CallStack:
             found = np.unique(np.broadcast_to(self.current, lanes.shape)[lanes]).tolist()
         return [n for n in found if n]
 
-    def _merged(self, new: np.ndarray, old: np.ndarray, mask: Mask | None) -> np.ndarray:
+    def _merged(self, new: ndarray, old: ndarray, mask: Mask | None) -> ndarray:
         if mask is None or new is old:
             return new
         if new.size == old.size == 1 and new[0, 0] == old[0, 0]:
@@ -140,7 +137,7 @@ class CallStack:
         out = np.where(mask.array, new, old)
         return out[:1, :1] if (out == out[0, 0]).all() else out
 
-    def set(self, slot: int, value: np.ndarray, mask: Mask | None) -> None:
+    def set(self, slot: int, value: ndarray, mask: Mask | None) -> None:
         """Let some lanes have a register's value."""
         f = self.f
         old = f.r[slot]
@@ -153,7 +150,7 @@ class CallStack:
 
     # -- alloca -----------------------------------------------------------------------------------
 
-    def allocate(self, size: np.ndarray, align: int, instruction: Instruction) -> np.ndarray:
+    def allocate(self, size: ndarray, align: int, instruction: Instruction) -> ndarray:
         """Return the local address of new memory, until the function returns."""
         f = self.f
         start = -(-self.stack // align) * align
@@ -166,13 +163,13 @@ class CallStack:
         self.stack = self._merged(end, self.stack, f.active)
         return start
 
-    def restore(self, stack: np.ndarray) -> None:
+    def restore(self, stack: ndarray) -> None:
         """Let the memory of alloca end where it ended before."""
         self.stack = self._merged(stack, self.stack, self.f.active)
 
-    # -- what the runtime's own functions are given (`isa.system_calls`) ------------------------
+    # -- what the runtime's own functions are given (`isa.control_flow`) ------------------------
 
-    def argument(self, site: CallSite, i: int, dtype: DTypeLike) -> np.ndarray:
+    def argument(self, site: CallSite, i: int, dtype: DTypeLike) -> ndarray:
         """Return an argument of a call in each lane, (blocks, threads)."""
         f, dtype = self.f, np.dtype(dtype)
         if i >= len(site.arguments):
@@ -180,17 +177,17 @@ class CallStack:
         kind, value = self._value(site.arguments[i])
         if kind == "memory":
             value = np.ascontiguousarray(self._bytes(value, dtype.itemsize, None)[0]).view(dtype)
-            return value.reshape(f.blocks, f.threads)
-        return np.broadcast_to(value, (f.blocks, f.threads)).view(dtype)
+            return value.reshape(f.shape)
+        return f.full(value).view(dtype)
 
-    def give(self, site: CallSite, value: np.ndarray) -> None:
+    def give(self, site: CallSite, value: ndarray) -> None:
         """Let the active lanes have the result of a call."""
         for given in site.results[:1]:
             self._pass(given, "register", value, self.f.active)
 
     # -- what is passed -------------------------------------------------------------------------
 
-    def _value(self, given: Passed) -> tuple[str, np.ndarray]:
+    def _value(self, given: Passed) -> tuple[str, ndarray]:
         """What an actual parameter or a result holds: a register's array, or an address."""
         if isinstance(given, int):
             return "register", self.f.r[given]
@@ -199,14 +196,14 @@ class CallStack:
         name = given.name if isinstance(given, Variable) else given
         return "memory", self.address(name)
 
-    def address(self, name: str) -> np.ndarray:
+    def address(self, name: str) -> ndarray:
         """Where a variable of a function lies in local memory, of each lane or of all."""
         layout = self.f.memory.layout
         if name in layout.in_frame:
             return self.f.r[layout.in_frame[name]].astype(np.int64)
         return np.full((1, 1), layout.address_of(name), np.int64)
 
-    def _pass(self, to: Passed, kind: str, value: np.ndarray, mask: Mask | None) -> None:
+    def _pass(self, to: Passed, kind: str, value: ndarray, mask: Mask | None) -> None:
         f = self.f
         if to == "_":
             return
@@ -214,18 +211,17 @@ class CallStack:
             if kind == "memory":
                 size = f.r[to.slot].itemsize
                 value = np.ascontiguousarray(self._bytes(value, size, None)[0]).view(f"u{size}")
-                value = value.reshape(f.blocks, f.threads)
+                value = value.reshape(f.shape)
             self.set(to.slot, value, mask)
             return
         name = to.name if isinstance(to, Variable) else str(to)
         target, nbytes = self.address(name), f.memory.layout.sizes[name]
         lanes = None if mask is None else mask.array.ravel()
         if kind == "register":
-            shape = (f.blocks, f.threads)
-            raw = np.ascontiguousarray(np.broadcast_to(value, shape))[..., None].view(np.uint8)
+            raw = np.ascontiguousarray(f.full(value))[..., None].view(np.uint8)
             data = raw.reshape(f.lanes, -1)[:, :nbytes]
             data = data if lanes is None else data[lanes]
-            valid: np.ndarray | int = 1
+            valid: ndarray | int = 1
         else:
             data, valid = self._bytes(value, nbytes, lanes)
         storage, known = f.memory.local_rows
@@ -240,8 +236,8 @@ class CallStack:
             known[rows, columns] = valid
 
     def _bytes(
-        self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, address: ndarray, nbytes: int, lanes: ndarray | None
+    ) -> tuple[ndarray, ndarray]:
         storage, known = self.f.memory.local_rows
         if address.size == 1:
             at = int(address[0, 0])
@@ -251,10 +247,10 @@ class CallStack:
         return storage[rows, columns], known[rows, columns]
 
     def _places(
-        self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, address: ndarray, nbytes: int, lanes: ndarray | None
+    ) -> tuple[ndarray, ndarray]:
         f = self.f
-        where = np.broadcast_to(address, (f.blocks, f.threads)).ravel()
+        where = f.full(address).ravel()
         rows = np.arange(f.lanes) if lanes is None else np.flatnonzero(lanes)
         limit = f.memory.layout.local_bytes - nbytes  # lanes that are elsewhere hold anything
         columns = np.clip(where[rows], 0, max(0, limit))

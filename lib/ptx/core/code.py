@@ -6,17 +6,21 @@ from functools import cached_property
 
 import numpy as np
 
-from .decode import DECODE_PASSES, Decoding, decoder
+from .analysis import (
+    Regions,
+    is_between_blocks,
+    live,
+    slots_of,
+    spin_loops,
+    unheeded,
+)
+from .batch import PASSED, BasicBlock, Step, fuse
+from .decode import DECODE_PASSES, Decoding, decoder, predicated
 from .errors import ParseError
 from .linking import link
-from .liveness import Regions, addresses_of, live, registers_of
 from .origins import mark_origins
-from .predication import predicated
 from .registers import RegisterFile
-from .spin_loops import is_between_blocks, spin_loops
-from .step import PASSED, BasicBlock, Step, fuse
 from .syntax import Entry, Instruction, Program, Variable
-from .unheeded_waits import unheeded
 
 # What the lanes that a mask names do together, and wait for each other to do.
 WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
@@ -134,8 +138,7 @@ def _touched(step: Step) -> set[int] | None:
     instruction = step.instruction
     if instruction.parts[0] not in PASSED:
         return None
-    slots = {slot for operand in instruction.operands for slot in registers_of(operand)}
-    slots.update(addresses_of(instruction), step.writes)
+    slots = slots_of(instruction).union(step.writes)
     if step.guard is not None:
         slots.add(step.guard[0])
     return slots

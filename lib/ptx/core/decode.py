@@ -9,20 +9,78 @@ Mnemonics that whole numbers and floats share have a second function, in `FLOAT_
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Container
-from typing import TYPE_CHECKING, NoReturn, overload
+from collections.abc import Callable, Collection, Container, Sequence
+from typing import NoReturn, overload
 
 import numpy as np
+from numpy import ndarray
 
+from .batch import Batch, Compute, Registers, Run, Step, Writer
 from .errors import ParseError, UnsupportedInstruction
-from .missing import missing
 from .registers import DTYPES, SPECIAL, UNSIGNED, RegisterFile, scalar
-from .step import Run, Step
-from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
+from .syntax import (
+    SIZES,
+    Address,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
 
-if TYPE_CHECKING:
-    from .step import Registers
-    from .syntax import Operand
+# -- What of PTX the emulator knows by name and hasn't: README's list is this one. ----------------
+
+
+# By mnemonic: what it is for.
+MNEMONICS = {
+    "multimem": "the memory of several GPUs behind one address",
+    "txq": "sizes and formats of a texture; pass them as arguments",
+    "suq": "sizes and formats of a surface; pass them as arguments",
+    "istypep": "whether an address is a texture's; of textures only elements are read",
+    "sured": "reductions on surfaces",
+    "pmevent": "marks for a profiler",
+}
+# By mnemonic and modifier.
+FORMS = {
+    ("cp", "tile::gather4"): "four rows of a tensor that lie apart",
+    ("cp", "tile::scatter4"): "the same as a store",
+    ("cp", "im2col::w"): "images by columns, padded",
+    ("cp", "im2col::w::128"): "the same for 128 pixels",
+    ("cvt", "rs"): "rounding by random bits",
+    ("fma", "oob"): "products of which NaN counts as nothing",
+    ("ldmatrix", "m16n16"): "tiles of bytes, transposed",
+    ("ldmatrix", "m8n16"): "tiles of 4 and 6 bits, widened",
+    ("stmatrix", "m16n8"): "tiles of bytes",
+    ("mma", "kind::f8f6f4"): "sm_120's products of 4, 6 and 8 bits",
+    ("mma", "kind::mxf8f6f4"): "the same with block scales",
+    ("mma", "kind::mxf4"): "sm_120's products of 4 bits with block scales",
+    ("mma", "kind::mxf4nvf4"): "the same, scales of NVFP4 too",
+    ("tcgen05", "red"): "loads of tensor memory with a minimum or maximum",
+    ("tcgen05", "sp"): "sparse A",
+    ("tcgen05", "ashift"): "rows of A moved by one",
+    ("wgmma", "b1"): "products of single bits",
+}
+
+
+def missing(parts: Sequence[str]) -> str:
+    """Say what an opcode needs that the emulator hasn't; empty if it is none that it knows of."""
+    if parts[0] in MNEMONICS:
+        return f"{parts[0]} is not emulated: {MNEMONICS[parts[0]]}"
+    for part in parts[1:]:
+        if (what := FORMS.get((parts[0], part))) is not None:
+            return f"{parts[0]} with .{part} is not emulated: {what}"
+    return ""
+
+
+def listed() -> str:
+    """README's list, as Markdown."""
+    rows = [f"- `{name}`: {what}" for name, what in MNEMONICS.items()]
+    rows += [f"- `{name}` with `.{part}`: {what}" for (name, part), what in FORMS.items()]
+    return "\n".join(rows)
+
 
 FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2")
 
@@ -190,7 +248,7 @@ class Decoding:
             self.wrong(f"unknown name {name}")
         return self.registers.address_of(name, offset, dtype)
 
-    def _immediate(self, value: Immediate, kind: str) -> np.ndarray:
+    def _immediate(self, value: Immediate, kind: str) -> ndarray:
         dtype = DTYPES[kind]
         if kind == "pred":
             return scalar(value.bits != 0, bool)
@@ -206,7 +264,7 @@ class Decoding:
             return given.view("f4" if value.kind == "f32" else "f8").astype(dtype)
         self.wrong("a float stands where a whole number must")
 
-    def read(self, operand: Operand | int, kind: str) -> Callable[[list], np.ndarray]:
+    def read(self, operand: Operand | int, kind: str) -> Callable[[list], ndarray]:
         """Make the function that reads an operand, from the list of registers, as a type.
 
         A register wider than the type gives its low bits, as PTX allows for ld, st and cvt.
@@ -232,7 +290,7 @@ class Decoding:
                     return lambda r: r[s].astype(dtype)
                 return lambda r: r[s].view(dtype)
 
-        def read(r: Registers) -> np.ndarray:
+        def read(r: Registers) -> ndarray:
             value = r[s]
             return value if value.dtype is dtype else value.view(dtype)
 
@@ -253,11 +311,14 @@ class Decoding:
 
     # -- operands that are written --------------------------------------------------------------
 
-    def write(self, operand: Operand | int, kind: str) -> Callable[[list, np.ndarray], None]:
-        """Make the function that writes a value of a type; a wider register is extended."""
+    def write(self, operand: Operand | int | None, kind: str) -> Writer:
+        """Make the function that writes a value of a type; a wider register is extended.
+
+        Where the operand is missing, or _, nothing is written.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
-        if isinstance(operand, Symbol) and operand.name == "_":
+        if operand is None or isinstance(operand, Symbol) and operand.name == "_":
             return lambda r, value: None
         if not isinstance(operand, Register):
             self.wrong(f"operand {operand} cannot be written")
@@ -268,7 +329,7 @@ class Decoding:
             self.wrong(f"register {operand.name} (.{operand.type}) is narrower than .{kind}")
         if have == want:
 
-            def write(r: Registers, value: np.ndarray) -> None:
+            def write(r: Registers, value: ndarray) -> None:
                 r[s] = value
 
             return write
@@ -277,9 +338,21 @@ class Decoding:
         source = np.dtype(f"i{want}") if signed else narrow
         return lambda r, value: r.__setitem__(s, value.view(source).astype(wide))
 
-    def target(self, kind: str) -> Callable[[list, np.ndarray], None]:
-        """Write operand 0."""
-        return self.write(0, kind)
+    def computed(self, compute: Compute, result: str, *types: str) -> Run:
+        """Make the step that computes operand 0 from those behind it, each read as its type."""
+        self.count(len(types) + 1)
+        put, reads = self.write(0, result), [self.read(i, t) for i, t in enumerate(types, 1)]
+        if len(reads) == 1:
+            (a,) = reads
+            return lambda f: put(f.r, compute(a(f.r)))
+        if len(reads) == 2:
+            a, b = reads
+            return lambda f: put(f.r, compute(a(f.r), b(f.r)))
+        return lambda f: put(f.r, compute(*[read(f.r) for read in reads]))
+
+    def alike(self, compute: Compute, operands: int) -> Run:
+        """Make the step of operands and a result that all have the type of the instruction."""
+        return self.computed(compute, *[self.type] * (operands + 1))
 
     def vector(self, operand: Operand | int) -> tuple:
         """Return the operands in braces, or the one operand as a list of one."""
@@ -292,3 +365,59 @@ class Decoding:
         if isinstance(operand, int):
             operand = self.operands[operand]
         return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
+
+
+
+# Predicated execution: a step, or the end of a basic block, for the lanes whose guard holds.
+
+
+def predicated(step: Step, index: int, guard_of: tuple[int, bool]) -> Run:
+    """Wrap a step that has a predicate: it runs for the lanes where the predicate holds.
+
+    `index`: of the step. `guard_of`: the predicate's slot, and whether it must not hold.
+    """
+    run, writes = step.run, step.writes
+    guard, negated = guard_of
+
+    def when(f: Batch) -> None:
+        predicate = f.r[guard]
+        chosen = f.select(~predicate if negated else predicate)
+        if chosen is not False:
+            active, merge = f.active, f.merge
+            if chosen is not active and chosen is not None:
+                f.active, f.merge = chosen, chosen.array
+                f.masked(run, writes, chosen.array)
+                f.active, f.merge = active, merge
+            elif merge is None:
+                run(f)
+            else:
+                f.masked(run, writes, merge)
+        # Last, so that a step that is begun again is counted once.
+        if f.trace is not None:
+            f.trace.guarded(index, chosen, f)
+
+    return when
+
+
+def predicated_end(d: Decoding, end: Run) -> Run:
+    """Make the end of a block that holds only for lanes with the predicate; others go on."""
+    d.ends = True
+    otherwise = d.index + 1
+    if d.instruction.guard is None:
+        return end
+    slot, negated = d.instruction.guard[0].slot, d.instruction.guard[1]
+
+    def step(f: Batch) -> None:
+        active = f.active
+        predicate = ~f.r[slot] if negated else f.r[slot]
+        chosen = f.select(predicate)
+        if chosen is False:
+            f.go(otherwise, active)
+            return
+        if chosen is not active:
+            f.active = f.selected(~predicate)
+            f.go(otherwise, f.active)
+        f.active = chosen
+        end(f)
+
+    return step

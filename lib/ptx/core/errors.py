@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .syntax import Instruction
+from .syntax import Instruction
 
 
 class Error(RuntimeError):

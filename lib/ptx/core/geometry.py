@@ -6,6 +6,7 @@ import itertools
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 from .errors import LaunchError
 from .machine import WARP
@@ -116,7 +117,7 @@ class Geometry:
         row = block - self.first
         return row if 0 <= row < self.blocks else None
 
-    def special(self, name: str) -> np.ndarray:
+    def special(self, name: str) -> ndarray:
         """Return a special register: (1, 1), (blocks, 1) or (1, threads)."""
         threads = np.arange(self.threads, dtype=np.int64)[None, :]
         rows = np.arange(self.first, self.first + self.blocks, dtype=np.int64)[:, None]
@@ -128,7 +129,7 @@ class Geometry:
             "%ntid": self.block, "%nctaid": self.grid, "%nclusterid": wholes,
             "%cluster_nctaid": self.cluster,
         }
-        value: np.ndarray | int
+        value: ndarray | int
         if base in sizes:
             value = sizes[base]["xyz".index(axis)]
         elif base == "%tid":
@@ -145,7 +146,7 @@ class Geometry:
                 value = 0
         else:
             every = (1 << 32) - 1
-            others: dict[str, np.ndarray | int] = {
+            others: dict[str, ndarray | int] = {
                 "%laneid": lane,
                 "%warpid": threads // WARP,
                 "%nwarpid": warps,
@@ -166,7 +167,7 @@ class Geometry:
             }
             value = others.get(base, 0)
         kind = {"pred": "?", "u32": "u4", "u64": "u8"}[SPECIAL[name]]
-        if isinstance(value, np.ndarray):
+        if isinstance(value, ndarray):
             return value.astype(kind)
         return scalar(value, kind)
 

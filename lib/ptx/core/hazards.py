@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .errors import source_line
+from .lanes import Lanes
 from .machine import WARP
-
-if TYPE_CHECKING:
-    from .lanes import Lanes
-    from .syntax import Instruction
+from .syntax import Instruction
 
 MISSING_LANE = "shuffle from a missing lane"
 FAILED = "where mbarrier.try_wait or test_wait returns false, as it may,"

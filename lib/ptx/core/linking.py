@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from .syntax import (
     Address,
@@ -17,6 +16,7 @@ from .syntax import (
     Immediate,
     Instruction,
     Not,
+    Operand,
     Pair,
     Program,
     Reference,
@@ -26,9 +26,6 @@ from .syntax import (
     Variable,
     Vector,
 )
-
-if TYPE_CHECKING:
-    from .syntax import Operand
 
 
 @dataclass

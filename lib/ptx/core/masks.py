@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray
 
 from .machine import WARP
 
@@ -12,11 +13,11 @@ class Mask:
 
     __slots__ = ("array", "_by_warps", "_lanes", "_warps", "_whole")
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: ndarray) -> None:
         self.array = array
         self._lanes: int | None = None
         self._warps: int | None = None
-        self._by_warps: np.ndarray | None = None
+        self._by_warps: ndarray | None = None
         self._whole: bool | None = None
 
     @property
@@ -34,7 +35,7 @@ class Mask:
         return self._warps
 
     @property
-    def by_warps(self) -> np.ndarray:
+    def by_warps(self) -> ndarray:
         """Which warps have at least one of the lanes, bool (blocks, warps)."""
         if self._by_warps is None:
             self._by_warps = any_in_warp(self.array)
@@ -48,12 +49,12 @@ class Mask:
         return self._whole
 
 
-def over_lanes(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def over_lanes(values: ndarray, shape: tuple[int, ...]) -> ndarray:
     """Return the values over all lanes, not to be changed; where they are already, at once."""
     return values if values.shape == shape else np.broadcast_to(values, shape)
 
 
-def by_warp(array: np.ndarray, fill: bool | int | None = None) -> np.ndarray:
+def by_warp(array: ndarray, fill: bool | int | None = None) -> ndarray:
     """Reshape (blocks, threads) to (blocks, warps, 32).
 
     A last warp that is not full is filled up with `fill`, or with the last thread's value.
@@ -69,17 +70,17 @@ def by_warp(array: np.ndarray, fill: bool | int | None = None) -> np.ndarray:
     return array.reshape(blocks, -1, WARP)
 
 
-def any_in_warp(array: np.ndarray) -> np.ndarray:
+def any_in_warp(array: ndarray) -> ndarray:
     """Tell, for (blocks, warps), whether a bool array holds somewhere in the warp."""
     return np.logical_or.reduce(by_warp(array, False), axis=2)
 
 
-def spread(warps: np.ndarray, threads: int) -> np.ndarray:
+def spread(warps: ndarray, threads: int) -> ndarray:
     """Turn a value a warp, (blocks, warps), into a value a lane, (blocks, threads)."""
     return np.repeat(warps, WARP, axis=1)[:, :threads]
 
 
-def by_warpgroup(warps: np.ndarray) -> np.ndarray:
+def by_warpgroup(warps: ndarray) -> ndarray:
     """Reshape (blocks, warps) to (blocks, warpgroups, 4); warps that there are not are zero."""
     blocks, many = warps.shape[:2]
     full = np.zeros((blocks, -(-many // 4) * 4, *warps.shape[2:]), warps.dtype)

@@ -6,20 +6,18 @@ blocks of a batch, the local memory of all lanes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
+from .access_pattern import AccessPattern
+from .arguments import Layout
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
+from .lanes import Lanes
 from .masks import over_lanes
-from .segment import PARAMETER_BASE, WINDOWS, Segment, peer_window
-
-if TYPE_CHECKING:
-    from .access_pattern import AccessPattern
-    from .arguments import Layout
-    from .device_memory import DeviceMemory
-    from .lanes import Lanes
-    from .syntax import MemoryAccess
+from .segment import PARAMETER_BASE, WINDOWS, DeviceMemory, Segment, peer_window
+from .syntax import MemoryAccess
 
 LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
 BELOW = 1 << 20  # bytes: how far before an array a wrapped index is looked for
@@ -37,7 +35,7 @@ class Memory:
     """
 
     def __init__(
-        self, device: DeviceMemory, layout: Layout, parameter_bytes: np.ndarray, blocks: int,
+        self, device: DeviceMemory, layout: Layout, parameter_bytes: ndarray, blocks: int,
         threads: int, peers: int = 1,
     ) -> None:
         self.device, self.layout = device, layout
@@ -82,7 +80,7 @@ class Memory:
             window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
         self.shared = shared
-        self.one_address: Any = None  # of `one_address`, where arrays share one
+        self.one_address: Any = None  # of `origins`, where arrays share one
         self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
         self._add_peers(peers, blocks, padded)
 
@@ -118,7 +116,7 @@ class Memory:
 
     def read(
         self, segment: Segment, pattern: AccessPattern, offset: int, dtype: np.dtype, count: int
-    ) -> np.ndarray:
+    ) -> ndarray:
         """Gather elements: shape of the pattern, plus (count,) for vectors."""
         width = dtype.itemsize * count
         start = (pattern.low + offset - segment.base) // width
@@ -127,7 +125,7 @@ class Memory:
         return view.take(index) if count == 1 else view.take(index, axis=0)
 
     def write(
-        self, segment: Segment, pattern: AccessPattern, offset: int, values: list[np.ndarray]
+        self, segment: Segment, pattern: AccessPattern, offset: int, values: list[ndarray]
     ) -> None:
         """Scatter values, one array an element of the vector; the highest lane wins."""
         count = len(values)
@@ -154,7 +152,7 @@ class Memory:
         self, f: Lanes, access: MemoryAccess, pattern: AccessPattern, segment: Segment | None
     ) -> None:
         """Raise what is wrong with an access that fits no single segment, or is misaligned."""
-        addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
+        addresses = f.full(pattern.addresses(access.offset))
         active, width, space = pattern.active_lanes, access.nbytes, access.space
         odd = (addresses % width != 0) & active
         if odd.any():
@@ -164,7 +162,7 @@ class Memory:
                 addresses.copy(), access.instruction.line,
             )
         if segment is None:
-            inside = np.zeros((f.blocks, f.threads), bool)
+            inside = np.zeros(f.shape, bool)
             for candidate in self.segments[space]:
                 inside |= (addresses >= candidate.first) & (addresses + width <= candidate.end)
             outside = ~inside & active
@@ -193,7 +191,7 @@ class Memory:
         if bad.any():
             bad = bad.any(axis=-1) & pattern.active_lanes
         if bad.any():
-            addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
+            addresses = f.full(pattern.addresses(access.offset))
             raise UninitialisedRead(
                 f"{f.place(access.instruction)}: {width} bytes of {segment.name} at "
                 f"{_first(addresses, bad):#x} were read before anybody wrote them: "
@@ -239,5 +237,5 @@ class Memory:
         return ""
 
 
-def _first(addresses: np.ndarray, where: np.ndarray) -> int:
+def _first(addresses: ndarray, where: ndarray) -> int:
     return int(addresses[where][0]) & ((1 << 64) - 1)

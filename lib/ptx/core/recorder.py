@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from .batch import BasicBlock, Batch
 from .machine import WARP
 from .syntax import SIZES, Address, Instruction, Register
-
-if TYPE_CHECKING:
-    from .batch import Batch
-    from .step import BasicBlock
 
 MAX_STEPS = 4096  # steps that are kept
 
@@ -41,9 +38,9 @@ class Moment:
     """
 
     instruction: Instruction
-    active: np.ndarray
-    written: dict[str, np.ndarray]
-    address: np.ndarray | None
+    active: ndarray
+    written: dict[str, ndarray]
+    address: ndarray | None
     nbytes: int
     waiting: tuple[str, ...]
 
@@ -122,11 +119,11 @@ class Recorder:
             raise Recorded
 
 
-def _values(f: Batch, slot: int, row: int, threads: slice) -> np.ndarray:
-    return np.broadcast_to(f.r[slot], (f.blocks, f.threads))[row, threads].copy()
+def _values(f: Batch, slot: int, row: int, threads: slice) -> ndarray:
+    return f.full(f.r[slot])[row, threads].copy()
 
 
-def _padded(values: np.ndarray) -> np.ndarray:
+def _padded(values: ndarray) -> ndarray:
     full = np.zeros(WARP, values.dtype)
     full[: len(values)] = values
     return full
@@ -134,7 +131,7 @@ def _padded(values: np.ndarray) -> np.ndarray:
 
 def _accessed(
     f: Batch, instruction: Instruction, row: int, threads: slice
-) -> tuple[np.ndarray | None, int]:
+) -> tuple[ndarray | None, int]:
     """Where the lanes of an access to memory begin, and its bytes a lane."""
     address = next((o for o in instruction.operands if isinstance(o, Address)), None)
     if address is None or not isinstance(address.base, Register):

@@ -7,17 +7,13 @@ variables have theirs, so that at run time nothing is looked up by name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy import ndarray
+from numpy.typing import DTypeLike
 
 from .errors import place
+from .linking import Linked
 from .syntax import Instruction, Program, Variable
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from .linking import Linked
 
 # How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16;
 # those of b128, which is only moved, as complex.
@@ -56,9 +52,19 @@ CLOCKS = {
 }
 
 
-def scalar(value: object, dtype: DTypeLike) -> np.ndarray:
+def scalar(value: object, dtype: DTypeLike) -> ndarray:
     """Make the (1, 1) array that stands for a value which all lanes share."""
     return np.full((1, 1), value, dtype)
+
+
+def parted(words: ndarray, dtype: DTypeLike) -> ndarray:
+    """Take words apart: what lies side by side in each is a last axis."""
+    return np.ascontiguousarray(words)[..., None].view(dtype)
+
+
+def joined(parts: ndarray, dtype: DTypeLike) -> ndarray:
+    """Put the last axis into one word each."""
+    return np.ascontiguousarray(parts).view(dtype)[..., 0]
 
 
 class RegisterFile:
@@ -73,7 +79,7 @@ class RegisterFile:
     def __init__(self, program: Program, entry: Linked) -> None:
         self.program, self.entry = program, entry
         self.slots = len(entry.registers)
-        self.constants: list[tuple[int, np.ndarray]] = []
+        self.constants: list[tuple[int, ndarray]] = []
         self.specials: dict[str, int] = {}
         self.addresses: list[tuple[int, str, int, np.dtype]] = []
         self._known: dict[tuple, int] = {}
@@ -84,7 +90,7 @@ class RegisterFile:
         self.slots += 1
         return self.slots - 1
 
-    def constant(self, value: np.ndarray) -> int:
+    def constant(self, value: ndarray) -> int:
         """Return the slot of a constant; equal constants share one."""
         key = ("constant", value.dtype.str, value.tobytes())
         if key not in self._known:

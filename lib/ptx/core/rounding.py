@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import operator
 from fractions import Fraction
+from functools import lru_cache
 from math import copysign, isfinite, isnan
 
 import numpy as np
+from numpy import ndarray
+
+from .constant import read_only
 
 # A float64 that lies exactly between two float32 values, or is one, ends in these bits as zeros:
 # 28 for normal results, more for subnormal ones. Only then can rounding twice go wrong.
 LOW_BITS = np.array([[(1 << 28) - 1]], np.int64)
 
 
-def repaired(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
+def repaired(a: ndarray, b: ndarray, total: ndarray) -> ndarray:
     """Round the sum a + b, whose nearest float64 is `total`, to odd instead."""
     error = two_sum_error(a, b, total)
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
@@ -34,13 +38,13 @@ def repaired(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.where(even, bits + step, bits).view(np.float64)
 
 
-def two_sum_error(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
+def two_sum_error(a: ndarray, b: ndarray, total: ndarray) -> ndarray:
     """Return a + b - total exactly (Knuth's TwoSum)."""
     part = total - a
     return (a - (total - part)) + (b - part)
 
 
-def to_f32(value: np.ndarray, mode: str) -> np.ndarray:
+def to_f32(value: ndarray, mode: str) -> ndarray:
     """Round float64 values to float32 in mode rn, rz, rm or rp."""
     nearest = value.astype(np.float32)
     if mode == "rn":
@@ -57,7 +61,7 @@ def to_f32(value: np.ndarray, mode: str) -> np.ndarray:
     return np.where(result == 0, np.copysign(np.float32(0), value.astype(np.float32)), result)
 
 
-def sum_f32(a: np.ndarray, b: np.ndarray, mode: str) -> np.ndarray:
+def sum_f32(a: ndarray, b: ndarray, mode: str) -> ndarray:
     """Return a + b, float64 arrays, rounded once to float32 in a mode."""
     total = a + b
     result = to_f32(repaired(a, b, total), mode)
@@ -93,7 +97,7 @@ def nearest_float(value: Fraction, mode: str, bits: int) -> float:
     return sign * float(result)
 
 
-def fused_f64(x: np.ndarray, y: np.ndarray, z: np.ndarray, mode: str = "rn") -> np.ndarray:
+def fused_f64(x: ndarray, y: ndarray, z: ndarray, mode: str = "rn") -> ndarray:
     """Return x * y + z rounded once to float64, by error-free transformations where they hold."""
     shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
     x, y, z = (np.broadcast_to(v, shape) for v in (x, y, z))
@@ -145,7 +149,7 @@ def _fused_lane(x: float, y: float, z: float, mode: str) -> float:
 _EXACT = {"add": operator.add, "mul": operator.mul, "div": operator.truediv}
 
 
-def directed(name: str, values: tuple, mode: str, bits: int) -> np.ndarray:
+def directed(name: str, values: tuple, mode: str, bits: int) -> ndarray:
     """Compute add, mul, div or sqrt in a directed rounding mode, lane by lane with fractions."""
     shape = np.broadcast_shapes(*(v.shape for v in values))
     lanes = [np.broadcast_to(v, shape).ravel().tolist() for v in values]
@@ -189,7 +193,7 @@ def _directed_root(square: Fraction, root: float, mode: str, bits: int) -> float
 # -- bfloat16, whose bits travel as uint16 -------------------------------------------------------
 
 
-def odd_f32(value: np.ndarray) -> np.ndarray:
+def odd_f32(value: ndarray) -> ndarray:
     """Round float64 to float32 so that a second, coarser rounding is right (to odd)."""
     toward = to_f32(value, "rz")
     inexact = np.isfinite(value) & (toward.astype(np.float64) != value)
@@ -198,7 +202,7 @@ def odd_f32(value: np.ndarray) -> np.ndarray:
     )
 
 
-def to_bf16(a: np.ndarray) -> np.ndarray:
+def to_bf16(a: ndarray) -> ndarray:
     """Round float32 to nearest even bfloat16, as uint16 bits; NaN becomes 0x7fff."""
     bits = a.view(np.uint32)
     odd = (bits >> np.uint32(16)) & np.uint32(1)
@@ -206,6 +210,42 @@ def to_bf16(a: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(a), np.uint16(0x7FFF), rounded)
 
 
-def from_bf16(bits: np.ndarray) -> np.ndarray:
+def from_bf16(bits: ndarray) -> ndarray:
     """Widen bfloat16 bits to float32, exactly."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+
+# -- Alternate floating-point formats (e4m3, e5m2, bf16, tf32, f16) and bytes, as float32. --------
+
+
+@lru_cache(maxsize=2)
+@read_only
+def _small_floats(kind: str) -> ndarray:
+    """Return what the 256 bit patterns of a kind of 8-bit floats stand for."""
+    bits, bias, largest = {"e4m3": (3, 7, 0x7F), "e5m2": (2, 15, 0x7C)}[kind]
+    code = np.arange(256)
+    exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
+    value = np.where(
+        exponent == 0,
+        fraction * 2.0 ** (1 - bias - bits),
+        (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
+    )
+    low = code & 0x7F
+    value = np.where(low >= largest, np.nan, value)
+    if kind == "e5m2":
+        value = np.where(low == largest, np.inf, value)
+    return np.where(code & 0x80, -value, value).astype(np.float32)
+
+
+def to_float32(raw: ndarray, kind: str) -> ndarray:
+    """Turn bytes, along the last axis, into float32."""
+    if kind == "f16":
+        return raw.view(np.float16).astype(np.float32)
+    if kind == "bf16":
+        return from_bf16(raw.view(np.uint16))
+    if kind == "tf32":
+        return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    if kind in ("s8", "u8"):
+        return raw.view("i1" if kind == "s8" else "u1").astype(np.float32)
+    return _small_floats(kind)[raw.view(np.uint8)]

@@ -7,12 +7,10 @@ bits 15 to 0. Whole columns are allocated, a power of two of them from 32 on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .syntax import Instruction
+from .syntax import Instruction
 
 LANES, COLUMNS = 128, 512
 LEAST = 32  # columns of an allocation

@@ -14,9 +14,10 @@ from math import prod
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
+from numpy import ndarray
 
 from .constant import read_only
-from .device_memory import pointer, root
+from .segment import DeviceMemory, Segment, pointer, root
 
 # Bytes that a swizzle permutes, and the mask of its formula: chunk ^= (chunk >> 3) & mask, where a
 # chunk is 16 bytes of shared memory, counted from address 0.
@@ -28,7 +29,7 @@ _NEXT = itertools.count()
 
 
 
-Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of old elements and new ones
+Combine = Callable[[ndarray, ndarray], ndarray]  # of old elements and new ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class TensorMap:
         What loads put in place of elements outside of the array: "zero" or "nan".
     """
 
-    array: np.ndarray
+    array: ndarray
     box: tuple[int, ...]
     element_strides: tuple[int, ...]
     swizzle: int = 0
@@ -72,7 +73,7 @@ class TensorMap:
         """Bytes that one copy moves; those outside of the array count as well."""
         return prod(self.tile) * self.array.dtype.itemsize
 
-    def words(self) -> np.ndarray:
+    def words(self) -> ndarray:
         """Show the array's elements as unsigned whole numbers."""
         return self.array.view(f"u{self.array.dtype.itemsize}")
 
@@ -98,14 +99,19 @@ class TensorMap:
             outer.append(slice(start + low * stride, start + (high - 1) * stride + 1, stride))
         return tuple(inner), tuple(outer)
 
-    def covered(self, coordinates: Sequence[int]) -> np.ndarray:
+    def _places(self, coordinates: Sequence[int]) -> tuple[tuple, tuple] | None:
+        """Return where a copy's elements lie: indices of the tile and of the array, None if none.
+        """
+        return self.parts(coordinates)
+
+    def covered(self, coordinates: Sequence[int]) -> ndarray:
         """Tell which elements of the tile lie in the array, bool of the shape `tile`."""
-        covered, parts = np.zeros(self.tile, bool), self.parts(coordinates)
-        if parts is not None:
-            covered[parts[0]] = True
+        covered, places = np.zeros(self.tile, bool), self._places(coordinates)
+        if places is not None:
+            covered[places[0]] = True
         return covered
 
-    def runs(self, coordinates: Sequence[int]) -> tuple[np.ndarray, int]:
+    def runs(self, coordinates: Sequence[int]) -> tuple[ndarray, int]:
         """Return which bytes of the array a box covers, those outside of it left out.
 
         Returns
@@ -125,18 +131,17 @@ class TensorMap:
             starts = (starts[:, None] + places * stride).ravel()
         return starts, (inner.stop - inner.start) * self.array.dtype.itemsize
 
-    def load(self, coordinates: Sequence[int]) -> np.ndarray:
+    def load(self, coordinates: Sequence[int]) -> ndarray:
         """Return a box as bytes, before the swizzle."""
-        dtype = np.dtype(f"u{self.array.dtype.itemsize}")
-        empty = EMPTY[self.array.dtype.itemsize] if self.fill == "nan" else 0
-        tile = np.full(self.tile, empty, dtype)
-        parts = self.parts(coordinates)
-        if parts is not None:
-            tile[parts[0]] = self.words()[parts[1]]
+        words = self.words()
+        empty = EMPTY[words.itemsize] if self.fill == "nan" else 0
+        tile, places = np.full(self.tile, empty, words.dtype), self._places(coordinates)
+        if places is not None:
+            tile[places[0]] = words[places[1]]
         return tile.reshape(-1).view(np.uint8)
 
     def store(
-        self, coordinates: Sequence[int], data: np.ndarray, combine: Combine | None = None
+        self, coordinates: Sequence[int], data: ndarray, combine: Combine | None = None
     ) -> None:
         """Write a box from bytes; what lies outside of the array is dropped.
 
@@ -149,15 +154,12 @@ class TensorMap:
         combine : callable, optional
             Of (old, new) elements in the array's type, for reductions.
         """
-        parts = self.parts(coordinates)
-        if parts is None:
+        places = self._places(coordinates)
+        if places is None:
             return
-        if combine is None:
-            tile = data.view(f"u{self.array.dtype.itemsize}").reshape(self.tile)
-            self.words()[parts[1]] = tile[parts[0]]
-        else:
-            tile = data.view(self.array.dtype).reshape(self.tile)
-            self.array[parts[1]] = combine(self.array[parts[1]], tile[parts[0]])
+        to, array = places[1], self.words() if combine is None else self.array
+        new = data.view(array.dtype).reshape(self.tile)[places[0]]
+        array[to] = new if combine is None else combine(array[to], new)
 
 
 _NUMBERS: WeakKeyDictionary[TensorMap, int] = WeakKeyDictionary()
@@ -198,14 +200,14 @@ def tensor_map(
     ValueError
         If the driver would refuse the map, with the rule that it breaks.
     """
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
     box, strides = check(array, _place(array), box, element_strides, swizzle, fill, interleave)
     return TensorMap(array, box, strides, swizzle, fill)
 
 
 def check(
-    array: np.ndarray, address: int, box: Sequence[int],
+    array: ndarray, address: int, box: Sequence[int],
     element_strides: Sequence[int] | int | None, swizzle: int, fill: str, interleave: int | None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Refuse what the driver would refuse to encode, with the rule that is broken.
@@ -234,16 +236,16 @@ def check(
     return box, strides
 
 
-def check_array(array: np.ndarray, strides: tuple[int, ...], swizzle: int, fill: str) -> None:
+def check_array(array: ndarray, strides: tuple[int, ...], swizzle: int, fill: str) -> None:
     """Refuse an array, in whatever mode, that the driver would refuse."""
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
     check_kind(array, swizzle, fill)
     check_strides(array, strides)
     _check_layout(array, _place(array))
 
 
-def _place(array: np.ndarray) -> int:
+def _place(array: ndarray) -> int:
     """Where an array begins, behind an allocation's first byte.
 
     NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
@@ -251,7 +253,7 @@ def _place(array: np.ndarray) -> int:
     return pointer(array) - pointer(root(array))
 
 
-def check_kind(array: np.ndarray, swizzle: int, fill: str) -> None:
+def check_kind(array: ndarray, swizzle: int, fill: str) -> None:
     """Refuse elements, swizzles and fills that there are not."""
     size = array.dtype.itemsize
     if array.dtype.hasobject or size not in (1, 2, 4, 8):
@@ -264,7 +266,7 @@ def check_kind(array: np.ndarray, swizzle: int, fill: str) -> None:
         raise ValueError(f"fill 'nan' needs floating-point elements, not {array.dtype}")
 
 
-def check_strides(array: np.ndarray, strides: tuple[int, ...]) -> None:
+def check_strides(array: ndarray, strides: tuple[int, ...]) -> None:
     """Refuse axes and element strides that no tensor map has."""
     for axis, n in enumerate(array.shape):
         if not 1 <= n <= 1 << 32:
@@ -286,7 +288,7 @@ def check_inner(what: str, inner: int, swizzle: int) -> None:
         )
 
 
-def _check_layout(array: np.ndarray, address: int) -> None:
+def _check_layout(array: ndarray, address: int) -> None:
     size = array.dtype.itemsize
     if address % 16:
         raise ValueError(
@@ -339,12 +341,12 @@ def decoded(data: bytes) -> TensorMap | None:
 
 @lru_cache(maxsize=256)
 @read_only
-def _permutation(start: int, chunks: int, mask: int) -> np.ndarray:
+def _permutation(start: int, chunks: int, mask: int) -> ndarray:
     place = start + np.arange(chunks)
     return (place ^ ((place >> 3) & mask)) - start
 
 
-def swizzled(address: int, chunks: int, swizzle: int) -> np.ndarray:
+def swizzled(address: int, chunks: int, swizzle: int) -> ndarray:
     """Return where the 16-byte chunks of a box that begins at an address lie in shared memory.
 
     `address`: a multiple of 16. `chunks`: how many. `swizzle`: bytes: 0, 32, 64 or 128. Returns
@@ -352,3 +354,305 @@ def swizzled(address: int, chunks: int, swizzle: int) -> np.ndarray:
     """
     at = address >> 4
     return (at - at % 64) + at % 64 + _permutation(at % 64, chunks, SWIZZLES[swizzle])
+
+
+
+# -- Tensor maps in im2col mode: what a convolution reads of a batch of images (PTX ISA 5.5.4). ---
+#
+# A copy names a place of the filter's corner, and moves some channels of so many pixels: those at
+# that place, and at the places to which the filter goes from there. It goes along W, then H, then
+# D, by the traversal stride of each, from the lower corner of a bounding box to the upper one, and
+# then to the next image. Offsets say which of the filter's elements meets the pixels. In shared
+# memory the pixels lie behind each other, each with its channels.
+
+
+MAX_PIXELS, MAX_CHANNELS = 1024, 256
+# By the axes of the bounding box: bits of a corner, a signed number, and of an offset.
+CORNER_BITS = {1: 16, 2: 8, 3: 5}
+
+
+@dataclass(frozen=True, eq=False)
+class Im2colMap(TensorMap):
+    """What `im2col_map` makes; `box` has the pixels and the channels that a copy moves."""
+
+    # lower, upper: corners of the bounding box, in the order of the array's axes between the first
+    # and the last: the lower from the first element, the upper from the last one.
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Pixels and channels that arrive in shared memory."""
+        return self.box
+
+    def misplaced(self, coordinates: Sequence[int]) -> str:
+        """Say what is wrong with where a copy begins; an empty string if nothing is.
+
+        `coordinates`: C, W, H, D and N, as far as there are; then as many offsets as axes of the
+        box.
+        """
+        axes = len(self.lower)
+        limit = (1 << CORNER_BITS[axes]) - 1
+        for name, start, low, high, extent in zip(
+            "WHD", coordinates[1:], reversed(self.lower), reversed(self.upper),
+            reversed(self.array.shape[1:-1]), strict=False,
+        ):
+            if not low <= start < extent + high:
+                return (f"the filter's corner is at {start} along {name}, outside of the bounding "
+                        f"box from {low} to {extent + high - 1}")
+        for offset in coordinates[axes + 2 :]:
+            if not 0 <= offset <= limit:
+                return f"the im2col offset {offset}; with {axes + 2} dimensions it is 0 to {limit}"
+        return ""
+
+    def pixels(self, coordinates: Sequence[int]) -> ndarray:
+        """Return where the pixels of a copy lie, (pixels, axes but the last), in the array's order.
+
+        Those outside of the array are among them.
+        """
+        axes = len(self.lower)
+        first = [*coordinates[1 : axes + 2]]
+        offsets = np.array([*(coordinates[axes + 2 :] or (0,) * axes), 0], np.int64)
+        low, strides = self.lower[::-1], self.element_strides[1:-1][::-1]
+        end = [n + high for n, high in zip(self.array.shape[1:-1], self.upper, strict=True)][::-1]
+        found = []
+        place = first
+        for _ in range(self.box[0]):
+            found.append(place.copy())
+            for axis in range(axes):
+                place[axis] += strides[axis]
+                if place[axis] < end[axis]:
+                    break
+                place[axis] = low[axis]
+            else:
+                place[axes] += 1
+        return (np.array(found, np.int64) + offsets)[:, ::-1]
+
+    def _covered(self, coordinates: Sequence[int]) -> tuple[ndarray, ndarray, slice, slice]:
+        """Pixels, which of them lie in the array, and the channels of the tile and of the array."""
+        pixels = self.pixels(coordinates)
+        inside = np.logical_and.reduce((pixels >= 0) & (pixels < self.array.shape[:-1]), axis=1)
+        first, channels = coordinates[0], self.array.shape[-1]
+        low = min(max(0, -first), self.box[1])
+        high = max(low, min(self.box[1], channels - first))
+        return pixels, inside, slice(low, high), slice(first + low, first + high)
+
+    def _places(self, coordinates: Sequence[int]) -> tuple[tuple, tuple]:
+        """Return where a copy's elements lie: indices of the tile and of the array."""
+        pixels, inside, to, channels = self._covered(coordinates)
+        there = pixels[inside].T[..., None].astype(np.intp, copy=False)
+        return ((np.flatnonzero(inside)[:, None], np.arange(to.start, to.stop)),
+                (*there, np.arange(channels.start, channels.stop)))
+
+    def runs(self, coordinates: Sequence[int]) -> tuple[ndarray, int]:
+        """Return where each pixel's bytes begin, behind the array's first, and how many they are.
+
+        Pixels outside of the array are left out.
+        """
+        pixels, inside, _, channels = self._covered(coordinates)
+        size = self.array.dtype.itemsize
+        length = (channels.stop - channels.start) * size
+        if not length:
+            return np.zeros(0, np.int64), 0
+        return pixels[inside] @ np.array(self.array.strides[:-1], np.int64) + (
+            channels.start * size
+        ), length
+
+
+def im2col_map(
+    array: ndarray, lower: Sequence[int], upper: Sequence[int], channels: int, pixels: int,
+    element_strides: Sequence[int] | int | None = None, swizzle: int = 0, fill: str = "zero",
+) -> Im2colMap:
+    """Describe images to the tensor copies of a kernel, as cuTensorMapEncodeIm2col does.
+
+    Parameters
+    ----------
+    array : ndarray
+        Images, (N, W, C), (N, H, W, C) or (N, D, H, W, C).
+    lower, upper : sequence of int
+        Corners of the bounding box, in the array's order: where the filter's corner may stand. The
+        lower counts from the first element of an axis, the upper from the last: for a filter of r
+        elements dilated by d with p elements of padding, -p and p - (r - 1) d.
+    channels, pixels : int
+        How many channels of how many pixels a copy moves.
+    element_strides : sequence of int, optional
+        Of the filter's way along each axis of the array, the first and the last 1.
+    swizzle : int
+        0, 32, 64 or 128: bytes over which 16-byte chunks are permuted in shared memory.
+    fill : str
+        "zero" or "nan": what loads put in place of elements outside of the array.
+
+    Returns
+    -------
+    Im2colMap
+        To be passed to a kernel as its ``CUtensorMap``.
+
+    Raises
+    ------
+    ValueError
+        If the driver would refuse the map, with the rule that it breaks; or if it has a stride
+        along the last axis, which the driver ignores, or along the first, of which its manual and
+        PTX's say different things.
+    """
+    rank = getattr(array, "ndim", 0)
+    if not 3 <= rank <= 5:
+        raise ValueError(f"a tensor map in im2col mode has 3 to 5 dimensions, not {rank}")
+    strides = whole_numbers("element_strides", element_strides or (1,) * rank, rank)
+    check_array(array, strides, swizzle, fill)
+    if strides[0] != 1:
+        # The driver takes one, as a step along "each" dimension; PTX strides D, H and W alone.
+        raise ValueError("the element stride along the first axis, N, must be 1")
+    lower = whole_numbers("lower", lower, rank - 2)
+    upper = whole_numbers("upper", upper, rank - 2)
+    limit = 1 << CORNER_BITS[rank - 2] - 1
+    for low, high, extent in zip(lower, upper, array.shape[1:-1], strict=True):
+        for corner in (low, high):
+            if not -limit <= corner < limit:
+                raise ValueError(f"a corner of the bounding box is {corner}; with {rank} "
+                                 f"dimensions it may be {-limit} to {limit - 1}")
+        if extent + high <= low:
+            raise ValueError(f"the bounding box is empty: from {low} to {extent + high - 1}")
+    for name, number, largest in (("channels", channels, MAX_CHANNELS),
+                                  ("pixels", pixels, MAX_PIXELS)):
+        if not isinstance(number, int | np.integer) or not 1 <= number <= largest:
+            raise ValueError(f"a copy moves {number!r} {name}; it may be 1 to {largest}")
+    check_inner("the channels of a pixel have", int(channels) * array.dtype.itemsize, swizzle)
+    box = int(pixels), int(channels)
+    return Im2colMap(array, box, strides, swizzle, fill, lower, upper)
+
+
+
+# -- A tensor map as the fields that ``tensormap.replace`` changes, one by one (PTX ISA 5.5.8). ---
+#
+# What a map's 128 bytes hold is NVIDIA's secret, so these are of our own making: all zeros are a
+# map without any field, as on a GPU, and the host's maps turn into fields at their first change.
+
+
+_MARK = b"fields of a map"
+_OBJECT = np.dtype([
+    ("mark", "S16"), ("global_address", "u8"), ("global_stride", "u8", 4), ("global_dim", "u8", 5),
+    ("box_dim", "u2", 5), ("element_stride", "u2", 5), ("rank", "u1"), ("elemtype", "u1"),
+    ("interleave_layout", "u1"), ("swizzle_mode", "u1"), ("fill_mode", "u1"),
+    ("swizzle_atomicity", "u1"),
+])
+# The fields, each with how many there are of it (0: no ordinal), and those that take a constant.
+FIELDS = {"global_address": 0, "rank": 0, "box_dim": 5, "global_dim": 5, "global_stride": 4,
+          "element_stride": 5}
+CONSTANTS = {"elemtype": 16, "interleave_layout": 3, "swizzle_mode": 5, "fill_mode": 2,
+             "swizzle_atomicity": 4}
+_ELEMENTS = ("u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f4", "f8", "u2", "f4", "f4")
+_BF16 = 10
+_SWIZZLES = (0, 32, 64, 128)
+
+
+def replaced(
+    data: bytes, field: str, ordinal: int, value: int, device: DeviceMemory
+) -> bytes:
+    """Return a map's bytes with one field changed.
+
+    Raises ValueError if the bytes are no map that can be changed, or the value is too large for the
+    field.
+    """
+    fields = _fields(data, device)
+    room = fields[field] if field in CONSTANTS or not FIELDS[field] else fields[field][0]
+    if not 0 <= value <= np.iinfo(room.dtype).max:
+        raise ValueError(f"{value} is no value of .{field}")
+    if field in CONSTANTS or not FIELDS[field]:
+        fields[field] = value
+    else:
+        fields[field][ordinal] = value
+    return fields.tobytes().ljust(TENSOR_MAP_BYTES, b"\0")
+
+
+def _fields(data: bytes, device: DeviceMemory) -> ndarray:
+    """The fields of a map, of the host's or of the device's."""
+    if data.startswith(_MARK):
+        return np.frombuffer(data[: _OBJECT.itemsize], _OBJECT)[0].copy()
+    fields = np.zeros((), _OBJECT)
+    fields["mark"] = _MARK
+    if not any(data):
+        return fields
+    known = decoded(data)
+    if known is None:
+        raise ValueError("there is no tensor map there, nor 128 bytes of zeros")
+    if isinstance(known, Im2colMap):
+        raise ValueError("a map in im2col mode; the emulator changes maps in tile mode")
+    _, segment, start = device.bind(known)
+    array = known.array
+    rank = array.ndim
+    fields["global_address"], fields["rank"] = segment.base + start, rank - 1
+    fields["global_dim"][:rank] = array.shape[::-1]
+    fields["global_stride"][: rank - 1] = array.strides[-2::-1]
+    fields["box_dim"][:rank] = known.box[::-1]
+    fields["element_stride"][:rank] = known.element_strides[::-1]
+    fields["elemtype"] = _element(array.dtype)
+    fields["swizzle_mode"] = _SWIZZLES.index(known.swizzle)
+    fields["fill_mode"] = known.fill == "nan"
+    return fields
+
+
+def _element(dtype: np.dtype) -> int:
+    """The number of an element's type; of those that PTX has not, such as int8, of its bits'."""
+    if dtype.name == "bfloat16":
+        return _BF16
+    names = dtype.str[1:], f"u{dtype.itemsize}"
+    return next(_ELEMENTS.index(name) for name in names if name in _ELEMENTS)
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedMap(TensorMap):
+    """A map that the device made or changed, whose array is what its fields say."""
+
+    bf16: bool = False  # whether the elements, 16 bits each, are bfloat16
+
+    def beyond(self, coordinates: Sequence[int], room: int) -> int | None:
+        """Where a box leaves the `room` bytes that the array has, in bytes; None if it doesn't."""
+        starts, length = self.runs(coordinates)
+        if not length:
+            return None
+        last = int(starts.max()) + length
+        return last if last > room else None
+
+
+def bound(data: bytes, device: DeviceMemory) -> tuple[TensorMap, Segment, int] | None:
+    """Return the map that fields describe, its segment and where in it the array begins.
+
+    None if the bytes are no fields.
+
+    Raises ValueError where the driver would refuse such a map, or its address is nobody's.
+    """
+    if not data.startswith(_MARK):
+        return None
+    if data not in device.changed:
+        device.changed[data] = _made(np.frombuffer(data[: _OBJECT.itemsize], _OBJECT)[0], device)
+    return device.changed[data]
+
+
+def _made(fields: np.void, device: DeviceMemory) -> tuple[ChangedMap, Segment, int]:
+    address, rank = int(fields["global_address"]), int(fields["rank"]) + 1
+    if fields["interleave_layout"] or fields["swizzle_mode"] >= len(_SWIZZLES):
+        raise ValueError("interleaved layouts and a swizzle of 96 bytes are not emulated")
+    if fields["swizzle_atomicity"]:
+        raise ValueError("a swizzle of another atomicity than 16 bytes is not emulated")
+    if fields["elemtype"] >= len(_ELEMENTS):
+        raise ValueError("elements of 4 and 6 bits are not emulated")
+    segment = next((s for s in device.segments if s.first <= address < s.end), None)
+    if segment is None:
+        raise ValueError(f"its .global_address {address:#x} lies in no array")
+    dtype = np.dtype(_ELEMENTS[int(fields["elemtype"])])
+    start = address - segment.base
+    there = segment.storage[start:]
+    there = there[: len(there) // dtype.itemsize * dtype.itemsize].view(dtype)
+    shape = tuple(map(int, fields["global_dim"][:rank][::-1]))
+    strides = (*map(int, fields["global_stride"][: rank - 1][::-1]), dtype.itemsize)
+    if not len(there) or min(shape) < 1:
+        raise ValueError(f"its .global_dim is {shape[::-1]}")
+    # May reach beyond the array, as a GPU's may: `ChangedMap.beyond` is asked before an access.
+    array = np.lib.stride_tricks.as_strided(there, shape, strides, writeable=segment.writeable)
+    swizzle = _SWIZZLES[int(fields["swizzle_mode"])]
+    fill = "nan" if fields["fill_mode"] else "zero"
+    box, steps = (tuple(map(int, fields[name][:rank][::-1]))
+                  for name in ("box_dim", "element_stride"))
+    box, steps = check(array, address, box, steps, swizzle, fill, None)
+    return ChangedMap(array, box, steps, swizzle, fill, bool(fields["elemtype"] == _BF16)), \
+        segment, start

@@ -11,6 +11,7 @@ import itertools
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy import ndarray
 
 ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
 FILTERS = ("point", "linear")
@@ -23,8 +24,8 @@ HANDLES = 0x7D0000000000
 class _Object:
     """What a handle stands for; the object must live as long as the handle is used."""
 
-    def __init__(self, array: np.ndarray, channels: int) -> None:
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+    def __init__(self, array: ndarray, channels: int) -> None:
+        if not isinstance(array, ndarray) or array.dtype.kind not in "iuf":
             raise ValueError("a texture or surface needs a NumPy array of numbers")
         if channels not in (1, 2, 4):
             raise ValueError(f"{channels} channels; there are 1, 2 and 4")
@@ -42,7 +43,7 @@ class _Object:
         return self.handle
 
     @property
-    def texels(self) -> np.ndarray:
+    def texels(self) -> ndarray:
         """The array with an axis for the channels."""
         return self.array if self.channels > 1 else self.array[..., None]
 
@@ -69,7 +70,7 @@ class Texture(_Object):
     """
 
     def __init__(
-        self, array: np.ndarray, channels: int = 1, address: str = "clamp", filter: str = "point",
+        self, array: ndarray, channels: int = 1, address: str = "clamp", filter: str = "point",
         normalized: bool = False, read: str = "element",
     ) -> None:
         super().__init__(array, channels)
@@ -82,7 +83,7 @@ class Texture(_Object):
             raise ValueError("filter='linear' needs floats, or read='normalized'")
         self.address, self.filter, self.normalized, self.read = address, filter, normalized, read
 
-    def _index(self, i: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def _index(self, i: ndarray, size: int) -> tuple[ndarray, ndarray]:
         """Bring indices inside; returns them, and which lie outside of a border."""
         mode = self.address
         if mode in ("wrap", "mirror") and not self.normalized:
@@ -95,7 +96,7 @@ class Texture(_Object):
         outside = (i < 0) | (i >= size) if mode == "border" else np.zeros(i.shape, bool)
         return np.clip(i, 0, size - 1), outside
 
-    def value(self, indices: list[np.ndarray], layer: np.ndarray | None) -> np.ndarray:
+    def value(self, indices: list[ndarray], layer: ndarray | None) -> ndarray:
         """Return texels, (..., channels), at indices, those of the slowest axis first."""
         sizes = self.sizes if layer is None else self.sizes[1:]
         places, outside = [], np.zeros(indices[0].shape, bool)
@@ -110,7 +111,7 @@ class Texture(_Object):
             found = np.maximum(found / float(np.iinfo(found.dtype).max), -1.0)
         return np.where(outside[..., None], found.dtype.type(0), found)
 
-    def fetch(self, coordinates: list[np.ndarray], layer: np.ndarray | None = None) -> np.ndarray:
+    def fetch(self, coordinates: list[ndarray], layer: ndarray | None = None) -> ndarray:
         """Read at coordinates (floats, the fastest axis first), filtered: (..., channels)."""
         sizes = (self.sizes if layer is None else self.sizes[1:])[::-1]
         scaled = [_finite(c) * (n if self.normalized else 1)
@@ -120,7 +121,7 @@ class Texture(_Object):
         base = [np.floor(c - 0.5).astype(np.int64) for c in scaled]
         # The fraction has 8 bits (Programming Guide, "Linear Filtering").
         part = [np.rint((c - 0.5 - b) * 256) / 256 for c, b in zip(scaled, base, strict=True)]
-        total: np.ndarray | float = 0.0
+        total: ndarray | float = 0.0
         for corner in itertools.product((0, 1), repeat=len(base)):
             weight = 1.0
             for step, fraction in zip(corner, part, strict=True):
@@ -129,7 +130,7 @@ class Texture(_Object):
             total = total + self.value(at, layer) * np.asarray(weight)[..., None]
         return np.asarray(total)
 
-    def element(self, coordinates: list[np.ndarray], layer: np.ndarray | None = None) -> np.ndarray:
+    def element(self, coordinates: list[ndarray], layer: ndarray | None = None) -> ndarray:
         """Read at whole-number coordinates (tex1Dfetch); outside is zero."""
         sizes = (self.sizes if layer is None else self.sizes[1:])[::-1]
         inside = np.ones(coordinates[0].shape, bool)
@@ -139,7 +140,7 @@ class Texture(_Object):
                            layer)
         return np.where(inside[..., None], found, found.dtype.type(0))
 
-    def gather(self, coordinates: list[np.ndarray], channel: int) -> np.ndarray:
+    def gather(self, coordinates: list[ndarray], channel: int) -> ndarray:
         """Read one channel of the four texels that linear filtering would mix."""
         scaled = [_finite(c) * (n if self.normalized else 1)
                   for c, n in zip(coordinates, self.sizes[::-1], strict=True)]
@@ -161,7 +162,7 @@ class Surface(_Object):
         1, 2 or 4.
     """
 
-    def __init__(self, array: np.ndarray, channels: int = 1) -> None:
+    def __init__(self, array: ndarray, channels: int = 1) -> None:
         super().__init__(array, channels)
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("a surface needs a C-contiguous array that may be written")
@@ -172,5 +173,5 @@ def object_of(handle: int) -> _Object | None:
     return _OBJECTS.get(handle)
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
+def _finite(values: ndarray) -> ndarray:
     return np.clip(np.nan_to_num(values.astype(np.float64)), -(2.0**40), 2.0**40)

@@ -14,7 +14,7 @@ itself if what lies between it and where all lanes meet again has no effect but 
 these hold then is followed, too. At a use the launch stops,
 unless the value came by a shuffle: that is reported as a hazard, and followed no further.
 
-Of a kernel in which a register may be read before it is written (`liveness`), this begins with the
+Of a kernel in which a register may be read before it is written (`analysis`), this begins with the
 kernel. It ends where no register that may still be read holds such a value, and no memory does.
 """
 
@@ -23,21 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from .analysis import accumulators_of, addresses_of, registers_of, sources_of, writes_of
+from .batch import BasicBlock, Batch, Run, Step
 from .errors import UninitialisedRead
 from .hazards import MISSING_LANE, Access, access
-from .liveness import accumulators_of, addresses_of, registers_of, sources_of, writes_of
 from .memory import LOADS, WRITTEN
 from .segment import WINDOWS, Segment
-from .step import BasicBlock, Step
 from .syntax import SIZES, Address, Instruction, Register, Symbol, Vector
-
-if TYPE_CHECKING:
-    from .batch import Batch
-    from .step import Run
 
 DOUBTFUL = 2  # beside 0 and 1 of `Segment.valid`: written, with a value that is followed
 # What has no effect but on its own registers, lane by lane, or is looked at on its own here.
@@ -72,18 +68,18 @@ class Unwritten:
     def __init__(self, f: Batch) -> None:
         self.f = f
         self.origins = [Origin("")]
-        self.doubts: dict[int, np.ndarray] = {}
+        self.doubts: dict[int, ndarray] = {}
         self._known: dict[str, int] = {}  # numbers of origins by their text
         # Of this step, while it runs: a shuffle's lanes and origin, what tensor memory gave whom.
-        self._shuffled: tuple[np.ndarray, int] | None = None
-        self._words: dict[int, np.ndarray] = {}
+        self._shuffled: tuple[ndarray, int] | None = None
+        self._words: dict[int, ndarray] = {}
         self._stored_from = 0  # the read that a value stored last came from
         self._in_memory = False  # whether such a value was stored
         # Numbers of registers that nobody wrote and nobody has read: in `origins` by their names.
         self._unread: set[int] = set()
         # On which read it depends where each lane is, and the block at which it does no more.
-        self.astray = np.zeros((f.blocks, f.threads), np.int32)
-        self.home = np.full((f.blocks, f.threads), -1, np.int64)
+        self.astray = np.zeros(f.shape, np.int32)
+        self.home = np.full(f.shape, -1, np.int64)
         f.memory.follows = True
 
     @classmethod
@@ -98,17 +94,17 @@ class Unwritten:
                 made.origins.append(Origin(f"register {register.name}"))
                 number = len(made.origins) - 1
                 made._unread.add(number)
-                made._hold(register.slot, np.full((f.blocks, f.threads), number, np.int32))
+                made._hold(register.slot, np.full(f.shape, number, np.int32))
         return made
 
-    def undefined(self, lanes: np.ndarray, text: str, reader: Access) -> None:
+    def undefined(self, lanes: ndarray, text: str, reader: Access) -> None:
         """Hear of a shuffle, while it runs, which of its lanes read lanes that its mask leaves out.
 
         `lanes`: (blocks, threads). `text`: what is told of it. `reader`: the first of these lanes.
         """
         self._shuffled = lanes, self._number(Origin(text, reader))
 
-    def undefined_words(self, lanes: dict[int, np.ndarray], text: str) -> None:
+    def undefined_words(self, lanes: dict[int, ndarray], text: str) -> None:
         """Hear of a load from tensor memory, while it runs, which lanes' registers nobody wrote.
 
         `lanes`: by slot: (blocks, threads). `text`: what is told of it.
@@ -223,8 +219,8 @@ class Unwritten:
     # -- what an instruction's results depend on ------------------------------------------------
 
     def _incoming(
-        self, index: int, step: Step, sources: list[int], lanes: np.ndarray, run: Run
-    ) -> dict[int, np.ndarray]:
+        self, index: int, step: Step, sources: list[int], lanes: ndarray, run: Run
+    ) -> dict[int, ndarray]:
         """On which read the results of a step depend in each lane, by slot; 0 where on none."""
         instruction = step.instruction
         kind = instruction.parts[0]
@@ -245,7 +241,7 @@ class Unwritten:
             found = self._latest(sources)
         return dict.fromkeys(step.writes, found)
 
-    def _exchanged(self, step: Step, lanes: np.ndarray, run: Run) -> dict[int, np.ndarray]:
+    def _exchanged(self, step: Step, lanes: ndarray, run: Run) -> dict[int, ndarray]:
         """What a shuffle brings: doubts of other lanes, and its own where the mask leaves some out.
 
         Which lane is read and whether there is one are defined in either case.
@@ -268,8 +264,8 @@ class Unwritten:
         return found
 
     def _loaded(
-        self, index: int, step: Step, lanes: np.ndarray, run: Run
-    ) -> dict[int, np.ndarray]:
+        self, index: int, step: Step, lanes: ndarray, run: Run
+    ) -> dict[int, ndarray]:
         """Which lanes load bytes that nobody wrote: the same load, of the bytes' validity."""
         f, instruction = self.f, step.instruction
         space = _space(instruction).partition("::")[0]
@@ -313,7 +309,7 @@ class Unwritten:
             found[slot] = np.where(missing, from_read, 0).astype(np.int32)
         return found
 
-    def _product(self, step: Step, run: Run) -> dict[int, np.ndarray]:
+    def _product(self, step: Step, run: Run) -> dict[int, ndarray]:
         """Which results of an mma depend on doubtful factors: those that a NaN there makes NaN.
 
         They are said to come of one read, the latest of all lanes'.
@@ -344,8 +340,8 @@ class Unwritten:
         return found
 
     def _shadow(
-        self, registers: dict[int, np.ndarray], step: Step, run: Run
-    ) -> dict[int, np.ndarray]:
+        self, registers: dict[int, ndarray], step: Step, run: Run
+    ) -> dict[int, ndarray]:
         """Run a step on other values, unseen; what it would write, and nothing changed."""
         f = self.f
         registers_before, trace, races, observed = list(f.r), f.trace, f.races, f.observed
@@ -362,10 +358,10 @@ class Unwritten:
     # -- stores, and what counts as a use -------------------------------------------------------
 
     def _stored(
-        self, instruction: Instruction, lanes: np.ndarray
-    ) -> list[tuple[Segment, np.ndarray, int]]:
+        self, instruction: Instruction, lanes: ndarray
+    ) -> list[tuple[Segment, ndarray, int]]:
         """Refuse doubtful values on their way to global memory; find the bytes of the others."""
-        found: list[tuple[Segment, np.ndarray, int]] = []
+        found: list[tuple[Segment, ndarray, int]] = []
         address = instruction.operands[0]
         if not isinstance(address, Address):
             return found
@@ -379,13 +375,13 @@ class Unwritten:
                     found += self._destinations(instruction, slot, doubtful, at, nbytes)
         return found
 
-    def _stored_rows(self, step: Step, run: Run) -> list[tuple[Segment, np.ndarray, int]]:
+    def _stored_rows(self, step: Step, run: Run) -> list[tuple[Segment, ndarray, int]]:
         """Where the doubtful elements of an stmatrix go: the same store, of what is doubtful."""
         sources = sources_of(step)
         self._stored_from = self._latest(sources).max()
         given = {slot: self._lanes(slot) * np.uint32(0x02020202) for slot in sources}
         swapped = [(s, s.storage, s._views) for s in self._tracked()]
-        bytes_of: dict[int, np.ndarray] = {}  # what is stored there, by the memory's identity
+        bytes_of: dict[int, ndarray] = {}  # what is stored there, by the memory's identity
         for segment, storage, _ in swapped:
             segment.storage = bytes_of.setdefault(id(storage), np.zeros_like(storage))
             segment._views = {}
@@ -396,7 +392,7 @@ class Unwritten:
                 segment.storage, segment._views = storage, views
         return [(s, np.flatnonzero(bytes_of[id(storage)]), 1) for s, storage, _ in swapped]
 
-    def _places(self, address: Address) -> np.ndarray:
+    def _places(self, address: Address) -> ndarray:
         """Where an access begins in each lane, int64 (blocks, threads)."""
         f, base = self.f, address.base
         if isinstance(base, Symbol):
@@ -404,11 +400,11 @@ class Unwritten:
             at = f.r[slot]
         else:
             at = f.r[registers_of(base)[0]] if registers_of(base) else np.zeros((1, 1))
-        return np.broadcast_to(at.astype(np.int64) + address.offset, (f.blocks, f.threads))
+        return f.full(at.astype(np.int64) + address.offset)
 
     def _destinations(
-        self, instruction: Instruction, slot: int, doubtful: np.ndarray, at: np.ndarray, nbytes: int
-    ) -> list[tuple[Segment, np.ndarray, int]]:
+        self, instruction: Instruction, slot: int, doubtful: ndarray, at: ndarray, nbytes: int
+    ) -> list[tuple[Segment, ndarray, int]]:
         """Where a doubtful value goes to shared or local memory; elsewhere it is used."""
         found = []
         for segment in self.f.memory.segments[_space(instruction)]:
@@ -443,7 +439,7 @@ class Unwritten:
         for slot in writes_of(step):
             self._hold(slot, np.where(lanes, np.int32(0), self._origins(slot)))
 
-    def _strays(self, index: int, slot: int, lanes: np.ndarray) -> bool:
+    def _strays(self, index: int, slot: int, lanes: ndarray) -> bool:
         """Follow lanes that a doubtful predicate sends somewhere, if that has no effect there.
 
         Until all come together again, what they write is doubtful, and so is what they would have
@@ -463,7 +459,7 @@ class Unwritten:
             self._hold(each, np.where(doubtful, numbers, self._origins(each)))
         return True
 
-    def _read(self, instruction: Instruction, slot: int, lanes: np.ndarray) -> None:
+    def _read(self, instruction: Instruction, slot: int, lanes: ndarray) -> None:
         """Let lanes read a register: of one that nobody wrote, this is where it is read first."""
         if not self._unread or slot not in self.doubts:
             return
@@ -476,13 +472,13 @@ class Unwritten:
             numbers = np.where(here, np.int32(origin), numbers)
         self._hold(slot, numbers)
 
-    def _refuse(self, instruction: Instruction, slot: int, lanes: np.ndarray, how: str) -> None:
+    def _refuse(self, instruction: Instruction, slot: int, lanes: ndarray, how: str) -> None:
         self._read(instruction, slot, lanes)
         doubtful = self._lanes(slot) & lanes
         if doubtful.any():
             self._used(instruction, slot, doubtful, how)
 
-    def _used(self, instruction: Instruction, slot: int, lanes: np.ndarray, how: str) -> None:
+    def _used(self, instruction: Instruction, slot: int, lanes: ndarray, how: str) -> None:
         """Stop at a use of what was read from memory; report one of what a shuffle brought."""
         f = self.f
         self._read(instruction, slot, lanes)
@@ -507,22 +503,22 @@ class Unwritten:
 
     # -- registers ------------------------------------------------------------------------------
 
-    def _origins(self, slot: int) -> np.ndarray:
+    def _origins(self, slot: int) -> ndarray:
         """On which read each lane of a register depends, int32 (blocks, threads)."""
         found = self.doubts.get(slot)
-        return np.zeros((self.f.blocks, self.f.threads), np.int32) if found is None else found
+        return np.zeros(self.f.shape, np.int32) if found is None else found
 
-    def _lanes(self, slot: int) -> np.ndarray:
+    def _lanes(self, slot: int) -> ndarray:
         return self._origins(slot) != 0
 
-    def _latest(self, slots: list[int]) -> np.ndarray:
+    def _latest(self, slots: list[int]) -> ndarray:
         """Of several registers, the latest read that each lane depends on."""
-        nothing = np.zeros((self.f.blocks, self.f.threads), np.int32)
+        nothing = np.zeros(self.f.shape, np.int32)
         return reduce(np.maximum, map(self._origins, slots), nothing)
 
-    def _hold(self, slot: int, origins: np.ndarray) -> None:
+    def _hold(self, slot: int, origins: ndarray) -> None:
         if origins.any():
-            self.doubts[slot] = np.broadcast_to(origins, (self.f.blocks, self.f.threads))
+            self.doubts[slot] = self.f.full(origins)
         else:
             self.doubts.pop(slot, None)
 

@@ -23,17 +23,74 @@ them against it, pattern by pattern):
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.machine import BANKS, WARP
-from .sectors import fill_inactive
+
+# -- Sectors of global memory, from the addresses of whole warps. ---------------------------------
+#
+# The sectors of an access are the distinct 32-byte blocks that a warp's instruction touches, as
+# Nsight Compute counts them on an H100 (``tests/kernels/test_calibration.py``).
+
+
+def sectors(rows: ndarray, active: ndarray | None = None, nbytes: int = 4) -> ndarray:
+    """Count the sectors that each warp touches.
+
+    `rows` (ndarray of int, shape (warps, 32)): byte addresses. `active` (ndarray of bool, shape
+    (warps, 32), or None): which lanes take part; None means all. `nbytes`: bytes a lane; an aligned
+    access of up to 32 bytes lies in one sector. Returns sectors; 0 where no lane is active.
+    """
+    first = rows >> 5
+    if nbytes > 1 and (((rows + (nbytes - 1)) >> 5) != first).any():
+        first = np.concatenate([first, (rows + (nbytes - 1)) >> 5], axis=1)
+        active = None if active is None else np.concatenate([active, active], axis=1)
+    return _distinct(first, active)
+
+
+def total_sectors(addresses: ndarray) -> int | None:
+    """Count the sectors of whole warps at once, where addresses rise along each warp.
+
+    `addresses` (ndarray of int, shape (32 * warps,)): byte addresses of aligned accesses, all lanes
+    active. Returns the sum of `sectors`; None if the addresses of a warp do not rise.
+    """
+    sector = addresses >> 5
+    fall = sector[1:] < sector[:-1]
+    if np.count_nonzero(fall) != np.count_nonzero(fall[31::32]):  # every 32nd is between warps
+        return None
+    change = sector[1:] != sector[:-1]
+    inside = np.count_nonzero(change) - np.count_nonzero(change[31::32])
+    return int(inside) + len(addresses) // WARP
+
+
+def _distinct(values: ndarray, active: ndarray | None) -> ndarray:
+    """Count distinct values in each row."""
+    if active is not None:
+        values = fill_inactive(values, active)
+    # Addresses mostly rise along a warp already; then equal ones are neighbours without sorting.
+    if (values[:, 1:] < values[:, :-1]).any():
+        values = np.sort(values, axis=1)
+    count = (values[:, 1:] != values[:, :-1]).sum(axis=1) + 1
+    if active is not None:
+        count[~active.any(axis=1)] = 0
+    return count
+
+
+def fill_inactive(values: ndarray, active: ndarray) -> ndarray:
+    """Give inactive lanes the value of their row's first active lane, or 0 if there is none.
+
+    A register of a warp that doesn't take part may hold anything, which no bank or sector has.
+    """
+    first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
+    return np.where(active, values, np.where(active.any(axis=1, keepdims=True), first, 0))
+
 
 LANES = np.arange(WARP)
 PASS_BYTES = 128  # one word from each bank
 
 
 def wavefronts(
-    rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4, store: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+    rows: ndarray, active: ndarray | None = None, nbytes: int = 4, store: bool = False
+) -> tuple[ndarray, ndarray]:
     """Count the shared-memory wavefronts of each warp, and the ideal, as the source's counter does.
 
     `rows` (ndarray of int, shape (warps, 32)): byte addresses. `active` (ndarray of bool, shape
@@ -52,7 +109,7 @@ def wavefronts(
     return with_ideal(apart.reshape(len(rows), -1).sum(axis=1), active, nbytes)
 
 
-def served(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
+def served(rows: ndarray, active: ndarray | None = None, nbytes: int = 4) -> ndarray:
     """Count the wavefronts of each warp's shared load as the L1's data stage does.
 
     The parameters are those of `wavefronts`, from which it differs in wide loads whose lanes share
@@ -68,14 +125,14 @@ def served(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) 
     return np.where(_paired(rows, active, 1)[:, 0], merged, apart)
 
 
-def with_ideal(count: np.ndarray, active: np.ndarray, nbytes: int) -> tuple[np.ndarray, np.ndarray]:
+def with_ideal(count: ndarray, active: ndarray, nbytes: int) -> tuple[ndarray, ndarray]:
     """Return each warp's wavefronts with the ideal for its active lanes."""
     return count, np.minimum(count, -(-active.sum(axis=1) * nbytes // PASS_BYTES))
 
 
 def matrix_wavefronts(
-    rows: np.ndarray, active: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    rows: ndarray, active: ndarray | None = None
+) -> tuple[ndarray, ndarray]:
     """Count the wavefronts of each warp's ldmatrix or stmatrix, and the ideal.
 
     `rows` (ndarray of int, shape (warps, 32)): byte addresses of the rows, eight for each matrix.
@@ -87,7 +144,7 @@ def matrix_wavefronts(
     return with_ideal(_passes(rows, active, 4, 8).sum(axis=1), active, 16)
 
 
-def _paired(rows: np.ndarray, active: np.ndarray, parts: int) -> np.ndarray:
+def _paired(rows: ndarray, active: ndarray, parts: int) -> ndarray:
     """Tell whether each active lane's partner is inactive or has the same address.
 
     Partners are those one place apart, or throughout those two places apart; asked of each of
@@ -101,7 +158,7 @@ def _paired(rows: np.ndarray, active: np.ndarray, parts: int) -> np.ndarray:
     return found
 
 
-def _passes(rows: np.ndarray, active: np.ndarray, words: int, group: int) -> np.ndarray:
+def _passes(rows: ndarray, active: ndarray, words: int, group: int) -> ndarray:
     """Return the cost of the pass of each group of lanes, (warps, groups)."""
     lanes = active.reshape(-1, group)
     word = (rows >> 2).astype(np.int64, copy=False).reshape(-1, group)

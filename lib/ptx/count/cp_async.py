@@ -24,10 +24,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.machine import BANKS, LINE, WARP
-from .banks import with_ideal
-from .sectors import sectors
+from .banks import sectors, with_ideal
 
 HALF_LINE = 64
 
@@ -35,11 +35,11 @@ HALF_LINE = 64
 class Cost(NamedTuple):
     """What each warp's copies cost, arrays of int64 of shape (warps,)."""
 
-    sectors: np.ndarray  # sectors as the L1 counts them
-    transfers: np.ndarray  # sectors as the counter of LDGSTS counts them
+    sectors: ndarray  # sectors as the L1 counts them
+    transfers: ndarray  # sectors as the counter of LDGSTS counts them
     # wavefronts, ideal: of shared memory.
-    wavefronts: np.ndarray
-    ideal: np.ndarray
+    wavefronts: ndarray
+    ideal: ndarray
 
 
 class Totals(NamedTuple):
@@ -52,10 +52,10 @@ class Totals(NamedTuple):
 
 
 def cost(
-    to: np.ndarray,
-    source: np.ndarray,
-    active: np.ndarray,
-    reading: np.ndarray,
+    to: ndarray,
+    source: ndarray,
+    active: ndarray,
+    reading: ndarray,
     nbytes: int,
     past_l1: bool,
 ) -> Cost:
@@ -73,7 +73,7 @@ def cost(
     return Cost(asked, asked, *with_ideal(passes.sum(axis=1), active, nbytes))
 
 
-def _busiest(rows: np.ndarray, active: np.ndarray, nbytes: int) -> np.ndarray:
+def _busiest(rows: ndarray, active: ndarray, nbytes: int) -> ndarray:
     """Return the lanes on the busiest bank of each pass, (warps, passes)."""
     words = nbytes // 4
     passes = np.arange(rows.size).reshape(rows.shape) // (WARP // words)
@@ -83,7 +83,7 @@ def _busiest(rows: np.ndarray, active: np.ndarray, nbytes: int) -> np.ndarray:
     return counts.reshape(len(rows), words, BANKS).max(axis=2)
 
 
-def _past_l1(to: np.ndarray, source: np.ndarray, active: np.ndarray, reading: np.ndarray) -> Cost:
+def _past_l1(to: ndarray, source: ndarray, active: ndarray, reading: ndarray) -> Cost:
     later = np.triu(np.ones((WARP, WARP), bool), 1)
     copying = active & ~(_same(to) & active[:, None, :] & later).any(axis=2)
     asking = copying & reading
@@ -107,12 +107,12 @@ def _past_l1(to: np.ndarray, source: np.ndarray, active: np.ndarray, reading: np
     )
 
 
-def _same(*values: np.ndarray) -> np.ndarray:
+def _same(*values: ndarray) -> ndarray:
     """Tell, for (warps, 32, 32), which two lanes of a warp agree in all values."""
     return np.logical_and.reduce([v[:, :, None] == v[:, None, :] for v in values])
 
 
-def _classes(chosen: np.ndarray, same: np.ndarray) -> np.ndarray:
+def _classes(chosen: ndarray, same: ndarray) -> ndarray:
     """Count the classes of equal lanes in each warp, by their first members."""
     earlier = np.tril(np.ones((WARP, WARP), bool), -1)
     repeated = (same & chosen[:, None, :] & earlier).any(axis=2)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import (
     HINTS,
@@ -17,16 +17,13 @@ from ..core.addressing import (
     segment_of,
     space_of,
 )
+from ..core.batch import Batch, Compute, Reader, Run
 from ..core.decode import Decoding, opcode
+from ..core.masks import Mask
 from ..core.registers import DTYPES
 from ..core.rounding import from_bf16, odd_f32, to_bf16
+from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.masks import Mask
-    from ..core.segment import Segment
-    from ..core.step import Compute, Reader, Run
 
 TYPES = (
     "b16", "u16", "f16", "bf16", "b32", "u32", "s32", "f32", "f16x2", "bf16x2", "b64", "u64", "s64",
@@ -35,22 +32,15 @@ TYPES = (
 VECTORS = ("v2", "v4", "v8")
 
 
-def _wrapping_increment(old: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where(old >= b, 0, old + 1).astype(old.dtype)
-
-
-def _wrapping_decrement(old: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype)
-
-
-def _compare_and_swap(old: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _compare_and_swap(old: ndarray, b: ndarray, c: ndarray) -> ndarray:
     return np.where(old == b, c, old)
 
 
-_ATOMIC: dict[str, Compute] = {
+ATOMIC: dict[str, Compute] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "exch": lambda old, b: b,
-    "inc": _wrapping_increment, "dec": _wrapping_decrement,
+    "inc": lambda old, b: np.where(old >= b, 0, old + 1).astype(old.dtype),
+    "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype),
     "cas": _compare_and_swap,
 }
 
@@ -58,7 +48,7 @@ _ATOMIC: dict[str, Compute] = {
 def in_bf16(compute: Compute) -> Compute:
     """Let an operation on numbers work on the bits of bfloat16, and round once."""
 
-    def on_bits(old: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def on_bits(old: ndarray, b: ndarray) -> ndarray:
         exact = compute(*(from_bf16(bits).astype(np.float64) for bits in (old, b)))
         return to_bf16(odd_f32(exact))
 
@@ -69,12 +59,12 @@ def in_bf16(compute: Compute) -> Compute:
 def atomic(d: Decoding) -> Run:
     """atom{.space}.op{.vec}.type d, [a], b{, c}; red is the same without d."""
     space, returns = space_of(d), d.parts[0] == "atom"
-    operation = d.pick(_ATOMIC)
+    operation = d.pick(ATOMIC)
     if operation is None:
-        d.unsupported(f"the operations are {' '.join(_ATOMIC)}")
+        d.unsupported(f"the operations are {' '.join(ATOMIC)}")
     for part in d.parts[1:]:
         name = part.partition("::")[0]
-        known = name in SPACES or part in HINTS | set(_ATOMIC) | set(SIZES) | {"noftz"}
+        known = name in SPACES or part in HINTS | set(ATOMIC) | set(SIZES) | {"noftz"}
         if not known and part not in VECTORS:
             d.unsupported(f"no modifier .{part}")
     if d.type not in TYPES:
@@ -98,13 +88,13 @@ def atomic(d: Decoding) -> Run:
     puts = [d.write(target, register) for target in targets]
     reads = [[d.read(item, register) for item in items] for items in given]
     base, offset = address_operand(d, 1 if returns else 0, space)
-    compute = in_bf16(_ATOMIC[operation]) if kind == "bf16" else _ATOMIC[operation]
+    compute = in_bf16(ATOMIC[operation]) if kind == "bf16" else ATOMIC[operation]
     instruction = d.instruction
     access = MemoryAccess(d.index, instruction, "atomic", space, offset, size * many * packed)
 
     def step(f: Batch) -> None:
         # One lane after another where they meet at an address, as the hardware would.
-        shape = (f.blocks, f.threads)
+        shape = f.shape
         pattern = f.pattern(f.r[base])
         whole = segment_of(f, pattern, access)
         parts: list[tuple[Segment, Mask | None]]
@@ -119,7 +109,7 @@ def atomic(d: Decoding) -> Run:
                 f.memory.check_valid(f, access, part, segment)
             report_access(f, access, part, segment)
             lanes = f.lanes_in(active)
-            where = np.broadcast_to(part.index(size, segment.rows), shape)[lanes]
+            where = f.full(part.index(size, segment.rows))[lanes]
             view = segment.view(dtype, 1)[(part.low + offset - segment.base) // size :]
             for at in range(many * packed):
                 values = [_element(f, each, at, packed, dtype, shape)[lanes] for each in reads]
@@ -138,7 +128,7 @@ def atomic(d: Decoding) -> Run:
 def _element(
     f: Batch, reads: Sequence[Reader], at: int, packed: int, dtype: np.dtype,
     shape: tuple[int, ...],
-) -> np.ndarray:
+) -> ndarray:
     """Return one element of an operand in all lanes."""
     value = np.broadcast_to(reads[at // packed](f.r), shape)
     if packed == 1:
@@ -147,8 +137,8 @@ def _element(
 
 
 def _serially(
-    view: np.ndarray, where: np.ndarray, values: list[np.ndarray], compute: Compute
-) -> np.ndarray:
+    view: ndarray, where: ndarray, values: list[ndarray], compute: Compute
+) -> ndarray:
     """Apply an atomic for all lanes; lanes with one address go in lane order, in rounds."""
     order = np.argsort(where, kind="stable")
     ordered = where[order]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy import ndarray
 
-from ..core.decode import Decoding, opcode
-from ..core.predication import predicated_end
+from ..core.analysis import CLUSTER
+from ..core.batch import Batch, Run
+from ..core.decode import Decoding, opcode, predicated_end
+from ..core.errors import Error
+from ..core.masks import Mask, any_in_warp
 from ..core.registers import DTYPES
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Run
+from ..core.scheduler import Waiter, WaitingLanes
+from ..core.syntax import Instruction
+from ..race.clocks import merged_clocks
 
 
 @opcode("bar", "barrier")
@@ -38,9 +39,9 @@ def barrier(d: Decoding) -> Run:
             return
         # The number is computed: let the lanes of each number arrive in turn.
         whole = f.active
-        shape = (f.blocks, f.threads)
-        which = np.broadcast_to(which, shape)
-        many = np.full(shape, -1) if many is None else np.broadcast_to(many, shape).astype(int)
+        shape = f.shape
+        which = f.full(which)
+        many = np.full(shape, -1) if many is None else f.full(many).astype(int)
         lanes = f.lanes_in(whole)
         for n, c in sorted(set(zip(which[lanes].tolist(), many[lanes].tolist(), strict=True))):
             f.active = f.selected((which == n) & (many == c))
@@ -67,16 +68,15 @@ def _vote(d: Decoding) -> Run:
         which, many = number(f.r), None if count is None else count(f.r)
         if which.size != 1 or (many is not None and many.size != 1):
             d.unsupported("a barrier whose number and threads are the same for all lanes")
-        shape = (f.blocks, f.threads)
         here = f.active_lanes
-        votes = np.broadcast_to(said(f.r), shape) & here
+        votes = f.full(said(f.r)) & here
 
-        def finish(yes: np.ndarray, arrived: np.ndarray, lanes: np.ndarray) -> None:
+        def finish(yes: ndarray, arrived: ndarray, lanes: ndarray) -> None:
             found = VOTES[what](yes.sum(axis=1), arrived.sum(axis=1))[:, None].astype(kind)
             if slot is not None:
                 old = f.r[slot]
                 old = old if old.dtype == kind else old.view(kind)
-                put(f.r, np.where(lanes, found, np.broadcast_to(old, shape)))
+                put(f.r, np.where(lanes, found, f.full(old)))
 
         n = None if many is None else int(many[0, 0])
         f.barriers.arrive(instruction, int(which[0, 0]), n, following, True, (votes, finish))
@@ -89,3 +89,134 @@ VOTES = {
     "and": lambda yes, arrived: yes == arrived, "or": lambda yes, arrived: yes > 0,
     "popc": lambda yes, arrived: yes,
 }
+
+
+
+# -- barrier.cluster: the barrier of all threads of a cluster. ------------------------------------
+
+
+class ClusterBarriers(Waiter):
+    """The barrier of each cluster: all threads that have not exited arrive, then go on."""
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        shape = f.shape
+        self.arrived = np.zeros(shape, bool)  # in this phase
+        self.passed = np.zeros(shape, bool)  # arrived in a complete phase, has not waited yet
+        self.last: dict[int, object] = {}  # cluster -> instruction of an arrival
+        self.met = np.zeros(f.blocks, bool)  # blocks of which a thread has waited for the others
+        clusters = f.blocks // f.geometry.peers
+        self.gathering: list = [None] * clusters
+        self.carried: list = [None] * clusters
+        self.inits: list[dict[int, int]] = [{} for _ in range(clusters)]  # mbarriers', fenced
+        self.inits_carried: list[dict[int, int]] = [{} for _ in range(clusters)]
+
+    def arrive(self, instruction: Instruction, releases: bool) -> None:
+        """Let the active lanes arrive."""
+        f = self.f
+        active = f.active_lanes
+        again = active & (self.arrived | self.passed)
+        if again.any():
+            raise Error(
+                f"{f.place(instruction)}: a thread arrives again without barrier.cluster.wait: "
+                f"{f.lane_names(again)}"
+            )
+        self.arrived = self.arrived | active
+        if f.races is not None and f.races.proxy is not None:
+            for row, warp in np.argwhere(any_in_warp(active)).tolist():
+                cluster = row // f.geometry.peers
+                f.races.proxy.inits.arrive(row, warp, self.inits[cluster])
+                proxy = f.races.proxy
+                clocks = (proxy.release(row, warp, None) if releases else
+                          proxy.relaxed.published(row, warp, CLUSTER))
+                if clocks is not None:
+                    self.gathering[cluster] = merged_clocks(self.gathering[cluster], clocks)
+        self.left()
+
+    def left(self) -> None:
+        """Complete the barrier of every cluster whose remaining threads have all arrived."""
+        f, peers = self.f, self.f.geometry.peers
+        if not self.arrived.any():
+            return
+        live = f.live_lanes
+        lacking = (live & ~self.arrived).reshape(-1, peers * f.threads).any(axis=1)
+        full = ~lacking & self.arrived.reshape(-1, peers * f.threads).any(axis=1)
+        if not full.any():
+            return
+        rows = np.repeat(full, peers)[:, None]
+        self.passed = self.passed | (self.arrived & rows)
+        self.arrived = self.arrived & ~rows
+        for cluster in np.flatnonzero(full).tolist():
+            self.inits_carried[cluster] |= self.inits[cluster]
+            if self.gathering[cluster] is not None:
+                self.carried[cluster] = merged_clocks(
+                    self.carried[cluster], self.gathering[cluster]
+                )
+                self.gathering[cluster] = None
+        for party in list(self.parties):
+            released = party.lanes & rows
+            if released.any():
+                self._pass(released)
+                f.go(party.next, Mask(released))
+                party.lanes = party.lanes & ~rows
+                if not party.lanes.any():
+                    self.parties.remove(party)
+
+    def wait(self, instruction: Instruction, following: int) -> None:
+        """Let the active lanes wait, or go on if the barrier is complete."""
+        f = self.f
+        active = f.active_lanes
+        early = active & ~(self.arrived | self.passed)
+        if early.any():
+            raise Error(
+                f"{f.place(instruction)}: a thread waits without barrier.cluster.arrive: "
+                f"{f.lane_names(early)}"
+            )
+        ready, rest = active & self.passed, active & ~self.passed
+        if ready.any():
+            self._pass(ready)
+            f.go(following, Mask(ready))
+        if rest.any():
+            self.parties.append(WaitingLanes(instruction, following, rest))
+
+    def _pass(self, lanes: ndarray) -> None:
+        f = self.f
+        self.passed = self.passed & ~lanes
+        self.met |= lanes.any(axis=1)
+        if f.races is not None and f.races.proxy is not None:
+            for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
+                cluster = row // f.geometry.peers
+                f.races.proxy.acquire(row, warp, self.carried[cluster])
+                f.races.proxy.inits.learn(row, warp, self.inits_carried[cluster])
+
+    def describe(self) -> str:
+        """Say who waits, for a deadlock report."""
+        f, lines = self.f, []
+        for party in self.parties:
+            row = int(np.argwhere(party.lanes)[0][0])
+            home = row // f.geometry.peers * f.geometry.peers
+            came = int(self.arrived[home : home + f.geometry.peers].sum())
+            lines.append(
+                f"The barrier of the cluster has {came} of {f.geometry.peers * f.threads} threads; "
+                f"waiting at {f.place(party.instruction)}: {f.lane_names(party.lanes)}."
+            )
+        return " ".join(lines)
+
+
+@opcode("barrier.cluster")
+def cluster_barrier(d: Decoding) -> Run:
+    """barrier.cluster.arrive{.release|.relaxed}, barrier.cluster.wait{.acquire}"""
+    d.only("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned").count(0)
+    instruction, following = d.instruction, d.index + 1
+    if d.has("arrive") == d.has("wait"):
+        d.unsupported("barrier.cluster.arrive and barrier.cluster.wait")
+    if d.has("wait"):
+        return predicated_end(d, lambda f: f.waiter(ClusterBarriers).wait(instruction, following))
+    releases = not d.has("relaxed")
+
+    def step(f: Batch) -> None:
+        active = f.active
+        f.waiter(ClusterBarriers).arrive(instruction, releases)
+        f.go(following, active)
+
+    return predicated_end(d, step)

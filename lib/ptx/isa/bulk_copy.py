@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import locate
+from ..core.batch import Batch, Races, Tracer
 from ..core.decode import Decoding
 from ..core.errors import Error, UninitialisedRead
 from ..core.hazards import access
 from ..core.machine import SECTOR, WARP
+from ..core.scheduler import Waiter
 from ..core.segment import PEER_BYTES, peer_window, rank_at
-from ..core.waiting import Waiter
-from ..race.stamps import EPOCH
-from .atom_red import in_bf16
-from .mbarrier_object import Mbarriers
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch, Races, Tracer
-    from ..core.syntax import Instruction
-    from .mbarrier_object import Mbarrier
+from ..core.syntax import Instruction
+from ..race.clocks import EPOCH
+from .atom_red import ATOMIC, in_bf16
+from .mbarrier_object import Mbarrier, Mbarriers
 
 BULK_HINTS = ("L2::cache_hint", "weak")
 
@@ -40,13 +37,13 @@ class BulkCopy:
     """
 
     instruction: Instruction
-    read: Callable[[], np.ndarray]
-    write: Callable[[np.ndarray], None]
+    read: Callable[[], ndarray]
+    write: Callable[[ndarray], None]
     known: Callable[[], None] | None = None
-    data: np.ndarray | None = None
+    data: ndarray | None = None
     landed: bool = False
 
-    def fetch(self) -> np.ndarray:
+    def fetch(self) -> ndarray:
         """Read the source, if that has not been done."""
         if self.data is None:
             self.data = self.read()
@@ -132,7 +129,7 @@ class BulkGroups(Waiter):
                     copy.land()
 
 
-def shared_bytes(f: Batch, row: int, offset: int, nbytes: int) -> np.ndarray:
+def shared_bytes(f: Batch, row: int, offset: int, nbytes: int) -> ndarray:
     """Show bytes of a block's shared memory."""
     start = f.memory.shared.start_of(row) + offset
     return f.memory.shared.storage[start : start + nbytes]
@@ -157,7 +154,7 @@ def check_valid(f: Batch, row: int, offset: int, nbytes: int, instruction: Instr
 
 
 def count_global(
-    trace: Tracer, index: int, instruction: Instruction, way: str, starts: np.ndarray | int,
+    trace: Tracer, index: int, instruction: Instruction, way: str, starts: ndarray | int,
     length: int, nbytes: int,
 ) -> None:
     """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
@@ -179,23 +176,15 @@ def count_global(
         site.sectors += int((last[1:] - np.maximum(starts[1:] // SECTOR - 1, last[:-1])).sum())
 
 
-def cells(f: Batch, races: Races, row: int, offset: int, nbytes: int) -> np.ndarray:
+def cells(f: Batch, races: Races, row: int, offset: int, nbytes: int) -> ndarray:
     """Return the race detector's cells of a run of shared memory."""
     start = f.memory.shared.start_of(row) + offset
     granule = races.granule
     return np.arange(start // granule, -(-(start + nbytes) // granule))
 
 
-def _add(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    return (old + new).astype(old.dtype)
-
-
-REDUCTIONS: dict[str, Callable] = {
-    "add": _add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "inc": lambda old, new: np.where(old >= new, 0, old + 1).astype(old.dtype),
-    "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - 1).astype(old.dtype),
-}
+REDUCTIONS = {name: ATOMIC[name] for name in (
+    "add", "min", "max", "and", "or", "xor", "inc", "dec")}
 
 
 def reduction(d: Decoding) -> Callable | None:
@@ -227,7 +216,7 @@ class Destination:
     nbytes: int
     barrier: Mbarrier
 
-    def bytes(self, f: Batch) -> np.ndarray:
+    def bytes(self, f: Batch) -> ndarray:
         """Show them."""
         return shared_bytes(f, self.row, self.offset, self.nbytes)
 

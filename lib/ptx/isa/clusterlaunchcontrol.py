@@ -9,26 +9,22 @@ Guide's example of cluster launch control.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import locate, shared_address
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.hazards import access
-from ..core.lane_groups import each_lane
+from ..core.lanes import each_lane
+from ..core.scheduler import Waiter
 from ..core.segment import PEER_BYTES, peer_window
-from ..core.waiting import Waiter
+from ..core.syntax import Instruction
 from .bulk_copy import Destination, Issuer, report_write
 from .mbarrier_object import Mbarriers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..core.batch import Batch
-    from ..core.step import Run
-    from ..core.syntax import Instruction
 
 KIND = "launch control"
 _BYTES = 16
@@ -96,7 +92,7 @@ def _try_cancel(d: Decoding) -> Run:
                 there = Destination(home, offset, _BYTES, barrier)
                 report_write(f, there, Issuer(row, thread, instruction, index), behind_reads=True)
 
-                def land(there: Destination = there, given: np.ndarray = given) -> None:
+                def land(there: Destination = there, given: ndarray = given) -> None:
                     there.bytes(f).view(np.uint32)[:] = given
                     there.mark_valid(f)
 
@@ -105,18 +101,18 @@ def _try_cancel(d: Decoding) -> Run:
     return step
 
 
-def _response(f: Batch, first: int | None) -> np.ndarray:
+def _response(f: Batch, first: int | None) -> ndarray:
     if first is None:
         return np.array([0, 0, 0, _REFUSED], np.uint32)
     return np.array([*f.geometry.index_of(first), _GRANTED], np.uint32)
 
 
-def _words(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
+def _words(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     """Make the function that reads responses, (4, blocks, threads)."""
     read, instruction = d.read(operand, "b128"), d.instruction
 
-    def words(f: Batch) -> np.ndarray:
-        whole = np.broadcast_to(read(f.r), (f.blocks, f.threads))
+    def words(f: Batch) -> ndarray:
+        whole = f.full(read(f.r))
         found = np.ascontiguousarray(whole)[..., None].view(np.uint32)
         if not np.isin(f.of_active(found[..., 3]), (_REFUSED, _GRANTED)).all():
             raise Error(

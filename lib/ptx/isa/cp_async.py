@@ -11,26 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.access_pattern import AccessPattern
 from ..core.addressing import address_operand, by_segment, segment_of, shared_address
+from ..core.batch import Batch, Reader, Run, Tracer
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.lane_groups import lane_groups
+from ..core.lanes import lane_groups
 from ..core.masks import Mask
 from ..core.registers import UNSIGNED
+from ..core.scheduler import Waiter
 from ..core.segment import Segment
-from ..core.syntax import Immediate, MemoryAccess, Register
-from ..core.waiting import Waiter
+from ..core.syntax import Immediate, Instruction, MemoryAccess, Register
 from .mbarrier_object import Mbarriers, arrivals
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch, Tracer
-    from ..core.step import Reader, Run
-    from ..core.syntax import Instruction
 
 _SIZES = (4, 8, 16)  # bytes of one copy
 WORD = UNSIGNED[4]
@@ -41,7 +37,7 @@ _HINTS = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 class Source:
     """What some lanes copy from."""
 
-    fetch: Callable[[Mask | None], list[np.ndarray]]  # reads the words, for a mask of lanes
+    fetch: Callable[[Mask | None], list[ndarray]]  # reads the words, for a mask of lanes
     report: Callable[[Mask | None], None] | None = None  # tells the race detector of that
 
 
@@ -50,16 +46,16 @@ class PendingCopy:
     """One instruction's copies of some lanes, on their way."""
 
     # ndarray of bool, shape (blocks, threads), whose copies have not been waited for.
-    lanes: np.ndarray
-    group: np.ndarray  # the group that each lane's copy belongs to, from 0
+    lanes: ndarray
+    group: ndarray  # the group that each lane's copy belongs to, from 0
     access: MemoryAccess  # the write
     # segment, pattern: where to.
     segment: Segment
     pattern: AccessPattern
     # Reads the words from the source for a pattern of lanes; None: the bytes are there already.
-    fetch: Callable[[Mask | None], list[np.ndarray]] | None
+    fetch: Callable[[Mask | None], list[ndarray]] | None
 
-    def land(self, f: Batch, lanes: np.ndarray) -> None:
+    def land(self, f: Batch, lanes: ndarray) -> None:
         """Let the copies of some lanes have their effect, and be known to these lanes."""
         everyone = lanes is self.lanes
         outer = f.active
@@ -88,11 +84,10 @@ class CpAsyncGroups(Waiter):
         found = [copy for copy in self.pending if copy.lanes[row].any()]
         if not found:
             return []
-        shape = (self.f.blocks, self.f.threads)
         lanes = sum(int(copy.lanes[row].sum()) for copy in found)
         groups = {
             number for copy in found
-            for number in np.broadcast_to(copy.group, shape)[row, copy.lanes[row]].tolist()
+            for number in self.f.full(copy.group)[row, copy.lanes[row]].tolist()
         }
         nbytes = sum(int(copy.lanes[row].sum()) * copy.access.nbytes for copy in found)
         return [f"cp.async: {lanes} copies ({nbytes} bytes) of {len(groups)} "
@@ -104,10 +99,9 @@ class CpAsyncGroups(Waiter):
 
     def uncommitted(self, instruction: Instruction, row: int, thread: int) -> bool:
         """Whether a lane's copy by an instruction is in flight, with no commit_group behind it."""
-        shape = (self.f.blocks, self.f.threads)
-        opened = np.broadcast_to(self.opened, shape)[row, thread]
+        opened = self.f.full(self.opened)[row, thread]
         return any(copy.access.instruction is instruction and bool(copy.lanes[row, thread])
-                   and int(np.broadcast_to(copy.group, shape)[row, thread]) == int(opened)
+                   and int(self.f.full(copy.group)[row, thread]) == int(opened)
                    for copy in self.pending)
 
     def commit(self) -> None:
@@ -285,7 +279,7 @@ class _CpAsync:
         if sizes.size == 1:
             found = [int(sizes[0, 0])]
         else:
-            sizes = np.broadcast_to(sizes, (f.blocks, f.threads))
+            sizes = f.full(sizes)
             found = np.unique(f.of_active(sizes)).tolist()
         if found[-1] > self.width:
             raise Error(f"{self.place}: src-size {found[-1]} is more than the {self.width} bytes")
@@ -320,12 +314,12 @@ class _CpAsync:
         yield from parts
 
     def _whole(
-        self, f: Batch, addresses: np.ndarray, pattern: AccessPattern | None, segment: Segment
+        self, f: Batch, addresses: ndarray, pattern: AccessPattern | None, segment: Segment
     ) -> Source:
         """Let whole copies be read out of one array."""
         words = self.width // 4
 
-        def fetch(active: Mask | None) -> list[np.ndarray]:
+        def fetch(active: Mask | None) -> list[ndarray]:
             where = pattern
             if where is None or where.active is not active:
                 where = AccessPattern(addresses, active, f)
@@ -342,7 +336,7 @@ class _CpAsync:
         return Source(fetch, report)
 
     def _part(
-        self, f: Batch, addresses: np.ndarray, pattern: AccessPattern, nbytes: int
+        self, f: Batch, addresses: ndarray, pattern: AccessPattern, nbytes: int
     ) -> tuple[Source, Mask | None]:
         """Let the first bytes only be read, each checked; zeros follow."""
         if (pattern.low + self.reading.offset | pattern.bits) & (self.width - 1):
@@ -352,8 +346,8 @@ class _CpAsync:
             segment_of(f, pattern, access)  # raises out of bounds
             where.append(list(by_segment(f, pattern, access)))
 
-        def fetch(active: Mask | None) -> list[np.ndarray]:
-            shape = (f.blocks, f.threads)
+        def fetch(active: Mask | None) -> list[ndarray]:
+            shape = f.shape
             data = np.zeros((*shape, self.width), np.uint8)
             for i, (access, parts) in enumerate(zip(self.bytes, where, strict=False)):
                 for segment, mask in parts:

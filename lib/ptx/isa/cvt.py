@@ -2,20 +2,114 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy import ndarray
 
-from ..core.alternate_formats import to_float32
+from ..core.batch import Batch, Compute, Run
 from ..core.decode import Decoding, opcode
-from ..core.registers import DTYPES
-from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
-from .cvt_narrow import NARROW, narrow_pair, nearest
+from ..core.registers import DTYPES, joined, parted
+from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32, to_float32
 from .floating_point import flushed, saturated
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute, Run
+# -- cvt of pairs of the narrowest floats: 4 and 6 bits, and scales (powers of two), on sm_100. ---
+
+
+# Bits of the fraction and of the exponent, and its bias; all codes are finite (PTX ISA 5.2.3).
+FORMATS = {"e2m1x2": (1, 2, 1), "e2m3x2": (3, 2, 1), "e3m2x2": (2, 3, 3)}
+SCALE = "ue8m0x2"
+NARROW = (*FORMATS, SCALE)
+
+
+def numbers(kind: str) -> ndarray:
+    """What the codes of a format stand for, those without the sign bit."""
+    fraction, exponent, bias = FORMATS[kind]
+    code = np.arange(1 << fraction + exponent)
+    high, low = code >> fraction, code & (1 << fraction) - 1
+    return np.where(high == 0, low * 2.0 ** (1 - bias - fraction),
+                    (1 + low / (1 << fraction)) * 2.0 ** (high - bias))
+
+
+def nearest(value: ndarray, finite: ndarray) -> ndarray:
+    """The code of the nearest magnitude, ties to even; beyond all of them the largest."""
+    size = np.minimum(np.abs(value.astype(np.float64)), finite[-1])
+    low = np.clip(np.searchsorted(finite, size, "right") - 1, 0, len(finite) - 2)
+    middle = (finite[low] + finite[low + 1]) / 2
+    return low + ((size > middle) | ((size == middle) & (low % 2 == 1)))
+
+
+def narrow_pair(d: Decoding, kind: str) -> Run:
+    """cvt.rn.satfinite{.relu}.KIND.f32 d, a, b; cvt.rn{.relu}.f16x2.KIND d, a; those of ue8m0x2"""
+    into = d.type != "" and d.parts.index(kind) < d.parts.index(d.type)
+    if kind == SCALE:
+        return _scales(d, into)
+    d.only("rn", "satfinite", "relu", kind)
+    if d.type != ("f32" if into else "f16x2") or into != d.has("satfinite"):
+        d.unsupported(f"cvt.rn.satfinite.{kind}.f32 and cvt.rn.f16x2.{kind}")
+    held, bits = ("b8", 4) if kind == "e2m1x2" else ("b16", 8)
+    relu, finite = d.has("relu"), numbers(kind)
+    unsigned = DTYPES[held]
+    if into:
+        d.count(3)
+        put, a, b = d.write(0, held), d.read(1, "f32"), d.read(2, "f32")
+
+        def code(value: ndarray) -> ndarray:
+            sign = np.where(np.signbit(value), len(finite), 0)
+            found = np.where(np.isnan(value), len(finite) - 1, nearest(value, finite) | sign)
+            return np.where(value < 0, 0, found) if relu else found
+
+        return lambda f: put(f.r, (code(a(f.r)) << bits | code(b(f.r))).astype(unsigned))
+    d.count(2)
+    put, a = d.write(0, "b32"), d.read(1, held)
+    both = np.concatenate([finite, -finite])
+    halves = (np.where(both < 0, 0, both) if relu else both).astype(np.float16)
+
+    def widen(f: Batch) -> None:
+        word = a(f.r).astype(np.intp)
+        pair = np.stack([halves[word & len(both) - 1], halves[word >> bits & len(both) - 1]], -1)
+        put(f.r, joined(pair, np.uint32))
+
+    return widen
+
+
+def _scales(d: Decoding, into: bool) -> Run:
+    """cvt.{rz,rp}{.satfinite}.ue8m0x2.{f32,bf16x2}, of magnitudes; cvt.rn.bf16x2.ue8m0x2"""
+    if not into:
+        d.only("rn", SCALE).needs("bf16x2").count(2)
+        put, a = d.write(0, "b32"), d.read(1, "b16")
+
+        def powers(f: Batch) -> None:
+            code = parted(a(f.r), np.uint8)
+            value = np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127))
+            bits = to_bf16(value.astype(np.float32))
+            put(f.r, joined(bits, np.uint32))
+
+        return powers
+    d.only("rz", "rp", "satfinite", SCALE).needs("f32", "bf16x2")
+    up, largest = d.has("rp"), 254 if d.has("satfinite") else 255
+    put = d.write(0, "b16")
+    if d.type == "f32":
+        d.count(3)
+        reads = [d.read(i, "f32") for i in (2, 1)]  # the first one goes to the upper half
+
+        def values(f: Batch) -> ndarray:
+            return np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
+    else:
+        d.count(2)
+        word = d.read(1, "b32")
+
+        def values(f: Batch) -> ndarray:
+            return from_bf16(parted(word(f.r), np.uint16))
+
+    def narrow(f: Batch) -> None:
+        value = np.abs(values(f).astype(np.float64))
+        fraction, exponent = np.frexp(np.where(np.isfinite(value), value, 1.0))
+        code = exponent - 1 + (up & (fraction > 0.5)) + 127
+        code = np.where(value == np.inf, largest, np.clip(code, 0, largest))
+        code = np.where(value == 0, 0, np.where(np.isnan(value), 255, code))
+        put(f.r, joined(code.astype(np.uint8), np.uint16))
+
+    return narrow
+
 
 _WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _MODES = ("rn", "rz", "rm", "rp")
@@ -66,7 +160,7 @@ def _integer_to_integer(to: str, source: str, saturate: bool) -> Compute:
     least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
     have = np.iinfo(DTYPES[source])
 
-    def clamp(a: np.ndarray) -> np.ndarray:
+    def clamp(a: ndarray) -> ndarray:
         low, high = max(least, have.min), min(greatest, have.max)
         return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
 
@@ -78,7 +172,7 @@ def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
     dtype, whole = DTYPES[to], _WHOLE[mode]
     least, greatest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
-    def compute(a: np.ndarray) -> np.ndarray:
+    def compute(a: ndarray) -> ndarray:
         value = whole((flushed(a) if ftz and a.dtype.itemsize == 4 else a).astype(np.float64))
         high, low = value >= float(greatest), value <= float(least)
         inside = np.where(high | low | np.isnan(value), 0.0, value).astype(dtype)
@@ -99,7 +193,7 @@ def _to_float(d: Decoding, to: str, source: str) -> Compute:
     whole = _WHOLE.get(d.pick(_WHOLE, ""))
     ftz, sat, relu, finite = (d.has(each) for each in ("ftz", "sat", "relu", "satfinite"))
 
-    def compute(a: np.ndarray) -> np.ndarray:
+    def compute(a: ndarray) -> ndarray:
         if ftz and a.dtype == np.float32:
             a = flushed(a)
         if whole is not None and a.dtype.kind == "f":
@@ -119,11 +213,11 @@ def _to_float(d: Decoding, to: str, source: str) -> Compute:
     return compute
 
 
-def _number(result: np.ndarray) -> np.ndarray:
+def _number(result: ndarray) -> ndarray:
     return from_bf16(result) if result.dtype == np.uint16 else result
 
 
-def _bounded(result: np.ndarray) -> np.ndarray:
+def _bounded(result: ndarray) -> ndarray:
     """Put the largest finite number in the place of infinity, for f16 and the bits of bf16."""
     if result.dtype == np.uint16:
         return np.where(result & 0x7FFF == 0x7F80, result - np.uint16(1), result)
@@ -131,11 +225,11 @@ def _bounded(result: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(result), np.copysign(largest, result), result)
 
 
-def _nan(result: np.ndarray) -> np.ndarray:
+def _nan(result: ndarray) -> ndarray:
     return np.isnan(_number(result))
 
 
-def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+def _round(a: ndarray, to: str, mode: str) -> ndarray:
     """Round whole numbers or floats once to a float type."""
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
         return _round_64(a, to, mode)
@@ -156,7 +250,7 @@ def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
     return to_bf16(odd_f32(value))
 
 
-def _directed(value: np.ndarray, nearest: np.ndarray, mode: str) -> np.ndarray:
+def _directed(value: ndarray, nearest: ndarray, mode: str) -> ndarray:
     if mode == "rn":
         return nearest
     wide = nearest.astype(np.float64)
@@ -172,7 +266,7 @@ def _directed(value: np.ndarray, nearest: np.ndarray, mode: str) -> np.ndarray:
     )
 
 
-def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+def _round_64(a: ndarray, to: str, mode: str) -> ndarray:
     """Round 64-bit whole numbers once: as a float64 to odd first where that suffices."""
     if to == "f64" and mode == "rn":
         return a.astype(np.float64)
@@ -191,7 +285,7 @@ def _pack(d: Decoding, to: str) -> Run:
     put, a, b = d.write(0, "b32"), d.read(1, "f32"), d.read(2, "f32")
     part = to[:-2]
 
-    def half(value: np.ndarray) -> np.ndarray:
+    def half(value: ndarray) -> ndarray:
         result = _round(value, part, mode)
         if finite:
             result = _bounded(result)
@@ -238,7 +332,7 @@ def _small_pair(d: Decoding, small: str) -> Run:
         put, a = d.write(0, "b32"), d.read(1, "b16")
 
         def widen(f: Batch) -> None:
-            value = to_float32(np.ascontiguousarray(a(f.r))[..., None].view(np.uint8), small[:-2])
+            value = to_float32(parted(a(f.r), np.uint8), small[:-2])
             if relu:
                 value = np.where(value < 0, np.float32(0), value)
             put(f.r, value.astype(np.float16).view(np.uint32)[..., 0])
@@ -252,7 +346,7 @@ def _small_pair(d: Decoding, small: str) -> Run:
         if len(reads) == 2:  # the first one goes to the upper half
             value = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
         else:
-            value = np.ascontiguousarray(reads[0](f.r))[..., None].view(np.float16)
+            value = parted(reads[0](f.r), np.float16)
         if relu:
             value = np.where(value < 0, value.dtype.type(0), value)
         put(f.r, _to_small(value, small).view(np.uint16)[..., 0])
@@ -260,7 +354,7 @@ def _small_pair(d: Decoding, small: str) -> Run:
     return narrow
 
 
-def _to_small(value: np.ndarray, small: str) -> np.ndarray:
+def _to_small(value: ndarray, small: str) -> ndarray:
     """Round to the nearest code, ties to even; what is larger than all becomes the largest."""
     finite = to_float32(np.arange(_SMALL[small] + 1, dtype=np.uint8), small[:-2]).astype(np.float64)
     code = nearest(value, finite)

@@ -1,4 +1,4 @@
-"""Floating point: add, sub, mul, fma, div, min, max, and the functions of one operand.
+"""Floating point: add, sub, mul, fma, div, min, max, comparisons, functions of one operand.
 
 The approximations of the hardware (``rcp.approx``, ``ex2.approx``, ...) are computed to the last
 bit here, which is within the error that PTX allows them, and not the hardware's own bits.
@@ -6,36 +6,156 @@ bit here, which is within the error that PTX allows them, and not the hardware's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from functools import partial
+from typing import NoReturn
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch, Compute, Reader, Registers, Run, Writer
 from ..core.decode import Decoding, float_opcode, opcode
-from ..core.registers import DTYPES
-from ..core.rounding import directed, fused_f64, sum_f32, to_f32
-from ..core.syntax import SIZES, Register
-from . import half_precision
-from .elementwise import binary, unary
+from ..core.registers import DTYPES, joined, parted
+from ..core.rounding import (
+    directed,
+    from_bf16,
+    fused_f64,
+    odd_f32,
+    repaired,
+    sum_f32,
+    to_bf16,
+    to_f32,
+)
+from ..core.syntax import SIZES, Operand, Register, Vector
 from .fma_f32 import FusedMultiplyAdd
+from .integer import BITS, INTEGERS
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute, Run
-    from ..core.syntax import Operand
+# -- Half precision: f16 and bf16, one value in a register or two (f16x2, bf16x2). ----------------
+#
+# NumPy has no bfloat16. Its values are computed in float64, rounded to odd where that is not exact,
+# and then once to bfloat16, so that every result is rounded once.
+
+
+HALVES = ("f16", "bf16", "f16x2", "bf16x2")
+HALF, F32, F64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
+
+
+def reader(d: Decoding, operand: int, kind: str) -> Reader:
+    """Make the function that reads an operand as numbers; pairs have a last axis of 2."""
+    brain = kind.startswith("bf16")
+    if not kind.endswith("x2"):
+        read = d.read(operand, kind)
+        return (lambda r: from_bf16(read(r)).astype(F64)) if brain else read
+    read = d.read(operand, "b32")
+    if brain:
+        return lambda r: from_bf16(parted(read(r), np.uint16)).astype(F64)
+    return lambda r: parted(read(r), np.float16)
+
+
+def writer(d: Decoding, operand: int, kind: str) -> Writer:
+    """Make the function that rounds numbers to a half-precision type and writes them."""
+    put = d.write(operand, "b32" if kind.endswith("x2") else kind)
+
+    def write(r: Registers, value: ndarray) -> None:
+        if kind.startswith("bf16"):
+            value = to_bf16(odd_f32(value.astype(F64, copy=False)))
+        else:
+            value = value.astype(HALF, copy=False)
+        if kind.endswith("x2"):
+            value = joined(value, np.uint32)
+        put(r, value)
+
+    return write
+
+
+def arithmetic(d: Decoding, compute: Compute, operands: int) -> Run:
+    """Make the step of an operation: `compute` rounds f16 itself, or to odd in float64."""
+    d.count(operands + 1)
+    put, reads = writer(d, 0, d.type), [reader(d, i + 1, d.type) for i in range(operands)]
+    relu = d.has("relu")
+
+    def step(f: Batch) -> None:
+        result = compute(*(read(f.r) for read in reads))
+        if relu:
+            result = np.where(np.isnan(result) | (result > 0), result, result.dtype.type(0))
+        put(f.r, result)
+
+    return step
+
+
+def half_add(a: ndarray, b: ndarray) -> ndarray:
+    """Add f16, or bfloat16 given as float64."""
+    return a + b if a.dtype == HALF else repaired(a, b, a + b)
+
+
+def half_subtract(a: ndarray, b: ndarray) -> ndarray:
+    """Subtract f16, or bfloat16 given as float64."""
+    return a - b if a.dtype == HALF else repaired(a, -b, a - b)
+
+
+def half_fused(x: ndarray, y: ndarray, z: ndarray) -> ndarray:
+    """Return x * y + z, rounded once at the end."""
+    product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
+    total = repaired(product, z, product + z)
+    return total.astype(HALF) if x.dtype == HALF else total
+
+
+def half_compare(d: Decoding, holds: Compute) -> Run:
+    """Make the step of setp p{|q} and set on f16x2, bf16 and bf16x2; `holds` compares numbers."""
+    d.count(3)
+    a, b = reader(d, 1, d.type), reader(d, 2, d.type)
+    pairs = d.type.endswith("x2")
+    if d.parts[0] == "setp":
+        first, second = d.pair(0)
+        puts = [d.write(each, "pred") for each in (first, second) if each is not None]
+        if isinstance(d.operands[0], Vector) or len(puts) > 1 + pairs:
+            d.wrong("one predicate for each element")
+
+        def step(f: Batch) -> None:
+            result = holds(a(f.r), b(f.r))
+            if not pairs:
+                result = result[..., None]
+            for i, put in enumerate(puts):
+                put(f.r, np.ascontiguousarray(result[..., i]))
+
+        return step
+    kind = d.types[0]
+    if kind in HALVES:
+        write = writer(d, 0, kind)
+        return lambda f: write(f.r, holds(a(f.r), b(f.r)).astype(F64))
+    if kind not in ("u16", "s16", "u32", "s32"):
+        d.unsupported("set to f16, bf16, their pairs, or 16 or 32 bits")
+    put = d.write(0, "b32" if pairs else kind)
+
+    def ones(f: Batch) -> None:
+        result = holds(a(f.r), b(f.r))
+        if pairs:  # all ones in each half
+            mask = result.astype(np.uint32) * np.uint32(0xFFFF)
+            put(f.r, mask[..., 0] | (mask[..., 1] << np.uint32(16)))
+        else:
+            put(f.r, np.where(result, -1, 0).astype(f"i{int(kind[1:]) // 8}"))
+
+    return ones
+
+
+
+# -- Floating point: add, sub, mul, fma, div, min, max, and the functions of one operand. ---------
+#
+# The approximations of the hardware (``rcp.approx``, ``ex2.approx``, ...) are computed to the last
+# bit here, which is within the error that PTX allows them, and not the hardware's own bits.
+
 
 MODES = ("rn", "rz", "rm", "rp")
 _TYPES = ("f16", "f16x2", "f32", "f64", "bf16", "bf16x2", "f32x2")
-F32, F64 = np.dtype("f4"), np.dtype("f8")
 _LEAST_NORMAL = {2: np.float16(2.0**-14), 4: np.float32(2.0**-126), 8: np.float64(2.0**-1022)}
 
 
-def flushed(x: np.ndarray) -> np.ndarray:
+def flushed(x: ndarray) -> ndarray:
     """Replace subnormal values by a zero of their sign (.ftz)."""
     small = np.abs(x) < _LEAST_NORMAL[x.dtype.itemsize]
     return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
 
 
-def saturated(x: np.ndarray) -> np.ndarray:
+def saturated(x: ndarray) -> ndarray:
     """Clamp to [0, 1]; NaN becomes +0 (.sat)."""
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
@@ -46,7 +166,7 @@ def modified(d: Decoding, compute: Compute) -> Compute:
     if not ftz and not sat:
         return compute
 
-    def around(*values: np.ndarray) -> np.ndarray:
+    def around(*values: ndarray) -> ndarray:
         if ftz:
             values = tuple(flushed(v) for v in values)
         result = compute(*values)
@@ -61,62 +181,41 @@ def _mode(d: Decoding) -> str:
     return d.pick(MODES, "rn")
 
 
-def _half(d: Decoding, compute: Compute, operands: int) -> Run:
-    if _mode(d) != "rn":
-        d.unsupported("half precision rounds to nearest")
-    if d.type.startswith("bf16"):
-        if d.has("ftz", "sat"):
+def _made(d: Decoding, compute: Compute, operands: int) -> Run:
+    """Make the step of an operation: on halves, on pairs of f32 in 64 bits (sm_100), on others."""
+    if d.type in HALVES:
+        if _mode(d) != "rn":
+            d.unsupported("half precision rounds to nearest")
+        if d.type.startswith("bf16") and d.has("ftz", "sat"):
             d.unsupported("bfloat16 without .ftz and .sat")
-        return half_precision.arithmetic(d, compute, operands)
-    return half_precision.arithmetic(d, modified(d, compute), operands)
+        return arithmetic(d, modified(d, compute), operands)
+    around = modified(d, compute)
+    if d.type != "f32x2":
+        return d.alike(around, operands)
+    d.only(*MODES, "ftz")
+    return d.computed(lambda *words: joined(around(*(parted(v, F32) for v in words)), np.uint64),
+                      *["b64"] * (operands + 1))
 
 
-def _both(d: Decoding, compute: Compute, operands: int) -> Run:
-    """Make the step of an operation on pairs of f32, each pair in 64 bits (sm_100)."""
-    d.only(*MODES, "ftz").count(operands + 1)
-    put, reads = d.write(0, "b64"), [d.read(i + 1, "b64") for i in range(operands)]
-
-    def step(f: Batch) -> None:
-        pairs = (np.ascontiguousarray(read(f.r))[..., None].view(F32) for read in reads)
-        put(f.r, np.ascontiguousarray(compute(*pairs)).view(np.uint64)[..., 0])
-
-    return step
+_NEAREST: dict[str, Compute] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+_OF_HALVES: dict[str, Compute] = {"add": half_add, "sub": half_subtract, "mul": np.multiply}
 
 
-@float_opcode("add", "sub")
+@float_opcode(*_NEAREST)
 def add(d: Decoding) -> Run:
-    """add{.rnd}{.ftz}{.sat}.type d, a, b; sub the same."""
+    """add{.rnd}{.ftz}{.sat}.type d, a, b; sub and mul the same"""
     d.only(*MODES, "ftz", "sat").needs(*_TYPES)
-    subtract, mode = d.parts[0] == "sub", _mode(d)
-    if half_precision.is_half(d):
-        return _half(d, half_precision.subtract if subtract else half_precision.add, 2)
+    name, mode = d.parts[0], _mode(d)
 
-    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        b = -b if subtract else b
-        if a.dtype == F32:
-            return sum_f32(a.astype(F64), b.astype(F64), mode)
-        return directed("add", (a, b), mode, 64)
+    def compute(a: ndarray, b: ndarray) -> ndarray:
+        b = -b if name == "sub" else b
+        if a.dtype != F32:
+            return directed("mul" if name == "mul" else "add", (a, b), mode, 64)
+        a, b = a.astype(F64), b.astype(F64)
+        return to_f32(a * b, mode) if name == "mul" else sum_f32(a, b, mode)
 
-    to_nearest = np.subtract if subtract else np.add
-    rounded = modified(d, to_nearest if mode == "rn" else compute)
-    return _both(d, rounded, 2) if d.type == "f32x2" else binary(d, d.type, rounded)
-
-
-@float_opcode("mul")
-def multiply(d: Decoding) -> Run:
-    """mul{.rnd}{.ftz}{.sat}.type d, a, b"""
-    d.only(*MODES, "ftz", "sat").needs(*_TYPES)
-    mode = _mode(d)
-    if half_precision.is_half(d):
-        return _half(d, np.multiply, 2)
-
-    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        if a.dtype == F32:
-            return to_f32(a.astype(F64) * b.astype(F64), mode)
-        return directed("mul", (a, b), mode, 64)
-
-    rounded = modified(d, np.multiply if mode == "rn" else compute)
-    return _both(d, rounded, 2) if d.type == "f32x2" else binary(d, d.type, rounded)
+    nearest = _OF_HALVES if d.type in HALVES else _NEAREST
+    return _made(d, nearest[name] if mode == "rn" else compute, 2)
 
 
 def _is_word(operand: Operand) -> bool:
@@ -132,43 +231,39 @@ def fused(d: Decoding) -> Run:
         to, x, y, z = (d.count(4).register(i).slot for i in range(4))
         d.writes.append(to)
         return FusedMultiplyAdd(to, (x, y, z))
-    d.only(*MODES, "ftz", "sat", "relu").needs("f32x2", "f32", "f64", *half_precision.HALVES)
+    d.only(*MODES, "ftz", "sat", "relu").needs("f32x2", "f32", "f64", *HALVES)
     d.count(4)
     mode = _mode(d)
-    if d.has("relu") and not half_precision.is_half(d):
+    if d.has("relu") and d.type not in HALVES:
         d.unsupported(".relu with f16, bf16 and their pairs")
-    if half_precision.is_half(d):
-        return _half(d, half_precision.fused, 3)
+    if d.type in HALVES:
+        return _made(d, half_fused, 3)
     if d.type == "f64":
-        put, (a, b, c) = d.write(0, "f64"), (d.read(i, "f64") for i in (1, 2, 3))
-        return lambda f: put(f.r, fused_f64(a(f.r), b(f.r), c(f.r), mode))
-    plain = d.type == "f32" and all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
+        return d.alike(partial(fused_f64, mode=mode), 3)
+    plain = d.type == "f32" and all(d.plain(i, "f32") for i in range(4))
     if plain and mode == "rn" and not d.has("ftz", "sat"):
         d.write(0, "f32")
         x, y, z = (d.slot(i, "f32") for i in (1, 2, 3))
         return FusedMultiplyAdd(d.register(0).slot, (x, y, z))
-
-    def compute(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
-        return sum_f32(product, z, mode)
-
-    rounded = modified(d, compute)
-    if d.type == "f32x2":
-        return _both(d, rounded, 3)
-    put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
-    return lambda f: put(f.r, rounded(*(read(f.r) for read in reads)))
+    return _made(d, lambda x, y, z: sum_f32(x.astype(F64) * y.astype(F64), z.astype(F64), mode), 3)
 
 
+@opcode("rcp", "sqrt")
 @float_opcode("div")
 def divide(d: Decoding) -> Run:
-    """div{.rnd|.approx|.full}{.ftz}.type d, a, b"""
-    d.only(*MODES, "approx", "full", "ftz").needs("f32", "f64")
+    """div{.rnd|.approx|.full}{.ftz}.type d, a, b; rcp, sqrt{.rnd|.approx}{.ftz}.type d, a"""
+    name, of_two = d.parts[0], d.parts[0] == "div"
+    d.only(*MODES, "approx", "ftz", *["full"] * of_two).needs("f32", "f64")
     mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
 
-    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return directed("div", (a, b), mode, bits)
+    def compute(*values: ndarray) -> ndarray:
+        if name == "rcp":
+            values = np.ones_like(values[0]), *values
+        if mode != "rn":
+            return directed("sqrt" if name == "sqrt" else "div", values, mode, bits)
+        return np.sqrt(*values) if name == "sqrt" else np.divide(*values)
 
-    return binary(d, d.type, modified(d, np.divide if mode == "rn" else compute))
+    return d.alike(modified(d, compute), 1 + of_two)
 
 
 @float_opcode("rem")
@@ -191,7 +286,7 @@ def extreme(d: Decoding) -> Run:
     else:
         choose = np.fmin if least else np.fmax
 
-    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def compute(a: ndarray, b: ndarray) -> ndarray:
         result = choose(a, b)
         zeros = (a == 0) & (b == 0)
         if zeros.any():
@@ -203,23 +298,19 @@ def extreme(d: Decoding) -> Run:
     if d.has("xorsign"):  # of the magnitudes, with the product's sign
         plain = compute
 
-        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        def compute(a: ndarray, b: ndarray) -> ndarray:
             sign = np.where(np.signbit(a) ^ np.signbit(b), -1, 1).astype(a.dtype)
             return np.copysign(plain(np.abs(a), np.abs(b)), sign)
 
-    if DTYPES[d.type] not in (F32, F64):
-        return _half(d, compute, 2)
     if len(d.operands) != 4 or d.type != "f32" or d.has("xorsign"):
-        return binary(d, d.type, modified(d, compute))
+        return _made(d, compute, 2)
     magnitudes = d.has("abs")
 
-    def of_three(*values: np.ndarray) -> np.ndarray:
+    def of_three(*values: ndarray) -> ndarray:
         a, b, c = map(np.abs, values) if magnitudes else values
         return compute(compute(a, b), c)
 
-    around = modified(d, of_three)
-    put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
-    return lambda f: put(f.r, around(*(read(f.r) for read in reads)))
+    return _made(d, of_three, 3)
 
 
 @float_opcode("abs", "neg")
@@ -230,17 +321,14 @@ def sign(d: Decoding) -> Run:
     if d.type.startswith("bf16"):  # the sign is the top bit there, too
         top = DTYPES[d.type].type(0x8000 if d.type == "bf16" else 0x80008000)
         flip = (lambda a: a & ~top) if d.parts[0] == "abs" else (lambda a: a ^ top)
-        return unary(d, d.type, flip)
-    if DTYPES[d.type] not in (F32, F64):
-        return _half(d, compute, 1)
-    return unary(d, d.type, modified(d, compute))
+        return d.alike(flip, 1)
+    return _made(d, compute, 1)
 
 
 @opcode("copysign")
 def copy_sign(d: Decoding) -> Run:
     """copysign.type d, a, b: the magnitude of b with the sign of a"""
-    d.only().needs("f32", "f64")
-    return binary(d, d.type, lambda a, b: np.copysign(b, a))
+    return d.only().needs("f32", "f64").alike(lambda a, b: np.copysign(b, a), 2)
 
 
 @opcode("testp")
@@ -254,29 +342,11 @@ def test(d: Decoding) -> Run:
         "normal": lambda a: np.isfinite(a) & (np.abs(a) >= _LEAST_NORMAL[a.dtype.itemsize]),
         "subnormal": lambda a: (a != 0) & (np.abs(a) < _LEAST_NORMAL[a.dtype.itemsize]),
     }
-    d.only(*tests).needs("f32", "f64").count(2)
-    put, a, holds = d.write(0, "pred"), d.read(1, d.type), tests[d.one_of(tests)]
-    return lambda f: put(f.r, holds(a(f.r)))
+    d.only(*tests).needs("f32", "f64")
+    return d.computed(tests[d.one_of(tests)], "pred", d.type)
 
 
 # -- functions of one operand -------------------------------------------------------------------
-
-
-@opcode("rcp", "sqrt")
-def reciprocal_or_root(d: Decoding) -> Run:
-    """rcp, sqrt{.rnd|.approx}{.ftz}.type d, a"""
-    d.only(*MODES, "approx", "ftz").needs("f32", "f64")
-    mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
-    reciprocal = d.parts[0] == "rcp"
-
-    def compute(a: np.ndarray) -> np.ndarray:
-        if mode != "rn":
-            if reciprocal:
-                return directed("div", (np.ones_like(a), a), mode, bits)
-            return directed("sqrt", (a,), mode, bits)
-        return np.reciprocal(a) if reciprocal else np.sqrt(a)
-
-    return unary(d, d.type, modified(d, compute))
 
 
 @opcode("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
@@ -292,5 +362,120 @@ def approximate(d: Decoding) -> Run:
         d.wrong("these functions need .approx")
     function = functions[d.parts[0]]
     if d.type in packed:
-        return half_precision.arithmetic(d, lambda a: function(a.astype(F64)), 1)
-    return unary(d, d.type, modified(d, lambda a: function(a.astype(F64)).astype(a.dtype)))
+        return arithmetic(d, lambda a: function(a.astype(F64)), 1)
+    return d.alike(modified(d, lambda a: function(a.astype(F64)).astype(a.dtype)), 1)
+
+
+
+# -- Comparison and selection: setp, set, selp, slct. ---------------------------------------------
+
+
+_COMPARE = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
+    "hs": np.greater_equal,
+}
+_UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+
+
+def comparison(d: Decoding, kind: str) -> Compute:
+    """Return the function that compares two arrays as the opcode says."""
+    name = d.pick((*_COMPARE, *_UNORDERED, "num", "nan"))
+    if name in _COMPARE:
+        if name == "ne" and DTYPES[kind].kind == "f":  # ordered: false for NaN
+            return lambda a, b: (a < b) | (a > b)
+        return _COMPARE[name]
+    if DTYPES[kind].kind != "f":
+        d.unsupported(f"comparisons of .{kind}: {' '.join(_COMPARE)}")
+    if name in _UNORDERED:
+        ordered = _COMPARE[_UNORDERED[name]]
+        return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
+    if name == "nan":
+        return lambda a, b: np.isnan(a) | np.isnan(b)
+    return lambda a, b: ~(np.isnan(a) | np.isnan(b))
+
+
+@opcode("setp", "set")
+def set_predicate(d: Decoding) -> Run:
+    """setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, {!}c}; set.* writes a number instead"""
+    names = (*_COMPARE, *_UNORDERED, "num", "nan")
+    if d.type in ("bf16", "f16x2", "bf16x2"):
+        return half_compare(d.only(*names, "ftz"), comparison(d, "f16"))
+    d.only(*names, "and", "or", "xor", "ftz").needs(*INTEGERS, *BITS, "f16", "f32", "f64")
+    join = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, None: None}[
+        d.pick(("and", "or", "xor"))
+    ]
+    d.count(3 if join is None else 4)
+    kind = d.type
+    a, b, compare = d.read(1, kind), d.read(2, kind), comparison(d, kind)
+    c = d.read(3, "pred") if join is not None else None
+    if d.has("ftz"):
+        wa, wb = a, b
+        a, b = (lambda r: flushed(wa(r))), (lambda r: flushed(wb(r)))
+    if d.parts[0] == "set":
+        result = d.types[0]
+        put = d.write(0, result)
+        one = DTYPES[result].type(1) if DTYPES[result].kind == "f" else ~DTYPES[result].type(0)
+
+        def as_number(f: Batch) -> None:
+            holds = compare(a(f.r), b(f.r))
+            if join is not None and c is not None:
+                holds = join(holds, c(f.r))
+            put(f.r, np.where(holds, one, DTYPES[result].type(0)))
+
+        return as_number
+    first, second = d.pair(0)
+    put = d.write(first, "pred")
+    if second is None and join is None:
+
+        def simple(f: Batch) -> None:
+            r = f.r
+            put(r, compare(a(r), b(r)))
+
+        return simple
+    put_second = d.write(second, "pred") if second is not None else None
+
+    def step(f: Batch) -> None:
+        r = f.r
+        holds = compare(a(r), b(r))
+        first, second = holds, ~holds
+        if join is not None and c is not None:
+            other = c(r)
+            first, second = join(holds, other), join(second, other)
+        put(r, first)
+        if put_second is not None:
+            put_second(r, second)
+
+    return step
+
+
+@opcode("selp")
+def select(d: Decoding) -> Run:
+    """selp.type d, a, b, p: a where p, else b"""
+    d.only().count(4)
+    kind = d.type
+    put, a, b, p = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, "pred")
+
+    def step(f: Batch) -> None:
+        r = f.r
+        choice = p(r)
+        if choice.size == 1:
+            put(r, a(r) if choice[0, 0] else b(r))
+        else:
+            put(r, np.where(choice, a(r), b(r)))
+
+    return step
+
+
+@opcode("slct")
+def select_by_sign(d: Decoding) -> Run:
+    """slct.dtype.ctype d, a, b, c: a where c >= 0, else b"""
+    kind, sign = d.only("ftz").types
+    if d.has("ftz") and sign != "f32":
+        d.wrong(".ftz goes with f32")
+    around = flushed if d.has("ftz") else np.asarray
+
+    def compute(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
+        return np.where(around(c) >= 0, a, b)
+
+    return d.computed(compute, kind, kind, kind, sign)

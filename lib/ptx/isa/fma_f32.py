@@ -12,29 +12,85 @@ The bits are the same: it is the same arithmetic, element by element.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from operator import is_, itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.access_pattern import make_room
+from ..core.batch import Batch, Fusible, Registers
 from ..core.masks import over_lanes
 from ..core.rounding import LOW_BITS, repaired
-from ..core.step import Fusible
-from .complex_fma import C64, factors_of, fuses, multiply_add, terms_of
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Registers
+# Multiply-adds of float32 by products of complex numbers, which NumPy fuses where the CPU can.
+#
+# (x + iz)(1 + iy) has xy + z as its imaginary part. NumPy computes that of complex64 as fma(x, y,
+# z): z times 1 is exact, and the other product is rounded together with the sum. So it takes no
+# float64, and no repair; and the sum stands where the next one has its addend, beside a real part
+# that nobody needs and into which the next factor is written.
+#
+# No document promises that, so it is tried once, and without it (on WebAssembly) float64 is used.
 
-F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
+
+C64, F32, F64, I64 = map(np.dtype, ("c8", "f4", "f8", "i8"))
+SHAPES = ((1 << 12,), (64, 64), (4, 32, 32), (64, 8, 8))  # that are tried
+
+
+def multiply_add(
+    terms: ndarray, x: ndarray, factors: ndarray, out: ndarray
+) -> None:
+    """Put x * y + z into the imaginary part of `out`.
+
+    `terms`: their imaginary part is z; the real one is room for x. `x`: broadcast to `terms`.
+    `factors`, `out`: what `factors_of` makes of y, and room for the result.
+    """
+    terms.real[...] = x
+    np.multiply(terms, factors, out=out)
+
+
+def terms_of(z: ndarray) -> ndarray:
+    """Make terms of addends; those of earlier sums are whole already."""
+    found = np.empty(z.shape, C64)
+    found.imag = z
+    return found
+
+
+def factors_of(y: ndarray, room: ndarray | None = None) -> ndarray:
+    """Make the second factors of sums, in a room of ones if there is one."""
+    found = np.ones(y.shape, C64) if room is None else room
+    found.imag = y
+    return found
+
+
+@lru_cache(maxsize=1)
+def fuses() -> bool:
+    """Whether NumPy rounds such sums once on this machine, in shapes and places as they come."""
+    bits = np.random.default_rng(5).integers(0, 1 << 32, (3, 1 << 12), np.uint32)
+    # ± 0.5 to 2: sums that cancel and that round, and all of them are exact in float64.
+    x, y, z = (0x3F000000 | bits & 0x80FFFFFF).view(F32)
+    once, twice = (x.astype(np.float64) * y + z).astype(F32), x * y + z
+    if np.array_equal(once, twice):
+        return False
+    with np.errstate(all="ignore"):
+        for shape in SHAPES:
+            for first in (0, 1, 3):
+                a, b, c, wanted = (each.reshape(shape)[..., first:] for each in (x, y, z, once))
+                out = np.empty(shape, C64)[..., first:]
+                multiply_add(terms_of(c), a, factors_of(b), out)
+                if not np.array_equal(out.imag, wanted):
+                    return False
+    return True
+
+
 CHUNKED_LEAST, CHUNK = 1 << 11, 1 << 14  # elements: what is done in pieces, and of what size
 STACKS = 8  # that are remembered
 # Sums that a stack forms at a time, and of how many lanes: more fall out of the cache.
 MAX_STACKED, STACKED_LANES = 1 << 16, 1 << 13
 
 
-def _as_f32(value: np.ndarray) -> np.ndarray:
+def _as_f32(value: ndarray) -> ndarray:
     return value if value.dtype is F32 else value.view(F32)
 
 
@@ -72,13 +128,13 @@ class FusedMultiplyAdd(Fusible):
         return _Stack(steps)
 
 
-def _widened(twins: list[tuple], slot: int, value: np.ndarray) -> np.ndarray:
+def _widened(twins: list[tuple], slot: int, value: ndarray) -> ndarray:
     twin = _as_f32(value).astype(F64)
     twins[slot] = (value, twin)
     return twin
 
 
-def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _sum(x: ndarray, y: ndarray, z: ndarray) -> ndarray:
     """Return x * y + z of widened float32 values, ready to be rounded to float32."""
     total = np.multiply(x, y)  # exact: 24 + 24 bits fit 53
     total = np.add(total, z, out=total) if total.shape == z.shape else np.add(total, z)
@@ -90,7 +146,7 @@ def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return total
 
 
-def _in_chunks(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _in_chunks(f: Batch, x: ndarray, y: ndarray, z: ndarray) -> ndarray:
     """Return x * y + z of large float32 arrays of one shape.
 
     What is wider than they are stays in two pieces of memory that fit the cache: arrays of float64
@@ -118,7 +174,7 @@ def _in_chunks(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndar
     return found
 
 
-def _as_complex(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _as_complex(f: Batch, x: ndarray, y: ndarray, z: ndarray) -> ndarray:
     """Return the same, as the imaginary part of an array; z may be what was returned before."""
     blocks, threads = x.shape
     terms = z.base
@@ -137,13 +193,13 @@ def _as_complex(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.nda
     return found.imag
 
 
-def _rounded_once(exact: np.ndarray, addend: np.ndarray) -> np.ndarray:
+def _rounded_once(exact: ndarray, addend: ndarray) -> ndarray:
     """Return sums that may lie between two float32 numbers, ready to be rounded to float32."""
     addend = addend.astype(F64)
     return repaired(exact, addend, exact + addend)
 
 
-def _rooms(f: Batch, number: int, shape: tuple[int, ...]) -> np.ndarray:
+def _rooms(f: Batch, number: int, shape: tuple[int, ...]) -> ndarray:
     """Return room for float64 arrays of a shape, which the batch keeps for the next step."""
     many = number * prod(shape)
     if f.room is None or len(f.room) < many:
@@ -165,7 +221,7 @@ class _Stack:
         self.addends = _getter([step.reads[2] for step in steps])
         self._plans: dict[int, list] = {}
 
-    def _distinct(self, operand: int) -> tuple[list[int], np.ndarray]:
+    def _distinct(self, operand: int) -> tuple[list[int], ndarray]:
         """Return the slots of an operand, each once, and where each instruction finds its own."""
         slots = [step.reads[operand] for step in self.steps]
         each = list(dict.fromkeys(slots))
@@ -200,12 +256,11 @@ class _Stack:
         values = list(found.imag if fused else found)
         for slot, value in zip(self.to, values, strict=True):
             r[slot] = value
-        if len(f.stacks) >= STACKS:
-            del f.stacks[next(iter(f.stacks))]
+        make_room(f.stacks, STACKS)
         f.stacks[id(values[0])] = values, found
 
     def _form(
-        self, f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray, found: np.ndarray,
+        self, f: Batch, x: ndarray, y: ndarray, z: ndarray, found: ndarray,
         many: int,
     ) -> None:
         """Fill in the results for some blocks, (instructions, blocks, threads)."""
@@ -283,7 +338,7 @@ class _Stack:
         return found
 
     @staticmethod
-    def _sums(f: Batch, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    def _sums(f: Batch, values: tuple[ndarray, ...]) -> ndarray | None:
         """Return the addends as one array, if they are the results of an earlier stack."""
         rows, stack = f.stacks.pop(id(values[0]), ((), None))
         if len(rows) == len(values) and all(map(is_, rows, values)):
@@ -291,12 +346,12 @@ class _Stack:
         return None
 
 
-def _getter(slots: list[int]) -> Callable[[Registers], tuple[np.ndarray, ...]]:
+def _getter(slots: list[int]) -> Callable[[Registers], tuple[ndarray, ...]]:
     """Make the function that reads slots from the list of registers, always as a tuple."""
     return itemgetter(*slots) if len(slots) > 1 else lambda r: (r[slots[0]],)
 
 
-def _stacked(values: tuple[np.ndarray, ...], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _stacked(values: tuple[ndarray, ...], shape: tuple[int, ...], dtype: np.dtype) -> ndarray:
     """Put registers of 32 bits, all broadcast to a shape, into one array."""
     if {(value.shape, value.dtype) for value in values} != {(shape, F32)}:
         values = tuple(np.broadcast_to(_as_f32(value), shape) for value in values)

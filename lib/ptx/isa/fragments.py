@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.access_pattern import make_room
+from ..core.batch import Batch, Compute
 from ..core.constant import read_only
-from ..core.errors import Divergence
+from ..core.decode import Decoding
+from ..core.errors import Divergence, Error
 from ..core.machine import WARP
-from ..core.masks import spread
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute
+from ..core.masks import any_in_warp, spread
+from ..core.syntax import Immediate, Instruction
 
 GROUP, IN_GROUP = 8, 4  # lane / 4 and lane % 4 take so many values
 MAX_FRAGMENTS = 32  # assembled fragments that are remembered
@@ -61,7 +61,7 @@ class Fragment:
         present = [a for a in ("W", "R", "H", "g", "C", "t", "J") if a in named]
         return tuple(named.index(a) for a in present), tuple(present.index(a) for a in named)
 
-    def assemble(self, registers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def assemble(self, registers: ndarray, dtype: np.dtype) -> ndarray:
         """Make the matrices of all warps.
 
         `registers` (ndarray, shape (registers, lanes)): what `gather` returns; the lanes are those
@@ -70,14 +70,14 @@ class Fragment:
         """
         return self.words(registers).view(dtype)
 
-    def words(self, registers: np.ndarray) -> np.ndarray:
+    def words(self, registers: ndarray) -> ndarray:
         """Make the matrices of all warps, of whole registers: (warps, rows, registers of a row)."""
         stacked = registers.reshape(*self.sizes, -1, GROUP, IN_GROUP)
         matrix = np.ascontiguousarray(stacked.transpose(self._forwards[0]))
         rows, columns = self.shape
         return matrix.reshape(-1, rows, columns // self.packed)
 
-    def split(self, matrix: np.ndarray, word: np.dtype) -> np.ndarray:
+    def split(self, matrix: ndarray, word: np.dtype) -> ndarray:
         """Undo `assemble`: (warps, rows, columns) to (registers, lanes) of type `word`."""
         matrix = np.ascontiguousarray(matrix).reshape(-1).view(word)
         sizes = dict(zip(self.order, self.sizes, strict=True))
@@ -88,7 +88,7 @@ class Fragment:
 
     @cached_property
     @read_only
-    def positions(self) -> tuple[np.ndarray, np.ndarray]:
+    def positions(self) -> tuple[ndarray, ndarray]:
         """Row and column of each element, two arrays of shape (registers, 32, packed)."""
         size = self.registers * WARP * self.packed
         labels = np.arange(size, dtype=np.uint16).view(f"V{2 * self.packed}")  # a word a register
@@ -144,7 +144,19 @@ def whole_warps(f: Batch, place: str) -> None:
     )
 
 
-def gather(f: Batch, registers: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+def check_warps(f: Batch, instruction: Instruction) -> None:
+    """Raise Divergence unless whole warps run an .aligned instruction."""
+    if f.threads % WARP:
+        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
+    if f.active is not None and not f.active.whole_warps:
+        active = f.active.array
+        lacking = spread(any_in_warp(active), f.threads) & ~active
+        raise Divergence(
+            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
+        )
+
+
+def gather(f: Batch, registers: list[ndarray], dtype: np.dtype) -> ndarray:
     """Stack registers of all lanes, the last warp filled up: (registers, lanes of whole warps)."""
     full = f.warps * WARP
     stacked = np.empty((len(registers), f.blocks, full), dtype)
@@ -158,7 +170,7 @@ def gather(f: Batch, registers: list[np.ndarray], dtype: np.dtype) -> np.ndarray
     return stacked.reshape(len(registers), -1)
 
 
-def scatter(f: Batch, values: np.ndarray) -> list[np.ndarray]:
+def scatter(f: Batch, values: ndarray) -> list[ndarray]:
     """Undo `gather`: one array of shape (blocks, threads) a register."""
     parts = values.reshape(len(values), f.blocks, f.warps * WARP)
     if f.warps * WARP != f.threads:
@@ -167,8 +179,8 @@ def scatter(f: Batch, values: np.ndarray) -> list[np.ndarray]:
 
 
 def assembled(
-    f: Batch, registers: list[np.ndarray], word: np.dtype, fragment: Fragment, widen: Compute
-) -> np.ndarray:
+    f: Batch, registers: list[ndarray], word: np.dtype, fragment: Fragment, widen: Compute
+) -> ndarray:
     """Assemble an operand, or return what was made of the same registers before.
 
     An operand of a GEMM's inner loop is multiplied several times, and registers are never changed
@@ -177,8 +189,137 @@ def assembled(
     key = (id(widen), fragment, *map(id, registers))
     cached = f.fragments.pop(key, None)
     if cached is None:
-        if len(f.fragments) >= MAX_FRAGMENTS:
-            del f.fragments[next(iter(f.fragments))]
+        make_room(f.fragments, MAX_FRAGMENTS)
         cached = (registers, widen(fragment.words(gather(f, registers, word))))
     f.fragments[key] = cached
     return cached[1]
+
+
+
+# Metadata of a structured sparse A: which of its elements are stored, for mma.sp and wgmma.sp.
+#
+# In each chunk of a row of A half of the elements are zero. The others are packed, and metadata
+# tells where each of them stood (PTX ISA 9.7.14.6.1, and 9.7.15.6.1 for wgmma):
+#
+# * 16 and 8 bits an element: two of each four. Four bits of metadata, the lower two the place of
+#   the first stored element, the upper two that of the second.
+# * tf32: one of each two. 0b0100 says the first, 0b1110 the second.
+# * 4 bits an element: two pairs of each four, with the same bits for pairs.
+#
+# The metadata of eight rows g and g + 8 lies in registers of the four lanes 4 g + t. Which of them,
+# says the sparsity selector, unless all of them are needed:
+#
+# * one lane, t = selector (m16n8k16 of 16 bits, m16n8k8 of tf32): row g in the lower half of its
+#   register, row g + 8 in the upper.
+# * two lanes (K = 32 of 16 bits, K = 16 of tf32), t = 2 selector and the next: the same, the
+#   first lane for the lower half of the columns, the second for the upper.
+# * two lanes (m16n8k32 of bytes, m16n8k64 of 4 bits): the first has row g, the second row g + 8.
+# * four lanes (K = 64 of bytes, K = 128 of 4 bits): so for the lower half of the columns, then
+#   for the upper.
+#
+# A warpgroup's warp w has so the 16 rows of A from 16 w on. The manual has these layouts in
+# figures. Those of K = 32 of 16 bits, 16 of tf32, 64 of bytes and 128 of 4 bits are also what
+# CUTLASS 4.2 has as the layouts of its operand E, of mma.sp as of wgmma.sp (`ELayout_64x32`,
+# `_64x16`, `_64x64`); the others follow from them. None has been seen on a GPU; ptxas takes the
+# selectors said here alone.
+
+
+ROWS = 2 * GROUP  # of A, that a warp has metadata of
+FIRST, SECOND = 0b0100, 0b1110  # metadata of tf32
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How the stored half of A lies in the whole."""
+
+    columns: int  # of A, of which half are stored
+    bits: int  # of an element
+    first: int  # of each four lanes, the first that holds metadata
+    ordered: bool  # whether the places in a chunk must ascend
+    instruction: Instruction
+
+    @classmethod
+    def of(cls, d: Decoding, operand: int, columns: int, bits: int, ordered: bool) -> Sparsity:
+        """Take it from an instruction, whose sparsity selector is an operand."""
+        lanes, selector = _lanes(columns, bits), d.operands[operand]
+        if not isinstance(selector, Immediate) or not 0 <= selector.bits < IN_GROUP // lanes:
+            d.wrong(f"the sparsity selector is a constant from 0 to {IN_GROUP // lanes - 1}")
+        return cls(columns, bits, selector.bits * lanes, ordered, d.instruction)
+
+    @property
+    def chunk(self) -> int:
+        """Columns that four bits of metadata stand for."""
+        return _chunk(self.bits)
+
+    def whole(
+        self, f: Batch, stored: ndarray, metadata: ndarray, warps: ndarray | None = None
+    ) -> ndarray:
+        """Return A with its zeros.
+
+        `stored`: ndarray, shape (warps, 16, columns / 2). `metadata`: a register of all lanes of
+        these warps. `warps`: their numbers, counted through the blocks; all warps if not given.
+        Returns ndarray, shape (warps, 16, columns), of the type of `stored`. Raises Error where
+        metadata is undefined for elements that are not zero, in an active warp.
+        """
+        places = self._places(f, self._codes(metadata), stored, warps)
+        whole = np.zeros((*stored.shape[:2], self.columns), stored.dtype)
+        np.put_along_axis(whole, places.astype(np.intp, copy=False), stored, axis=2)
+        return whole
+
+    def _codes(self, metadata: ndarray) -> ndarray:
+        """Four bits for each chunk of each row, (warps, 16, chunks)."""
+        last = self.first + _lanes(self.columns, self.bits)
+        lanes = metadata.reshape(-1, GROUP, IN_GROUP)[..., self.first : last]
+        codes = lanes[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15  # (w, g, lane, 8)
+        if self.bits <= 8:  # lanes: (half of the columns, row half)
+            parts = codes.reshape(len(codes), GROUP, -1, 2, 8).transpose(0, 3, 1, 2, 4)
+        else:  # lanes: half of the columns; within a register: (row half, chunk)
+            parts = codes.reshape(len(codes), GROUP, -1, 2, 4).transpose(0, 3, 1, 2, 4)
+        return parts.reshape(len(codes), ROWS, -1)
+
+    def _places(
+        self, f: Batch, codes: ndarray, stored: ndarray, warps: ndarray | None
+    ) -> ndarray:
+        """Return the column of each stored element, (warps, 16, columns / 2)."""
+        begin = np.arange(codes.shape[2]) * self.chunk
+        values = stored.reshape(*codes.shape, -1)
+        if self.chunk == 2:
+            undefined = (codes != FIRST) & (codes != SECOND)
+            places = (begin + (codes == SECOND))[..., None]
+        else:
+            first, second = codes & 3, codes >> 2
+            undefined = first > second if self.ordered else first == second
+            undefined = undefined | (first == second)
+            each = self.chunk // 4  # elements that move together
+            pairs = np.stack([first, second], axis=-1)[..., None] * each + np.arange(each)
+            places = begin[:, None] + pairs.reshape(*codes.shape, 2 * each)
+        # Zeros may stand anywhere: so are tiles at an edge filled, metadata included.
+        self._check(f, codes, undefined & (values != 0).any(axis=3), warps)
+        return places.reshape(stored.shape)
+
+    def _check(
+        self, f: Batch, codes: ndarray, bad: ndarray, warps: ndarray | None
+    ) -> None:
+        """Raise Error for undefined metadata of an active warp."""
+        if f.active is not None:
+            active = f.active_warps.reshape(-1)
+            bad = bad & (active if warps is None else active[warps])[:, None, None]
+        if bad.any():
+            which, row, chunk = np.argwhere(bad)[0].tolist()
+            warp = which if warps is None else int(warps[which])
+            code = int(codes[which, row, chunk])
+            raise Error(
+                f"{f.place(self.instruction)}: metadata {code:#06b} of row {row}, columns "
+                f"{chunk * self.chunk} to {chunk * self.chunk + self.chunk - 1}, is undefined: "
+                f"block {f.geometry.block_name(warp // f.warps)} warp {warp % f.warps}"
+            )
+
+
+def _chunk(bits: int) -> int:
+    """Four bits stand for two elements of 16 or 8 bits, for four of 4 bits, for one of tf32."""
+    return 2 if bits == 32 else 8 if bits == 4 else 4
+
+
+def _lanes(columns: int, bits: int) -> int:
+    """How many of four lanes hold metadata."""
+    return columns // _chunk(bits) * 4 * ROWS // (32 * GROUP)

@@ -1,51 +1,39 @@
-"""Whole numbers: one function an opcode.
+"""Whole numbers: arithmetic, bit fields, counts of bits, and numbers wider than a register.
 
-Each returns what runs on whole registers; NumPy's integers wrap as a GPU's do.
+NumPy's integers wrap as a GPU's do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch, Compute, Reader, Run
 from ..core.decode import Decoding, opcode
-from ..core.registers import DTYPES
-from .elementwise import INTEGERS, WIDER, binary, unary
+from ..core.registers import DTYPES, UNSIGNED, joined, parted
+from ..core.syntax import SIZES
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute, Run
-
+BITS = ("b16", "b32", "b64")
+INTEGERS = ("u16", "s16", "u32", "s32", "u64", "s64")
+WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 PAIRS = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
+WORDS = ("u32", "s32", "u64", "s64")
 
 
 def _pairwise(d: Decoding, compute: Compute) -> Run:
     """Make a step on the two halves of a word."""
-    d.count(3)
-    put, a, b = d.write(0, "b32"), d.read(1, "b32"), d.read(2, "b32")
     part = PAIRS[d.type]
-
-    def step(f: Batch) -> None:
-        x, y = (np.ascontiguousarray(read(f.r))[..., None].view(part) for read in (a, b))
-        put(f.r, np.ascontiguousarray(compute(x, y)).view(np.uint32)[..., 0])
-
-    return step
+    return d.computed(
+        lambda a, b: joined(compute(parted(a, part), parted(b, part)), np.uint32), *["b32"] * 3)
 
 
-@opcode("add")
+@opcode("add", "sub")
 def add(d: Decoding) -> Run:
-    """add.type d, a, b; add.sat.s32 clamps."""
-    return _sum(d, np.add)
-
-
-@opcode("sub")
-def subtract(d: Decoding) -> Run:
-    """sub.type d, a, b; sub.sat.s32 clamps."""
-    return _sum(d, np.subtract)
-
-
-def _sum(d: Decoding, compute: Compute) -> Run:
+    """add.type, sub.type d, a, b; .sat.s32 clamps."""
+    compute = np.add if d.parts[0] == "add" else np.subtract
     if d.has("cc"):
         d.unsupported("no carry (.cc)")
     d.only("sat").needs(*INTEGERS, *PAIRS).count(3)
@@ -55,15 +43,11 @@ def _sum(d: Decoding, compute: Compute) -> Run:
         whole = all(d.plain(i, d.type) for i in (0, 1, 2))
         if compute is np.add and whole and DTYPES[d.type].itemsize >= 4:
             return _address_sum(d)
-        return binary(d, d.type, compute)
+        return d.alike(compute, 2)
     if d.type != "s32":
         d.unsupported(".sat goes with s32")
-
-    def clamped(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        exact = compute(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(exact, -(2**31), 2**31 - 1).astype(np.int32)
-
-    return binary(d, "s32", clamped)
+    return d.alike(lambda a, b: np.clip(compute(a.astype(np.int64), b.astype(np.int64)),
+                                        -(2**31), 2**31 - 1).astype(np.int32), 2)
 
 
 def _address_sum(d: Decoding) -> Run:
@@ -85,7 +69,7 @@ def _address_sum(d: Decoding) -> Run:
     return step
 
 
-def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def high_product(a: ndarray, b: ndarray) -> ndarray:
     """Return the upper half of a product, for integers of any width."""
     size = a.dtype.itemsize
     if size < 8:
@@ -105,66 +89,42 @@ def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return high.view(np.int64)
 
 
-def _product(d: Decoding) -> tuple[str, Compute]:
-    """Return the type of a product and the function that computes it from factors."""
-    d.needs(*INTEGERS)
-    mode = d.pick(("lo", "hi", "wide"))
-    if mode == "lo":
-        return d.type, np.multiply
-    if mode == "hi":
-        return d.type, high_product
-    if mode != "wide" or d.type not in WIDER:
-        d.unsupported("mul takes .lo, .hi or (up to 32 bits) .wide")
-    wide = DTYPES[WIDER[d.type]]
-    return WIDER[d.type], lambda a, b: np.multiply(a, b, dtype=wide)
-
-
-@opcode("mul")
+@opcode("mul", "mad")
 def multiply(d: Decoding) -> Run:
-    """mul.{lo,hi,wide}.type d, a, b"""
-    d.only("lo", "hi", "wide").count(3)
-    kind, compute = _product(d)
-    put, a, b = d.write(0, kind), d.read(1, d.type), d.read(2, d.type)
-    return lambda f: put(f.r, compute(a(f.r), b(f.r)))
-
-
-@opcode("mad")
-def multiply_add(d: Decoding) -> Run:
-    """mad.{lo,hi,wide}.type d, a, b, c; mad.f32 is fma."""
-    d.only("lo", "hi", "wide", "sat").count(4)
+    """mul.{lo,hi,wide}.type d, a, b; mad.{lo,hi,wide}.type d, a, b, c; mad.f32 is fma."""
+    adds = d.parts[0] == "mad"
+    d.only("lo", "hi", "wide", *["sat"] * adds).count(3 + adds)
     if d.has("sat"):
         d.unsupported("mad without .sat")
-    kind, compute = _product(d)
-    put, a, b, c = d.write(0, kind), d.read(1, d.type), d.read(2, d.type), d.read(3, kind)
-    return lambda f: put(f.r, compute(a(f.r), b(f.r)) + c(f.r))
+    kind = d.needs(*INTEGERS).type
+    mode = d.pick(("lo", "hi", "wide"))
+    compute: Compute = np.multiply if mode == "lo" else high_product
+    if mode not in ("lo", "hi"):
+        if mode != "wide" or kind not in WIDER:
+            d.unsupported("mul takes .lo, .hi or (up to 32 bits) .wide")
+        kind = WIDER[kind]
+        compute = partial(np.multiply, dtype=DTYPES[kind])
+    if adds:
+        return d.computed(lambda a, b, c: compute(a, b) + c, kind, d.type, d.type, kind)
+    return d.computed(compute, kind, d.type, d.type)
 
 
 @opcode("mul24", "mad24")
 def multiply_24(d: Decoding) -> Run:
     """mul24.lo, mad24.lo: products of the low 24 bits."""
-    d.only("lo").needs("u32", "s32").count(3 if d.parts[0] == "mul24" else 4)
-    put, a, b = d.write(0, d.type), d.read(1, d.type), d.read(2, d.type)
-    c = d.read(3, d.type) if d.parts[0] == "mad24" else None
-    short = DTYPES[d.type].type(8)
+    short = DTYPES[d.only("lo").needs("u32", "s32").type].type(8)
 
-    def step(f: Batch) -> None:
-        x, y = (a(f.r) << short) >> short, (b(f.r) << short) >> short
-        put(f.r, x * y if c is None else x * y + c(f.r))
+    def compute(a: ndarray, b: ndarray, *c: ndarray) -> ndarray:
+        return sum(c, ((a << short) >> short) * ((b << short) >> short))
 
-    return step
+    return d.alike(compute, 2 if d.parts[0] == "mul24" else 3)
 
 
 @opcode("sad")
 def absolute_difference(d: Decoding) -> Run:
     """sad.type d, a, b, c: |a - b| + c"""
-    d.only().needs(*INTEGERS).count(4)
-    put, a, b, c = d.write(0, d.type), *(d.read(i, d.type) for i in (1, 2, 3))
-
-    def step(f: Batch) -> None:
-        x, y = a(f.r), b(f.r)
-        put(f.r, np.where(x > y, x - y, y - x) + c(f.r))
-
-    return step
+    return d.only().needs(*INTEGERS).alike(
+        lambda a, b, c: np.where(a > b, a - b, b - a) + c, 3)
 
 
 @opcode("dp4a", "dp2a")
@@ -176,52 +136,37 @@ def dot_product(d: Decoding) -> Run:
         d.unsupported("dp2a.lo and dp2a.hi")
     signs = [DTYPES[t].kind for t in d.types]
     kind = "s32" if "i" in signs else "u32"
-    put, c = d.write(0, kind), d.read(3, kind)
-    a, b = d.read(1, "b32"), d.read(2, "b32")
+    part = slice(None) if not short else slice(2, None) if d.has("hi") else slice(2)
 
-    def step(f: Batch) -> None:
-        x, y = (np.ascontiguousarray(v(f.r))[..., None] for v in (a, b))
-        x, y = x.view(f"{signs[0]}{1 + short}"), y.view(f"{signs[1]}1")
-        if short:
-            y = y[..., 2:] if d.has("hi") else y[..., :2]
-        x, y = x.astype(np.int64), y.astype(np.int64)
-        put(f.r, (np.sum(x * y, axis=-1) + c(f.r)).astype(DTYPES[kind]))
+    def compute(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
+        x, y = parted(a, f"{signs[0]}{1 + short}"), parted(b, f"{signs[1]}1")[..., part]
+        products = x.astype(np.int64) * y.astype(np.int64)
+        return (np.sum(products, axis=-1) + c).astype(DTYPES[kind])
 
-    return step
+    return d.computed(compute, kind, "b32", "b32", kind)
 
 
 @opcode("div", "rem")
 def divide(d: Decoding) -> Run:
     """div.type, rem.type: rounds towards zero; a division by zero gives all ones, and a."""
-    d.only().needs(*INTEGERS)
-    remainder = d.parts[0] == "rem"
 
-    def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def quotient(a: ndarray, b: ndarray) -> ndarray:
+        q = np.floor_divide(a, b)
         if a.dtype.kind == "i":
-            q = np.floor_divide(a, b)
             q = q + ((q * b != a) & ((a < 0) != (b < 0)))  # floor to truncation
-        else:
-            q = np.floor_divide(a, b)
         return np.where(b == 0, ~np.zeros_like(q), q)
 
-    def rest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def rest(a: ndarray, b: ndarray) -> ndarray:
         return np.where(b == 0, a, a - quotient(a, b) * b)
 
-    return binary(d, d.type, rest if remainder else quotient)
+    return d.only().needs(*INTEGERS).alike(rest if d.parts[0] == "rem" else quotient, 2)
 
 
-@opcode("abs")
+@opcode("abs", "neg")
 def absolute(d: Decoding) -> Run:
-    """abs.type d, a"""
+    """abs.type, neg.type d, a"""
     d.only().needs("s16", "s32", "s64")
-    return unary(d, d.type, np.abs)
-
-
-@opcode("neg")
-def negate(d: Decoding) -> Run:
-    """neg.type d, a"""
-    d.only().needs("s16", "s32", "s64")
-    return unary(d, d.type, np.negative)
+    return d.alike(np.abs if d.parts[0] == "abs" else np.negative, 1)
 
 
 @opcode("min", "max")
@@ -232,8 +177,221 @@ def extreme(d: Decoding) -> Run:
     if d.has("relu") and d.type not in ("s32", "s16x2"):
         d.unsupported(".relu goes with s32 and s16x2")
 
-    def at_least_zero(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def at_least_zero(a: ndarray, b: ndarray) -> ndarray:
         return np.maximum(plain(a, b), a.dtype.type(0))
 
     compute = at_least_zero if d.has("relu") else plain
-    return _pairwise(d, compute) if d.type in PAIRS else binary(d, d.type, compute)
+    return _pairwise(d, compute) if d.type in PAIRS else d.alike(compute, 2)
+
+
+# -- Bit fields and counts: bfe, bfi, bmsk, szext, popc, clz, bfind, brev, fns. -------------------
+
+
+@opcode("bmsk")
+def make_mask(d: Decoding) -> Run:
+    """bmsk.{clamp,wrap}.b32 d, a, b: b ones from bit a on"""
+    bits = _bit_counter(d, "b32")
+    return d.computed(lambda a, b: (_ones(bits(b)) << bits(a)).astype(np.uint32),
+                      "b32", "u32", "u32")
+
+
+@opcode("szext")
+def extend_bits(d: Decoding) -> Run:
+    """szext.{clamp,wrap}.{u32,s32} d, a, b: the low b bits of a, extended"""
+    bits, signed = _bit_counter(d, "u32", "s32"), d.type == "s32"
+
+    def extend(a: ndarray, b: ndarray) -> ndarray:
+        count = bits(b)
+        low = a.astype(np.uint64) & _ones(count)
+        if signed:
+            top = (np.uint64(1) << count) >> np.uint64(1)
+            low = (low ^ top) - top
+        return low.astype(np.uint32)
+
+    return d.computed(extend, "b32", "u32", "u32")
+
+
+def _ones(count: ndarray) -> ndarray:
+    return (np.uint64(1) << count) - np.uint64(1)
+
+
+def _bit_counter(d: Decoding, *types: str) -> Compute:
+    d.only("clamp", "wrap").needs(*types).count(3)
+    if d.has("clamp") == d.has("wrap"):
+        d.unsupported(".clamp or .wrap")
+    if d.has("clamp"):
+        return lambda n: np.minimum(n, np.uint32(32)).astype(np.uint64)
+    return lambda n: (n & np.uint32(31)).astype(np.uint64)
+
+
+@opcode("fns")
+def find_nth_set(d: Decoding) -> Run:
+    """fns.b32 d, mask, base, n: where the n-th one of a mask is, from bit base on"""
+
+    def find(mask: int, base: int, n: int) -> int:
+        places = range(base, 32) if n >= 0 else range(base, -1, -1)
+        ones = [at for at in places if mask >> at & 1]
+        if n == 0:
+            return base if base in ones else 0xFFFFFFFF
+        return ones[abs(n) - 1] if abs(n) <= len(ones) else 0xFFFFFFFF
+
+    def compute(*values: ndarray) -> ndarray:
+        whole = np.broadcast_arrays(*values)
+        places = [find(*each) for each in zip(*(v.ravel().tolist() for v in whole), strict=True)]
+        return np.array(places, np.uint32).reshape(whole[0].shape)
+
+    return d.only().needs("b32").computed(compute, "b32", "u32", "u32", "s32")
+
+
+@opcode("bfe")
+def extract(d: Decoding) -> Run:
+    """bfe.type d, a, b, c: c bits of a from bit b, extended by the sign for signed types"""
+    d.only().needs(*WORDS)
+    width, dtype = SIZES[d.type] * 8, DTYPES[d.type]
+    unsigned = UNSIGNED[SIZES[d.type]]
+    signed, u = dtype.kind == "i", unsigned.type
+
+    def ones(wide: ndarray) -> ndarray:
+        return np.where(wide > 0, u(2**width - 1) >> (width - np.maximum(wide, 1)).astype(u), u(0))
+
+    def compute(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
+        start, length = ((v & np.uint32(255)).astype(np.int64) for v in (b, c))
+        bits = a.view(unsigned)
+        inside = np.where(start < width, bits >> np.minimum(start, width - 1).astype(u), u(0))
+        mask = ones(np.minimum(length, width))
+        field = inside & mask
+        if signed:
+            top = np.minimum(start + length - 1, width - 1)
+            sign = (bits >> np.maximum(top, 0).astype(u)) & u(1)
+            negative = (length > 0) & (sign == 1)
+            inside = mask & ones(np.maximum(width - start, 0))  # those that the operand has
+            field = np.where(negative, field | ~inside, field)
+        return field.astype(u).view(dtype)
+
+    return d.computed(compute, d.type, d.type, "u32", "u32")
+
+
+@opcode("bfi")
+def insert(d: Decoding) -> Run:
+    """bfi.type f, a, b, c, e: e bits of a into b at bit c"""
+    d.only().needs("b32", "b64")
+    width, u = SIZES[d.type] * 8, DTYPES[d.type].type
+
+    def compute(a: ndarray, b: ndarray, c: ndarray, e: ndarray) -> ndarray:
+        start = (c & np.uint32(255)).astype(np.int64)
+        length = np.minimum((e & np.uint32(255)).astype(np.int64), width)
+        ones = u(2**width - 1) >> (width - np.maximum(length, 1)).astype(u)
+        ones = np.where(length > 0, ones, u(0))
+        at = np.minimum(start, width - 1).astype(u)
+        mask = np.where(start < width, ones << at, u(0))
+        return ((a << at) & mask) | (b & ~mask)
+
+    return d.computed(compute, d.type, d.type, d.type, "u32", "u32")
+
+
+def _smear(x: ndarray) -> ndarray:
+    """Set every bit below the highest one."""
+    for distance in (1, 2, 4, 8, 16, 32)[: x.dtype.itemsize.bit_length() + 2]:
+        x = x | (x >> x.dtype.type(distance))
+    return x
+
+
+@opcode("popc", "clz")
+def population(d: Decoding) -> Run:
+    """popc.type, clz.type d, a: the number of ones, of zeros above them"""
+    width, leading = np.uint32(SIZES[d.only().needs("b32", "b64").type] * 8), d.parts[0] == "clz"
+    return d.computed(lambda a: width - _bit_count(_smear(a)) if leading else _bit_count(a),
+                      "u32", d.type)
+
+
+def _bit_count(a: ndarray) -> ndarray:
+    return np.bitwise_count(a).astype(np.uint32)
+
+
+@opcode("bfind")
+def find_leading(d: Decoding) -> Run:
+    """bfind{.shiftamt}.type d, a: the highest bit that differs from the sign"""
+    width = SIZES[d.only("shiftamt").needs(*WORDS).type]
+
+    def compute(a: ndarray) -> ndarray:
+        bits = np.where(a < 0, ~a, a).view(UNSIGNED[width])
+        place = _bit_count(_smear(bits)) - np.uint32(1)
+        if d.has("shiftamt"):
+            place = np.uint32(width * 8 - 1) - place
+        return np.where(bits != 0, place, np.uint32(0xFFFFFFFF))
+
+    return d.computed(compute, "u32", d.type)
+
+
+@opcode("brev")
+def reverse(d: Decoding) -> Run:
+    """brev.type d, a: the bits in reverse"""
+
+    def backwards(a: ndarray) -> ndarray:
+        u, width = a.dtype.type, 8 * a.dtype.itemsize
+        for distance in (1, 2, 4, 8, 16, 32)[: width.bit_length() - 1]:
+            pattern = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
+            n, mask = u(distance), u(pattern)
+            a = ((a >> n) & mask) | ((a & mask) << n)
+        return a
+
+    return d.only().needs("b32", "b64").alike(backwards, 1)
+
+
+# Arithmetic on numbers wider than a register: what carries over goes through a flag of each lane.
+#
+# The flag (CC.CF in the PTX ISA) is a register like any other here. Subtraction leaves its borrow
+# in it.
+
+
+def _carried(d: Decoding, *modifiers: str) -> tuple[list[Reader], Callable[..., None]]:
+    """Return the readers, which see unsigned words, and what adds the flag and writes.
+
+    That takes a sum (or difference) and whether it is over, by lane, and adds the flag (or takes it
+    away) if the instruction has it as an operand; it sets the flag if that is its result, too.
+    """
+    d.only("cc", *modifiers).needs(*WORDS).count(4 if d.parts[0].startswith("mad") else 3)
+    takes, gives, flag = d.parts[0].endswith("c"), d.has("cc"), d.registers.flag("CC.CF")
+    less, word = d.parts[0].startswith("sub"), f"u{8 * SIZES[d.type]}"
+    put, reads = d.write(0, word), [d.read(i, word) for i in range(1, len(d.operands))]
+    if gives:
+        d.writes.append(flag)
+
+    def carry(f: Batch, total: ndarray, over: ndarray) -> None:
+        if takes:
+            carried = f.r[flag].astype(total.dtype)
+            more = total - carried if less else total + carried
+            over, total = over | (total < carried if less else more < total), more
+        put(f.r, total)
+        if gives:
+            f.r[flag] = over
+
+    return reads, carry
+
+
+@opcode("add.cc", "addc", "sub.cc", "subc")
+def add_with_carry(d: Decoding) -> Run:
+    """add.cc.type d, a, b; addc{.cc}.type d, a, b; sub.cc and subc the same"""
+    less, ((a, b), carry) = d.parts[0].startswith("sub"), _carried(d)
+
+    def step(f: Batch) -> None:
+        x, y = a(f.r), b(f.r)
+        total = x - y if less else x + y
+        carry(f, total, x < y if less else total < x)
+
+    return step
+
+
+@opcode("mad.lo.cc", "mad.hi.cc", "madc")
+def multiply_add_with_carry(d: Decoding) -> Run:
+    """mad.{hi,lo}.cc.type d, a, b, c; madc.{hi,lo}{.cc}.type d, a, b, c"""
+    (a, b, c), carry = _carried(d, "lo", "hi")
+    high, signed = d.has("hi"), DTYPES[d.type]
+
+    def step(f: Batch) -> None:
+        x, y = a(f.r), b(f.r)
+        product = high_product(x.view(signed), y.view(signed)).view(x.dtype) if high else x * y
+        total = product + c(f.r)
+        carry(f, total, total < product)
+
+    return step

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
+from ..core.access_pattern import AccessPattern
 from ..core.addressing import (
     HINTS,
     SPACES,
@@ -12,20 +13,19 @@ from ..core.addressing import (
     by_segment,
     check_writeable,
     known,
+    lane_bytes,
     remember,
     report_access,
     segment_of,
     shifted,
     space_of,
 )
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
+from ..core.errors import Error
+from ..core.lanes import each_lane
 from ..core.registers import DTYPES
-from ..core.syntax import SIZES, MemoryAccess
-
-if TYPE_CHECKING:
-    from ..core.access_pattern import AccessPattern
-    from ..core.batch import Batch
-    from ..core.step import Run
+from ..core.syntax import SIZES, MemoryAccess, Register
 
 
 @opcode("ld", "ldu")
@@ -151,3 +151,56 @@ def _modifiers(d: Decoding) -> None:
     width = SIZES[d.type] * many
     if width > 16 and (width > 32 or space_of(d) != "global"):
         d.unsupported("an access of at most 16 bytes per lane, or 32 of global memory")
+
+
+
+# -- st.bulk: one thread sets a run of its block's shared memory to zero. -------------------------
+
+
+UNIT = 8
+
+
+@opcode("st.bulk")
+def store_bulk(d: Decoding) -> Run:
+    """st.bulk{.weak}{.shared::cta} [a], size, 0: an ordinary write, of no other proxy"""
+    d.only("bulk", "weak", "shared::cta").count(3)
+    if d.constant(2, "the initial value"):
+        d.wrong("the initial value must be 0")
+    size = d.operands[1]
+    wide = not isinstance(size, Register) or SIZES[size.type] == 8
+    number, space = d.read(size, "u64" if wide else "u32"), space_of(d)
+    slot, offset = address_operand(d, 0, space)
+    instruction, index = d.instruction, d.index
+
+    def step(f: Batch) -> None:
+        for row, thread, (at, n) in each_lane(f, f.r[slot].astype(np.int64) + offset, number(f.r)):
+            if n % UNIT or n < 0:
+                raise Error(f"{f.place(instruction)}: {n} bytes; st.bulk sets a multiple of {UNIT}")
+            segment, start = lane_bytes(f, space, row, thread, at, n, UNIT, instruction, True)
+            if segment.space != "shared":
+                raise Error(f"{f.place(instruction)}: address {at:#x} is not in shared memory")
+            if f.races is not None:
+                f.races.access_of_lane(segment, start, n, row, thread, index, "store")
+            segment.storage[start : start + n] = 0
+            segment.valid[start : start + n] = 1
+
+    return step
+
+
+
+# -- Hints to the caches: prefetch, applypriority, discard, createpolicy. -------------------------
+
+
+@opcode("prefetch", "prefetchu", "applypriority", "discard")
+def hint(d: Decoding) -> Run:
+    """Hints to the caches: nothing to do."""
+    return lambda f: None
+
+
+@opcode("createpolicy")
+def policy(d: Decoding) -> Run:
+    """createpolicy.{fractional,range,cvt}...b64 d, ...: a hint to L2, whose bits nobody reads"""
+    if not d.has("fractional", "range", "cvt"):
+        d.unsupported("createpolicy.{fractional,range,cvt}")
+    put, none = d.write(0, "b64"), np.zeros((1, 1), np.uint64)
+    return lambda f: put(f.r, none)

@@ -6,51 +6,47 @@ elements 2 (l % 4) and the next, in its m-th register; .trans holds the transpos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.access_pattern import AccessPattern
 from ..core.addressing import address_operand, segment_of, space_of
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import OutOfBounds
 from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.registers import UNSIGNED
+from ..core.segment import Segment
 from ..core.syntax import MemoryAccess
 from .fragments import gather, scatter, whole_warps
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.segment import Segment
-    from ..core.step import Run
 
 ROW = 16  # bytes of one row
 NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
 
 
+@dataclass(slots=True, eq=False)
 class MatrixRows:
     """The rows that the lanes of an access name: their pattern, and where they lie in memory."""
 
-    __slots__ = ("source", "pattern", "segment", "index")
-
-    def __init__(
-        self, source: AccessPattern | None, pattern: AccessPattern, segment: Segment,
-        index: np.ndarray,
-    ) -> None:
-        self.source, self.pattern, self.segment, self.index = source, pattern, segment, index
+    source: AccessPattern | None
+    pattern: AccessPattern
+    segment: Segment
+    index: ndarray
 
 
 def first_lanes(f: Batch, count: int) -> Mask | None:
     """Return the active lanes among the first `count` of each warp; None if that is all lanes."""
     if count == WARP:
         return f.active
-    few = np.broadcast_to(np.arange(f.threads)[None, :] % WARP < count, (f.blocks, f.threads))
+    few = f.full(np.arange(f.threads)[None, :] % WARP < count)
     return Mask(few & f.active_lanes)
 
 
 def rows_of(
-    f: Batch, addresses: np.ndarray, number: int, access: MemoryAccess,
+    f: Batch, addresses: ndarray, number: int, access: MemoryAccess,
     source: AccessPattern | None = None,
 ) -> MatrixRows:
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
@@ -66,19 +62,19 @@ def rows_of(
     start = (pattern.low + access.offset - segment.base) // ROW
     key, known = ("matrices", number, id(segment.rows)), pattern.shape.index
     if key not in known:
-        index = np.broadcast_to(pattern.index(ROW, segment.rows), (f.blocks, f.threads))
+        index = f.full(pattern.index(ROW, segment.rows))
         parts = gather(f, [index], np.dtype(np.intp)).reshape(-1, 4, 8)[:, :number]
         known[key] = np.ascontiguousarray(parts.swapaxes(0, 1))
     return MatrixRows(source, pattern, segment, known[key] + start)
 
 
-def transposed(words: np.ndarray) -> np.ndarray:
+def transposed(words: ndarray) -> ndarray:
     """Transpose matrices that lie in registers, each of shape (..., 8, 4) in words of 32 bits."""
     halves = np.ascontiguousarray(words).view(np.uint16)
     return np.ascontiguousarray(halves.swapaxes(-1, -2)).view(np.uint32)
 
 
-def read_rows(f: Batch, rows: MatrixRows, number: int, transpose: bool) -> list[np.ndarray]:
+def read_rows(f: Batch, rows: MatrixRows, number: int, transpose: bool) -> list[ndarray]:
     """Load `number` matrices of each warp: one register of all lanes a matrix."""
     words = rows.segment.view(UNSIGNED[4], 4).take(rows.index, axis=0)
     if transpose:
@@ -87,7 +83,7 @@ def read_rows(f: Batch, rows: MatrixRows, number: int, transpose: bool) -> list[
 
 
 def report_rows(
-    f: Batch, access: MemoryAccess, rows: MatrixRows, values: list[np.ndarray] | None = None
+    f: Batch, access: MemoryAccess, rows: MatrixRows, values: list[ndarray] | None = None
 ) -> None:
     """Report rows to the trace and to the race detector, each as its lane's 16 bytes."""
     segment = rows.segment
@@ -181,7 +177,7 @@ def transpose_matrix(d: Decoding) -> Run:
     return step
 
 
-def by_lane(f: Batch, words: np.ndarray) -> list[np.ndarray]:
+def by_lane(f: Batch, words: ndarray) -> list[ndarray]:
     """Give each lane the row that it addresses: four words of (number, warps, 8, 4)."""
     number, warps = words.shape[:2]
     rows = np.zeros((4, warps, 4, 8), np.uint32)

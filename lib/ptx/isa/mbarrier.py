@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..core.addressing import shared_address
-from ..core.decode import Decoding, opcode
+from ..core.analysis import BLOCK, CLUSTER
+from ..core.batch import Batch, Run
+from ..core.decode import Decoding, opcode, predicated_end
 from ..core.errors import Error
-from ..core.lane_groups import lane_groups
+from ..core.lanes import lane_groups
 from ..core.machine import WARP
 from ..core.masks import Mask
-from ..core.memory_order import BLOCK, CLUSTER
-from ..core.predication import predicated_end
-from ..core.syntax import Address, Symbol
+from ..core.syntax import Address, Instruction, Symbol
 from .mbarrier_object import CARRIED, MAX_COUNT, PENDING_BITS, Mbarrier, Mbarriers, arrivals
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Run
-    from ..core.syntax import Instruction, Operand
 
 _WORDS = (
     "release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster",
@@ -69,7 +62,8 @@ def _arrive(d: Decoding) -> Run:
     """mbarrier.arrive{.expect_tx}{.noComplete}{.sem}{.scope}{.space}.b64 {state|_}, [a]{, n}"""
     d.only("arrive", "arrive_drop", "expect_tx", "noComplete", *_WORDS)
     instruction, index, drop = d.instruction, d.index, d.has("arrive_drop")
-    first = 0 if _is_address(d.operands[0]) else 1  # without a state: the form for other blocks
+    # Without a state: the form for other blocks.
+    first = 0 if isinstance(d.operands[0], Address) else 1
     d.count(first + 1, first + 2)
     put = None
     if first and not (isinstance(d.operands[0], Symbol) and d.operands[0].name == "_"):
@@ -84,7 +78,7 @@ def _arrive(d: Decoding) -> Run:
 
     def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
-        state = np.zeros((f.blocks, f.threads), np.uint64) if put is not None else None
+        state = np.zeros(f.shape, np.uint64) if put is not None else None
         number = one if given is None else given(f.r)
         began = None if f.races is None else f.races.clock
         for row, (at, n), threads in lane_groups(f, address(f), number):
@@ -109,10 +103,6 @@ def _arrive(d: Decoding) -> Run:
             put(f.r, state)
 
     return step
-
-
-def _is_address(operand: Operand) -> bool:
-    return isinstance(operand, Address)
 
 
 def _transaction(d: Decoding) -> Run:
@@ -143,7 +133,7 @@ def _wait(d: Decoding) -> Run:
     (slot,) = d.writes
 
     def step(f: Batch) -> None:
-        all_, shape = f.waiter(Mbarriers), (f.blocks, f.threads)
+        all_, shape = f.waiter(Mbarriers), f.shape
         given = which(f.r)
         if by_parity:
             given = given & np.uint32(1)

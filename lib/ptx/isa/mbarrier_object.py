@@ -10,23 +10,88 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import locate
+from ..core.analysis import BLOCK, CLUSTER
+from ..core.batch import Batch, Races
 from ..core.errors import Error, source_line
 from ..core.hazards import access
 from ..core.machine import WARP
 from ..core.masks import Mask
-from ..core.memory_order import BLOCK, CLUSTER
-from ..core.waiting import Waiter, WaitingLanes
-from ..race.stamps import EPOCH, merged_clocks
-from .mbarrier_waits import PhaseWaits, Wait, report_missed
+from ..core.scheduler import Waiter, WaitingLanes, join
+from ..core.syntax import Instruction
+from ..race.clocks import EPOCH, merged_clocks
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch, Races
-    from ..core.syntax import Instruction
+# -- Waits for an mbarrier by parity, which may miss the phase that they wait for. ----------------
+#
+# Such a wait looks whether the number of complete phases is odd, or even. Once the phase behind the
+# one that it waits for is complete as well, it looks the same as if neither were: the wait goes on
+# until two more are complete, or for ever. So the last arrival of that next phase must come behind
+# the wait, whatever the order of warps in this run: something must lead from the wait to one of
+# that phase's arrivals. What lead from one to the other are program order, barriers and mbarriers,
+# as for races; and, for this alone, wgmma, which all warps of a warpgroup must have issued before
+# any of them finds it complete.
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A warp's last wait by parity in a phase: its time among the warp's waits, and who waited."""
+
+    time: int
+    row: int
+    thread: int
+    instruction: Instruction
+
+
+@dataclass
+class PhaseWaits:
+    """Of an mbarrier's present phase: who has seen the one before, and what arrivals know of it."""
+
+    found: dict[int, Wait] = field(default_factory=dict)  # by the warp's number in its cluster
+    # Of each warp of the cluster, the time of its last wait that an arrival comes behind.
+    behind: ndarray | None = None
+
+    def wait(self, f: Batch, row: int, thread: int, instruction: Instruction) -> None:
+        """Remember a wait, which has just succeeded."""
+        if f.races is None:
+            return
+        agents, warp = f.races.agents, thread // WARP
+        agents.waited[row, warp] += 1
+        time = int(agents.waited[row, warp])
+        agents.learn(row, warp, agents.waiting(row, warp), time)
+        number = int(f.races.own[row, warp])
+        self.found[number] = Wait(time, row, thread, instruction)
+
+    def arrive(self, known: ndarray) -> None:
+        """Let an arrival come, that knows of waits: see `AsyncProxy.waits_known`."""
+        self.behind = known if self.behind is None else np.maximum(self.behind, known)
+
+    def missing(self) -> list[Wait]:
+        """Return the waits that nothing orders before the phase's completion."""
+        if self.behind is None:
+            return []
+        return [wait for number, wait in self.found.items()
+                if self.behind[number] < EPOCH + wait.time]
+
+
+def report_missed(
+    f: Batch, wait: Wait, arrival: tuple[int, int, Instruction], phase: int, state: str
+) -> None:
+    """Report a wait for a phase that may miss it; `arrival` is the one that completes the next."""
+    row, thread, instruction = arrival
+    f.hazards.add(
+        "mbarrier",
+        f"{f.place(wait.instruction)}: this wait for phase {phase} can miss it: nothing orders it "
+        f"before the arrivals that complete the next phase, the last of them at "
+        f"{f.place(instruction)}, and a parity can't tell two phases from none; {state}",
+        access(wait.instruction, wait.row, wait.thread, f),
+        access(instruction, row, thread, f),
+    )
+
 
 MAX_COUNT = (1 << 20) - 1  # arrivals, and the size of a tx-count
 PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
@@ -54,11 +119,11 @@ class Mbarrier:
     flights: list[tuple[int, Callable[[], None], Instruction]] = field(default_factory=list)
     completions: list[Instruction] = field(default_factory=list)  # that brought unexpected bytes
     # Clocks of this phase's arrivals: what all that wait learn, and what a wait by cluster does.
-    gathering: list[np.ndarray] | None = None
-    gathering_wide: list[np.ndarray] | None = None
+    gathering: list[ndarray] | None = None
+    gathering_wide: list[ndarray] | None = None
     # By phases completed: the clocks of all that arrived at them.
-    carried: dict[int, list[np.ndarray]] = field(default_factory=dict)
-    carried_wide: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    carried: dict[int, list[ndarray]] = field(default_factory=dict)
+    carried_wide: dict[int, list[ndarray]] = field(default_factory=dict)
     # Clock columns and times of this phase's arrivals by program order; how many came in all, by
     # copies and commits too; and whether bytes were part of it.
     arrived: list[tuple[int, int]] = field(default_factory=list)
@@ -88,7 +153,7 @@ class Mbarrier:
         all arrivals of that phase before: `counted`, anything at all, which need order no memory.
         """
         column = races.agents.phases(self.row, self.offset)
-        own, known = races.own[row % len(races.own), warp], races.ended[row, warp]
+        own, known = races.own[row, warp], races.ended[row, warp]
         if counted:
             known = np.maximum(known, races.agents.counted[row, warp])
         phases = max(0, int(known[column]) - EPOCH - self.before)
@@ -131,8 +196,8 @@ class Mbarriers(Waiter):
         self.failed: Counter[tuple[int, int, int, int]] = Counter()
 
     def failing(
-        self, barrier: Mbarrier, row: int, threads: np.ndarray, seen: int, by_parity: bool
-    ) -> np.ndarray:
+        self, barrier: Mbarrier, row: int, threads: ndarray, seen: int, by_parity: bool
+    ) -> ndarray:
         """Whose wait fails that may fail, bool (lanes,): of all that can't know better.
 
         `seen` is a parity, or the phase that is waited for.
@@ -150,7 +215,7 @@ class Mbarriers(Waiter):
 
     def find(
         self, row: int, address: int, instruction: Instruction, user: tuple[int, int],
-        own: bool = False, threads: np.ndarray | None = None,
+        own: bool = False, threads: ndarray | None = None,
     ) -> Mbarrier:
         """Return the object at an address.
 
@@ -190,7 +255,7 @@ class Mbarriers(Waiter):
             return
         barrier.seen.add(key)
         column, time, place = barrier.born
-        own = races.own[row % len(races.own), thread // WARP]
+        own = races.own[row, thread // WARP]
         warp = thread // WARP
         if column != own and races.ended[row, warp, column] < time and not (
             races.proxy is not None and races.proxy.inits.knows(row, warp, column, time)
@@ -222,7 +287,7 @@ class Mbarriers(Waiter):
         shared.storage[start : start + 8] = 0
         if f.races is not None:
             races = f.races
-            own = int(races.own[row % len(races.own), thread // WARP])
+            own = int(races.own[row, thread // WARP])
             barrier.born = (own, int(races.clock[row, thread // WARP]), (row, thread))
 
     def invalidate(self, row: int, address: int, thread: int, instruction: Instruction) -> None:
@@ -365,16 +430,12 @@ class Mbarriers(Waiter):
 
     def park(
         self, barrier: Mbarrier, instruction: Instruction, following: int, row: int,
-        threads: np.ndarray,
+        threads: ndarray,
     ) -> None:
         """Hold lanes until the phase flips."""
-        for party in barrier.parties:
-            if party.instruction is instruction:
-                party.lanes[row, threads] = True
-                return
-        lanes = np.zeros((self.f.blocks, self.f.threads), bool)
+        lanes = np.zeros(self.f.shape, bool)
         lanes[row, threads] = True
-        barrier.parties.append(WaitingLanes(instruction, following, lanes))
+        join(barrier.parties, instruction, following, lanes)
 
     @property
     def waiting(self) -> bool:
@@ -462,7 +523,7 @@ class Mbarriers(Waiter):
 
 
 def _carry(
-    carried: dict[int, list[np.ndarray]], phase: int, gathering: list[np.ndarray] | None
+    carried: dict[int, list[ndarray]], phase: int, gathering: list[ndarray] | None
 ) -> None:
     """Let a phase that is complete carry what the one before did, and what was gathered for it."""
     before = carried.get(phase - 1)
@@ -474,8 +535,8 @@ def _carry(
 
 
 def arrivals(
-    f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, index: int, releases: bool,
-    in_order: bool = True, wide: bool = False, began: np.ndarray | None = None,
+    f: Batch, barrier: Mbarrier, row: int, threads: ndarray, index: int, releases: bool,
+    in_order: bool = True, wide: bool = False, began: ndarray | None = None,
 ) -> Iterator[int]:
     """Yield the lanes that arrive; a warp's last one leaves with the barrier what the warp knows.
 
@@ -511,7 +572,7 @@ def arrivals(
                 access(instruction, row, thread, f),
             )
         if in_order:
-            own = int(races.own[row % len(races.own), warp])
+            own = int(races.own[row, warp])
             clock = races.clock if began is None else began
             barrier.arrived.append((own, int(clock[row, warp])))
         if last[warp] == thread:

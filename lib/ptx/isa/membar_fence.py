@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..core.addressing import lane_bytes
+from ..core.analysis import WEAK, fence_scope
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
-from ..core.lane_groups import each_lane
-from ..core.memory_order import WEAK, fence_scope
+from ..core.lanes import each_lane
 from ..core.tensormap import TENSOR_MAP_BYTES
 from .tensormap import ALIGNMENT, map_address
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Run
 
 
 @opcode("membar", "fence")

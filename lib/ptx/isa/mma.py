@@ -10,24 +10,171 @@ Whole numbers are exact; they wrap, or clamp under .satfinite.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
-from ..core.alternate_formats import to_float32
+from ..core.access_pattern import make_room
+from ..core.batch import Batch, Compute, Fusible, Registers, Run
 from ..core.decode import Decoding, opcode
 from ..core.machine import WARP
 from ..core.registers import DTYPES
-from ..core.rounding import from_bf16
-from ..core.step import Fusible
+from ..core.rounding import to_float32
 from ..core.syntax import SIZES
-from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
-from .mma_tile import ProductTile
+from .fragments import (
+    GROUP,
+    ROWS,
+    Fragment,
+    Sparsity,
+    accumulator,
+    assembled,
+    gather,
+    left,
+    right,
+    scatter,
+    whole_warps,
+)
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute, Registers, Run
-    from .fragments import Fragment
+# -- Several mma behind each other, of which none needs another's result, as one step. ------------
+#
+# A warp that owns a tile of C multiplies each of its fragments of A by each of its fragments of B.
+# One by one, each product would be a call of BLAS a warp on matrices so small that calling costs
+# more than multiplying; so they are one product of all rows by all columns. It is the same
+# arithmetic: products and sums in float64, rounded once to the type of the accumulator.
+#
+# Rows and columns stand in an order in which four lanes that are neighbours (t = 0 to 3 of a
+# fragment) hold neighbours in memory, so that a matrix is dealt out to registers 16 bytes at a
+# time.
+
+
+PRODUCTS = 8  # matrices of accumulators that are remembered
+FOUR = np.dtype("c16")  # the words of four lanes, moved as one
+
+
+@dataclass(frozen=True)
+class Block:
+    """Fragments of A that are multiplied by the same fragments of B."""
+
+    # left, right: places of the instructions whose left factors, and whose right ones, are
+    # multiplied.
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    steps: tuple[int, ...]  # which instruction is of which left and right factor, row by row
+
+
+def blocks_of(pairs: list[tuple]) -> list[Block]:
+    """Part products into blocks, each of all its left factors by all its right ones.
+
+    `pairs`: what each instruction multiplies, hashable; equal means the same registers.
+    """
+    rows: dict = {}  # left factor -> right factor -> instruction
+    again = []
+    for i, (a, b) in enumerate(pairs):
+        if b in rows.setdefault(a, {}):
+            again.append(Block((i,), (i,), (i,)))
+        else:
+            rows[a][b] = i
+    alike: dict = {}
+    for row in rows.values():
+        alike.setdefault(frozenset(row), []).append(row)
+    found = []
+    for group in alike.values():
+        columns = list(group[0])
+        found.append(
+            Block(
+                tuple(next(iter(row.values())) for row in group),
+                tuple(group[0][column] for column in columns),
+                tuple(row[column] for row in group for column in columns),
+            )
+        )
+    return found + again
+
+
+def _operand(fragment: Fragment, words: ndarray, many: int, dealt: bool) -> ndarray:
+    """Put `many` fragments of each warp below each other: (warps, rows, words of a row).
+
+    Rows stand as in the matrices; `dealt`: those of eight neighbours in the order 0 2 4 6 1 3 5 7.
+    """
+    rows, halves, along = (fragment.size(axis) for axis in "RHC")
+    parts = words.view(FOUR).reshape(many, rows, along, halves, -1, GROUP)
+    parts = parts.transpose(4, 0, 1, 3, 5, 2)
+    if dealt:
+        shape = parts.shape
+        parts = parts.reshape(*shape[:4], 4, 2, along).swapaxes(4, 5)
+    return np.ascontiguousarray(parts).view(words.dtype).reshape(-1, many * rows * halves * GROUP,
+                                                                 4 * along)
+
+
+class ProductTile:
+    """The step of several instructions of one kind on fragments of 32-bit accumulators.
+
+    `steps`: of one kind, none of which reads what another one writes.
+    """
+
+    def __init__(self, steps: list) -> None:
+        self.steps = steps
+        self.blocks = blocks_of([step.factors for step in steps])
+
+    def __call__(self, f: Batch) -> None:
+        """Execute them for the active warps."""
+        one = self.steps[0]
+        whole_warps(f, one.place)
+        r = list(f.r)  # what they read is read before any of them writes
+        for block in self.blocks:
+            left, right = (self._factor(f, r, block, side) for side in (0, 1))
+            total = np.matmul(left, right.swapaxes(1, 2))
+            tiles = len(block.left), len(block.right)
+            steps = [self.steps[i] for i in block.steps]
+            before = [value for step in steps for value in step.addends(r)]
+            np.add(total, self._addends(f, before, tiles), out=total)
+            matrix = one.rounded(total)
+            values = scatter(f, self._registers(matrix, tiles))
+            puts = [put for step in steps for put in step.puts]
+            for put, value in zip(puts, values, strict=True):
+                put(f.r, value)
+            make_room(f.products, PRODUCTS)
+            f.products[id(values[0])] = values, tiles, matrix
+
+    def _addends(
+        self, f: Batch, registers: list[ndarray], tiles: tuple[int, int]
+    ) -> ndarray:
+        """Return C as matrices: those that an earlier tile left, if these are its registers."""
+        values, shape, matrix = f.products.pop(id(registers[0]), ((), None, None))
+        if shape == tiles and len(values) == len(registers):
+            if all(a is b for a, b in zip(values, registers, strict=True)):
+                return matrix
+        return self._matrix(gather(f, registers, self.steps[0].types[2]), tiles)
+
+    def _factor(self, f: Batch, r: list, block: Block, side: int) -> ndarray:
+        """Return the factors of all warps, (warps, rows or columns, k), in float64."""
+        one, places = self.steps[0], (block.left, block.right)[side]
+        registers = [value for i in places for value in self.steps[i].factor_words(r, side)]
+        fragment = one.fragments[one.order[side]]
+        words = gather(f, registers, one.types[0])
+        return one.widened(_operand(fragment, words, len(places), side == 1), side)
+
+    def _axes(self, tiles: tuple[int, int]) -> tuple[list[int], list[int]]:
+        """Sizes of the registers' axes but for the warps', and those of the matrix."""
+        fragment = self.steps[0].fragments[3]
+        rows, along, halves = (fragment.size(axis) for axis in "RCH")
+        return [*tiles, rows, along, halves, 2], [tiles[0], rows, halves, GROUP, tiles[1], along, 2]
+
+    def _registers(self, matrix: ndarray, tiles: tuple[int, int]) -> ndarray:
+        """Deal matrices, (warps, rows, columns), to registers: (registers, lanes)."""
+        sizes, axes = self._axes(tiles)
+        # warp, i, R, H, g, j, C, e -> i, j, R, C, H, e, warp, g
+        parts = matrix.view(FOUR).reshape(-1, *axes).transpose(1, 5, 2, 6, 3, 7, 0, 4)
+        dealt = np.ascontiguousarray(parts).view(matrix.dtype)
+        return dealt.reshape(int(np.prod(sizes)), -1)
+
+    def _matrix(self, words: ndarray, tiles: tuple[int, int]) -> ndarray:
+        """Undo `_registers`."""
+        sizes, axes = self._axes(tiles)
+        parts = words.view(FOUR).reshape(*sizes, -1, GROUP).transpose(6, 0, 2, 4, 7, 1, 3, 5)
+        rows = axes[0] * axes[1] * axes[2] * GROUP
+        return np.ascontiguousarray(parts).view(words.dtype).reshape(len(parts), rows, -1)
+
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
 # Bits of one element of A and B.
@@ -63,39 +210,10 @@ SHAPES = {
 # The elements of A and B in float64, from matrices of the registers that hold them.
 
 
-def _f16(words: np.ndarray) -> np.ndarray:
-    return words.view(np.dtype("f2")).astype(F64)
-
-
-def _bf16(words: np.ndarray) -> np.ndarray:
-    return from_bf16(words.view(np.dtype("u2"))).astype(F64)
-
-
-def _tf32(words: np.ndarray) -> np.ndarray:
-    # The low 13 bits of a register do not belong to the number.
-    return (words & np.uint32(0xFFFFE000)).view(np.dtype("f4")).astype(F64)
-
-
-def _s8(words: np.ndarray) -> np.ndarray:
-    return words.view(np.dtype("i1")).astype(F64)
-
-
-def _u8(words: np.ndarray) -> np.ndarray:
-    return words.view(np.dtype("u1")).astype(F64)
-
-
-def _e4m3(words: np.ndarray) -> np.ndarray:
-    return to_float32(words.view(np.dtype("u1")), "e4m3").astype(F64)
-
-
-def _e5m2(words: np.ndarray) -> np.ndarray:
-    return to_float32(words.view(np.dtype("u1")), "e5m2").astype(F64)
-
-
 def _fields(bits: int, signed: bool) -> Compute:
     """Make the function for elements of less than a byte."""
 
-    def widen(words: np.ndarray) -> np.ndarray:
+    def widen(words: ndarray) -> ndarray:
         shifts = np.arange(0, 32, bits, dtype=np.uint32)
         parts = (words[..., None] >> shifts) & np.uint32((1 << bits) - 1)
         values = parts.reshape(*words.shape[:-1], -1).astype(F64)
@@ -104,14 +222,11 @@ def _fields(bits: int, signed: bool) -> Compute:
     return widen
 
 
-def _f64(words: np.ndarray) -> np.ndarray:
-    return words
-
-
-WIDEN = {
-    "f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "e4m3": _e4m3, "e5m2": _e5m2,
-    "f64": _f64, "s4": _fields(4, True), "u4": _fields(4, False), "b1": _fields(1, False),
-}
+WIDEN: dict[str, Compute] = {
+    kind: lambda words, kind=kind: to_float32(words, kind).astype(F64)
+    for kind in ("f16", "bf16", "tf32", "s8", "u8", "e4m3", "e5m2")
+} | {"f64": lambda words: words, "s4": _fields(4, True), "u4": _fields(4, False),
+     "b1": _fields(1, False)}
 # Types that A and B may have beside each other.
 MIXED = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})
 
@@ -126,12 +241,12 @@ def shape_of(d: Decoding) -> tuple[int, int, int]:
     d.unsupported("the shape of the matrices (such as .m16n8k16) is missing")
 
 
-def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def multiply(a: ndarray, b: ndarray) -> ndarray:
     """Multiply (warps, m, k) by (warps, n, k), transposed: (warps, m, n)."""
     return np.matmul(a, b.swapaxes(1, 2))
 
 
-def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
+def finished(total: ndarray, kind: str, clamp: bool) -> ndarray:
     """Round the float64 sums to the type of the accumulator, as its bits."""
     if kind != "s32":
         result = total.astype(DTYPES[kind])
@@ -148,7 +263,7 @@ def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
 class MatrixMultiply(Fusible):
     """D = A B + C on fragments: the step of mma and of wmma.mma.
 
-    Several behind each other, on accumulators of 32 bits, are one step: see `mma_tile`.
+    Several behind each other, on accumulators of 32 bits, are one step: see `ProductTile`.
 
     `d`: the instruction; operands 0 to 3 are D, A, B and C. `fragments`: of A, of B (transposed),
     of C and of D. `kinds`: types of A, B, C and D. `copies`: how many registers of A and B there
@@ -191,23 +306,23 @@ class MatrixMultiply(Fusible):
         """Make one step of several, none of which reads what another one writes."""
         return ProductTile(steps)
 
-    def left_factor(self, f: Batch, registers: list[np.ndarray]) -> np.ndarray:
+    def left_factor(self, f: Batch, registers: list[ndarray]) -> ndarray:
         """A of all warps, (warps, m, k), in float64, from its registers."""
         return assembled(f, registers, self.types[0], self.fragments[0], WIDEN[self.kinds[0]])
 
-    def factor_words(self, r: Registers, side: int) -> list[np.ndarray]:
+    def factor_words(self, r: Registers, side: int) -> list[ndarray]:
         """The registers of the left (0) or right (1) factor."""
         return [read(r) for read in self.operands[self.order[side]]]
 
-    def widened(self, words: np.ndarray, side: int) -> np.ndarray:
+    def widened(self, words: ndarray, side: int) -> ndarray:
         """The elements of a left or right factor in float64."""
         return WIDEN[self.kinds[self.order[side]]](words)
 
-    def addends(self, r: Registers) -> list[np.ndarray]:
+    def addends(self, r: Registers) -> list[ndarray]:
         """The registers of C."""
         return [read(r) for read in self.operands[2]]
 
-    def rounded(self, total: np.ndarray) -> np.ndarray:
+    def rounded(self, total: ndarray) -> ndarray:
         """Sums in float64 as elements of D."""
         return finished(total, self.kinds[3], self.clamp)
 
@@ -262,6 +377,11 @@ def types_of(
         d.unsupported("the shapes are " + ", ".join(
             f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in shapes.items()
         ))
+    kind, other = types[1:3]
+    if kind != other and {kind, other} not in MIXED:
+        d.unsupported("A and B of one type, s8 with u8, s4 with u4, or e4m3 with e5m2")
+    if d.has("satfinite") and kind not in ("s8", "u8", "s4", "u4"):
+        d.wrong(".satfinite is for whole numbers")
     return types
 
 
@@ -276,12 +396,8 @@ def mma(d: Decoding) -> Run:
         d.unsupported("mma.sync.aligned")
     types = types_of(d, "mma", shape, SHAPES)
     kind, other = types[1:3]
-    if kind != other and {kind, other} not in MIXED:
-        d.unsupported("A and B of one type, s8 with u8, or e4m3 with e5m2")
     if (kind == "b1") != d.has("xor", "and") or (kind == "b1") != d.has("popc"):
         d.wrong("b1, and b1 alone, has .xor.popc or .and.popc")
-    if d.has("satfinite") and kind not in ("s8", "u8", "s4", "u4"):
-        d.wrong(".satfinite is for whole numbers")
     before, after = accumulator_kinds(d, kind, types)
     if kind == "f16" and shape == (8, 8, 4):
         return QuadPairs(d, before, after)
@@ -307,7 +423,7 @@ class QuadPairs:
             d.wrong("the layouts of A and B are missing")
         self.place, self.kinds = d.place, (before, after)
         counts = [2, 2, 4 if before == "f16" else 8]
-        words = ["b32", "b32", _c_word(before)]
+        words = ["b32", "b32", _word(before)]
         self.reads = []
         for i, (count, word) in enumerate(zip(counts, words, strict=True)):
             items = d.vector(i + 1)
@@ -317,7 +433,7 @@ class QuadPairs:
         targets = d.vector(0)
         if len(targets) != (4 if after == "f16" else 8):
             d.wrong(f"D of .{after} has {len(targets)} registers")
-        self.puts = [d.write(target, _c_word(after)) for target in targets]
+        self.puts = [d.write(target, _word(after)) for target in targets]
         self.a, self.b = _quad_operand(layouts[0] == "row"), _quad_operand(layouts[1] == "col")
         self.c, self.d = _quad_accumulator(before), _quad_accumulator(after)
 
@@ -338,21 +454,17 @@ class QuadPairs:
             put(f.r, value)
 
 
-def _c_word(kind: str) -> str:
-    return "f32" if kind == "f32" else "b32"
-
-
 def _pick(
-    f: Batch, registers: list[np.ndarray], dtype: np.dtype, where: np.ndarray,
+    f: Batch, registers: list[ndarray], dtype: np.dtype, where: ndarray,
     shape: tuple[int, ...],
-) -> np.ndarray:
+) -> ndarray:
     """Make (warps, 4 quad pairs, rows, columns) of registers by a table of places."""
     words = gather(f, registers, registers[0].dtype if dtype.itemsize == 4 else U32)
     lanes = np.ascontiguousarray(words.T).view(dtype).reshape(len(words[0]) // WARP, -1)
     return lanes[:, where].reshape(-1, 4, *shape)
 
 
-def _quad_operand(along_k: bool) -> np.ndarray:
+def _quad_operand(along_k: bool) -> ndarray:
     """Place of each element (quad pair, row, k) among lane * 4 + element, flat."""
     quad, row, k = np.meshgrid(np.arange(4), np.arange(8), np.arange(4), indexing="ij")
     if along_k:  # a lane holds four neighbours in k of one row
@@ -362,7 +474,7 @@ def _quad_operand(along_k: bool) -> np.ndarray:
     return (lane * 4 + element).reshape(-1)
 
 
-def _quad_accumulator(kind: str) -> np.ndarray:
+def _quad_accumulator(kind: str) -> ndarray:
     """Place of each element (quad pair, row, column) among lane * 8 + element, flat."""
     quad, row, column = np.meshgrid(np.arange(4), np.arange(8), np.arange(8), indexing="ij")
     if kind == "f16":
@@ -371,3 +483,61 @@ def _quad_accumulator(kind: str) -> np.ndarray:
         lane = 4 * quad + (row & 1) + (column & 2) + 16 * (row // 4)
         element = (column & 1) + (row & 2) + (column & 4)
     return (lane * 8 + element).reshape(-1)
+
+
+
+# mma.sp.sync: the product of a structured sparse A, of which half of the elements are stored.
+#
+# `fragments.Sparsity` says which half, and in which lanes that is told.
+
+
+SPARSE_SHAPES = {
+    (16, 8, 8): ("tf32",),
+    (16, 8, 16): ("f16", "bf16", "tf32"),
+    (16, 8, 32): ("f16", "bf16", "s8", "u8"),
+    (16, 8, 64): ("s8", "u8", "e4m3", "e5m2", "s4", "u4"),
+    (16, 8, 128): ("s4", "u4"),
+}
+ORDERED = "sp::ordered_metadata"
+
+
+@opcode("mma.sp", f"mma.{ORDERED}")
+def sparse(d: Decoding) -> Run:
+    """mma.sp{::ordered_metadata}.sync.aligned.shape.row.col{.satfinite}.types d, a, b, c, e, f"""
+    m, n, k = shape = shape_of(d)
+    d.only("sp", ORDERED, "sync", "aligned", "row", "col", "satfinite", "e4m3", "e5m2", "s4", "u4",
+           f"m{m}n{n}k{k}").count(6)
+    if not d.has("sync") or not d.has("aligned") or not d.has("row") or not d.has("col"):
+        d.unsupported("mma.sp.sync.aligned.shape.row.col")
+    types = types_of(d, "mma.sp", shape, SPARSE_SHAPES)
+    kind, other = types[1:3]
+    return SparseMultiply(d, k, (kind, other, *accumulator_kinds(d, kind, types)))
+
+
+class SparseMultiply(MatrixMultiply):
+    """D = A B + C with A in its packed form.
+
+    `k`: columns of A, of which half are stored. `kinds`: types of A, B, C and D.
+    """
+
+    def __init__(self, d: Decoding, k: int, kinds: tuple[str, str, str, str]) -> None:
+        bits = ELEMENT_BITS[kinds[0]]
+        packed = 32 // bits
+        # A word of elements of 4 bits is an element of its own, until it is taken apart.
+        words, held = (packed, 1) if kinds[0] in TINY else (1, packed)
+        fragments = (
+            left(ROWS, k // 2 // words, held), right(8, k // words, held),
+            accumulator(ROWS, 8, 2 if kinds[2] == "f16" else 1),
+            accumulator(ROWS, 8, 2 if kinds[3] == "f16" else 1),
+        )
+        super().__init__(d, fragments, kinds)
+        self.kind = object()  # joined with no other
+        self.metadata = d.read(4, "b32")
+        self.reads = (*self.reads, d.slot(4, "b32"))
+        self.sparsity = Sparsity.of(d, 5, k, bits, d.has(ORDERED))
+
+    def left_factor(self, f: Batch, registers: list[ndarray]) -> ndarray:
+        """Return A with its zeros, (warps, 16, k), in float64."""
+        words = self.fragments[0].words(gather(f, registers, self.types[0]))
+        metadata = gather(f, [self.metadata(f.r)], np.dtype("u4"))
+        return self.sparsity.whole(f, WIDEN[self.kinds[0]](words), metadata)

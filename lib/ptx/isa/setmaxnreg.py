@@ -8,23 +8,17 @@ A block has what its threads are launched with: as many as fit with ``.maxntid``
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.decode import Decoding, opcode
+from ..core.batch import Batch, Run
+from ..core.decode import Decoding, opcode, predicated_end
 from ..core.machine import WARP
 from ..core.masks import Mask
-from ..core.predication import predicated_end
-from ..core.waiting import Waiter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.batch import Batch
-    from ..core.step import Run
-    from ..core.syntax import Instruction
+from ..core.scheduler import Waiter
+from ..core.syntax import Instruction
 
 OF_SM, LARGEST = 1 << 16, 256  # 32-bit registers of an SM; of a thread, as the hardware allots them
 UNIT = 8
@@ -45,13 +39,13 @@ def set_registers(d: Decoding) -> Run:
     def step(f: Batch) -> None:
         pools = f.waiter(RegisterPools)
         pools.begin(*launched)
-        if not grows and not pools.waits:
+        if not grows and not pools.parties:
             pools.held = np.where(f.active_warps, np.minimum(pools.held, many), pools.held)
             f.go(following, f.active)
             return
         for row, warp in np.argwhere(f.active_warps).tolist():
             if grows and pools.held[row, warp] < many:
-                pools.waits.append(_Wait(instruction, following, row, warp, many, _lanes(
+                pools.parties.append(_Wait(instruction, following, row, warp, many, _lanes(
                     f.active_lanes, row, warp)))
             else:
                 if not grows:
@@ -99,7 +93,6 @@ class RegisterPools(Waiter):
 
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
-        self.waits: list[_Wait] = []
         self.held = np.zeros((f.blocks, f.warps), np.int64)
         self.each, self.why = 0, ""
 
@@ -108,18 +101,13 @@ class RegisterPools(Waiter):
         if not self.each:
             self.held[:], self.each, self.why = each, each, why
 
-    @property
-    def waiting(self) -> bool:
-        """Whether any warp waits."""
-        return bool(self.waits)
-
     def give(self) -> None:
         """Give registers to those that wait, in order, if there are enough."""
-        waits, self.waits = self.waits, []
+        waits, self.parties = self.parties, []
         for each in waits:
             free = self.each * self.f.warps - int(self.held[each.row].sum())
             if each.many - self.held[each.row, each.warp] > free:
-                self.waits.append(each)
+                self.parties.append(each)
                 continue
             self.held[each.row, each.warp] = each.many
             self.f.go(each.next, Mask(each.lanes))
@@ -127,8 +115,8 @@ class RegisterPools(Waiter):
     def describe(self) -> str:
         """Say who waits for how many, and what the sum is."""
         said = []
-        for row in dict.fromkeys(each.row for each in self.waits):
-            waits = [each for each in self.waits if each.row == row]
+        for row in dict.fromkeys(each.row for each in self.parties):
+            waits = [each for each in self.parties if each.row == row]
             wanted = self.held[row].copy()
             for each in waits:
                 wanted[each.warp] = each.many

@@ -2,22 +2,87 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy import ndarray
 
-from ..core.decode import Decoding, opcode
-from ..core.errors import UninitialisedRead
+from ..core.batch import Batch, Run
+from ..core.decode import Decoding, opcode, predicated_end
+from ..core.errors import Divergence, UninitialisedRead
 from ..core.hazards import MISSING_LANE, access
 from ..core.machine import WARP
-from ..core.masks import by_warp
+from ..core.masks import Mask, any_in_warp, by_warp, spread
 from ..core.registers import DTYPES
+from ..core.scheduler import Waiter, join
 from ..core.syntax import Instruction
-from .membermask import check_membermask, lane_ids, names_all_lanes, parties, to_lanes
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Run
+# -- The membermask of .sync operations: who takes part, and who must not be missing. -------------
+
+
+def names_all_lanes(mask: ndarray) -> bool:
+    return mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF
+
+
+def check_membermask(f: Batch, mask: ndarray, place: str, alone: bool = False) -> None:
+    """Report lanes that run a .sync operation and that its mask doesn't name.
+
+    Unless `alone`, those too that it names and that don't run it, though they haven't exited, or
+    that run it with another mask; and the race detector hears that the lanes have met.
+    """
+    if not alone and f.races is not None:
+        f.races.lanes_meet(f)
+    if f.active is None and names_all_lanes(mask):
+        return
+    active = f.active_lanes
+    mask = f.full(mask)
+    wrong = ((mask >> lane_ids(f)) & 1 == 0) & active
+    if wrong.any():
+        raise Divergence(f"{place}: the mask leaves out lanes that run it: {f.lane_names(wrong)}")
+    if alone:
+        return
+    asked = parties(f, mask)
+    if asked.shape[2] > 1:
+        rows = by_warp(mask, 0)
+        others = (asked & (rows[..., :, None] != rows[..., None, :])).any(axis=3)
+        torn = to_lanes(others, f.threads) & active
+        if torn.any():
+            raise Divergence(f"{place}: the masks of these lanes name lanes that run it with "
+                             f"another mask: {f.lane_names(torn)}")
+    called = np.bitwise_or.reduce(by_warp(np.where(active, mask, np.uint32(0)), 0), axis=2)
+    live = f.live_lanes
+    absent = ((spread(called, f.threads) >> lane_ids(f)) & 1).astype(bool) & ~active & live
+    if absent.any():
+        raise Divergence(
+            f"{place}: the mask names lanes that do not run it: {f.lane_names(absent)}"
+        )
+
+
+def parties(f: Batch, mask: ndarray) -> ndarray:
+    """Which active lanes take part with each lane, by the masks.
+
+    Returns (blocks, warps, lane, other lane). One row stands for all lanes where those of each warp
+    have the same mask, as nearly always: (blocks, warps, 1, other lane).
+    """
+    active = by_warp(f.active_lanes, False)[..., None, :]
+    if mask.size == 1:
+        return active
+    named = by_warp(f.full(mask), 0)[..., None]
+    first = np.take_along_axis(named, active.argmax(axis=3)[..., None], axis=2)
+    if ((named == first) | ~active.swapaxes(2, 3)).all():
+        return active
+    return ((named >> np.arange(32, dtype=np.uint32)) & 1).astype(bool) & active
+
+
+def to_lanes(found: ndarray, threads: int) -> ndarray:
+    """Bring (blocks, warps, lane), or one value for all lanes of a warp, to (blocks, threads)."""
+    blocks, warps, _ = found.shape
+    rows = np.broadcast_to(found, (blocks, warps, 32)).reshape(blocks, -1)
+    return np.ascontiguousarray(rows[:, :threads])
+
+
+def lane_ids(f: Batch) -> ndarray:
+    """Return the lane number of each thread, (1, threads), as uint32."""
+    return (np.arange(f.threads, dtype=np.uint32) & np.uint32(31))[None, :]
+
 
 # What a shuffle gives of a lane that takes no part: all ones, as memory that nobody wrote. GPUs
 # differ in it.
@@ -33,12 +98,12 @@ def shuffle(d: Decoding) -> Run:
     mode = d.one_of(("up", "down", "bfly", "idx"))
     target, predicate = d.pair(0)
     put = d.write(target, "b32")
-    put_valid = d.write(predicate, "pred") if predicate is not None else None
+    put_valid = d.write(predicate, "pred")
     a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
     place, instruction = d.place, d.instruction
 
     def step(f: Batch) -> None:
-        r, shape, mask = f.r, (f.blocks, f.threads), member(f.r)
+        r, shape, mask = f.r, f.shape, member(f.r)
         check_membermask(f, mask, place)
         rows = by_warp(np.broadcast_to(a(r), shape))
         lane = np.arange(32)
@@ -62,7 +127,7 @@ def shuffle(d: Decoding) -> Run:
             if missing is not None:
                 shuffled = np.where(missing, UNDEFINED, shuffled)
         put(r, np.ascontiguousarray(shuffled.reshape(f.blocks, -1)[:, : f.threads]))
-        if put_valid is not None:
+        if predicate is not None:
             valid = np.broadcast_to(valid, rows.shape).reshape(f.blocks, -1)[:, : f.threads]
             put_valid(r, np.ascontiguousarray(valid))
 
@@ -70,8 +135,8 @@ def shuffle(d: Decoding) -> Run:
 
 
 def _missing(
-    f: Batch, source: np.ndarray, mask: np.ndarray, instruction: Instruction
-) -> np.ndarray | None:
+    f: Batch, source: ndarray, mask: ndarray, instruction: Instruction
+) -> ndarray | None:
     """Find active lanes that read a lane that takes no part; what they get is undefined.
 
     PTX ISA, shfl.sync: a lane's value is defined for others only where the mask names it and it
@@ -85,7 +150,7 @@ def _missing(
     """
     active = by_warp(f.active_lanes, False)
     source = np.broadcast_to(source, active.shape)
-    masks = by_warp(np.broadcast_to(mask, (f.blocks, f.threads)), 0)
+    masks = by_warp(f.full(mask), 0)
     named = ((masks >> source.astype(np.uint32)) & 1).astype(bool)
     # All lanes that are named and have not exited run it: `check_membermask` has seen to that.
     missing = active & ~(named & np.take_along_axis(active, source, axis=2))
@@ -110,7 +175,7 @@ def _missing(
 
 
 def _report_gone(
-    f: Batch, source: np.ndarray, gone: np.ndarray, instruction: Instruction
+    f: Batch, source: ndarray, gone: ndarray, instruction: Instruction
 ) -> None:
     """Report lanes that read one that their mask names and that is not there any more."""
     readers = np.argwhere(gone)
@@ -132,7 +197,7 @@ def _report_gone(
         )
 
 
-def _reading(f: Batch, source: np.ndarray, readers: list[list[int]]) -> str:
+def _reading(f: Batch, source: ndarray, readers: list[list[int]]) -> str:
     """Name lanes, as (row, warp, lane), and the lanes that they read."""
     pairs = "; ".join(f"block {f.geometry.block_name(row)} warp {warp} lane {lane} reads lane "
                       f"{source[row, warp, lane]}" for row, warp, lane in readers[:4])
@@ -151,7 +216,7 @@ def vote(d: Decoding) -> Run:
     place = d.place
 
     def step(f: Batch) -> None:
-        r, shape = f.r, (f.blocks, f.threads)
+        r, shape = f.r, f.shape
         mask = member(r)
         check_membermask(f, mask, place)
         asked = parties(f, mask)
@@ -166,7 +231,7 @@ def vote(d: Decoding) -> Run:
     return step
 
 
-def ballot(said: np.ndarray) -> np.ndarray:
+def ballot(said: ndarray) -> ndarray:
     """Pack bools of (…, 32) into uint32 words, (…)."""
     return np.packbits(said, axis=-1, bitorder="little").view("<u4")[..., 0]
 
@@ -190,13 +255,13 @@ def match(d: Decoding) -> Run:
     d.only("any", "all", "sync").count(3)
     target, predicate = d.pair(0)
     put = d.write(target, "b32")
-    put_all = d.write(predicate, "pred") if predicate is not None else None
+    put_all = d.write(predicate, "pred")
     a, member = d.read(1, d.type), d.read(2, "u32")
     every = d.has("all")
     place = d.place
 
     def step(f: Batch) -> None:
-        r, shape = f.r, (f.blocks, f.threads)
+        r, shape = f.r, f.shape
         mask = member(r)
         check_membermask(f, mask, place)
         asked = parties(f, mask)
@@ -205,8 +270,7 @@ def match(d: Decoding) -> Run:
         if every:
             same = words == ballot(asked)
             words = np.where(same, words, 0).astype(np.uint32)
-            if put_all is not None:
-                put_all(r, to_lanes(same, f.threads))
+            put_all(r, to_lanes(same, f.threads))
         put(r, to_lanes(words, f.threads))
 
     return step
@@ -218,7 +282,7 @@ def elect(d: Decoding) -> Run:
     d.only("sync").count(2)
     target, predicate = d.pair(0)
     put = d.write(target, "b32")
-    put_leader = d.write(predicate, "pred") if predicate is not None else None
+    put_leader = d.write(predicate, "pred")
     member, place = d.read(1, "u32"), d.place
 
     def step(f: Batch) -> None:
@@ -227,8 +291,7 @@ def elect(d: Decoding) -> Run:
         leader = parties(f, mask).argmax(axis=3).astype(np.uint32)
         lanes = to_lanes(leader, f.threads)
         put(f.r, lanes)
-        if put_leader is not None:
-            put_leader(f.r, lanes == lane_ids(f))
+        put_leader(f.r, lanes == lane_ids(f))
 
     return step
 
@@ -253,7 +316,7 @@ def warp_reduce(d: Decoding) -> Run:
     dtype = DTYPES[kind]
 
     def step(f: Batch) -> None:
-        r, shape = f.r, (f.blocks, f.threads)
+        r, shape = f.r, f.shape
         mask = member(r)
         check_membermask(f, mask, place)
         asked = parties(f, mask)
@@ -274,3 +337,71 @@ def warp_reduce(d: Decoding) -> Run:
         put(r, to_lanes(total.astype(dtype), f.threads))
 
     return step
+
+
+
+# -- bar.warp.sync: lanes of a warp wait for each other (__syncwarp). -----------------------------
+
+
+@opcode("bar.warp")
+def warp_barrier(d: Decoding) -> Run:
+    """bar.warp.sync mask: lanes wait for each other; those that run apart come together here."""
+    d.only("warp", "sync").count(1)
+    member = d.read(0, "u32")
+    place, instruction, following = d.place, d.instruction, d.index + 1
+
+    def step(f: Batch) -> None:
+        mask, barriers = member(f.r), f.waiter(WarpBarriers)
+        check_membermask(f, mask, place, alone=True)
+        if f.active is None and names_all_lanes(mask) and not barriers.parties:
+            if f.races is not None:
+                f.races.warp_barrier(f)
+            f.go(following, None)
+            return
+        barriers.arrive(mask, instruction, following)
+
+    return predicated_end(d, step)
+
+
+class WarpBarriers(Waiter):
+    """Lanes at bar.warp.sync: they go on when all that their mask names, and that live, have come.
+
+    They may have come by different instructions (PTX ISA, bar.warp.sync).
+    """
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        self.masks = np.zeros(f.shape, np.uint32)
+
+    def arrive(self, mask: ndarray, instruction: Instruction, following: int) -> None:
+        """Park the active lanes, and let go of who is complete."""
+        f = self.f
+        active = f.active_lanes
+        self.masks = np.where(active, mask, self.masks)
+        join(self.parties, instruction, following, active)
+        self.left()
+
+    def left(self) -> None:
+        """Let go of lanes that wait for nobody any more; an exit may be what they waited for."""
+        f = self.f
+        if not self.parties:
+            return
+        came = np.logical_or.reduce([party.lanes for party in self.parties])
+        live = f.live_lanes
+        free = np.zeros_like(came)
+        for mask in np.unique(self.masks[came]).tolist():
+            here = came & (self.masks == mask)
+            named = ((np.uint32(mask) >> lane_ids(f)) & 1).astype(bool)
+            free |= here & ~spread(any_in_warp(named & live & ~here), f.threads)
+        if not free.any():
+            return
+        if f.races is not None:
+            outer, f.active = f.active, Mask(free)
+            f.races.warp_barrier(f)
+            f.active = outer
+        for party in self.parties:
+            released = party.lanes & free
+            if released.any():
+                f.go(party.next, Mask(released))
+            party.lanes = party.lanes & ~free
+        self.parties = [party for party in self.parties if party.lanes.any()]

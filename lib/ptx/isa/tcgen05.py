@@ -7,30 +7,30 @@ What multiplies is in `tcgen05_mma`, what copies, shifts and commits in `tcgen05
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import locate, shared_address
-from ..core.decode import Decoding, opcode
-from ..core.errors import Divergence, Error, UninitialisedRead
+from ..core.batch import Batch, Run
+from ..core.decode import Decoding, opcode, predicated_end
+from ..core.errors import Error, UninitialisedRead
 from ..core.machine import WARP
-from ..core.masks import any_in_warp, spread
-from ..core.predication import predicated_end
-from ..core.syntax import Address, Register
+from ..core.syntax import Address, Instruction, Register
 from ..core.tensor_memory import COLUMNS, LANES, UNWRITTEN, Area, lanes_from
 from ..race.tensor_order import TensorAccess
 from .bulk_copy import cells, mark_valid, shared_bytes
+from .fragments import check_warps
 from .tcgen05_layouts import MAX_REGISTERS, SHAPES, fragment, registers_of
-from .tcgen05_pair import PairMemories
-from .tcgen05_state import TensorMemories, Waiting, one_for_warp, report_order, tensor_address
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..core.batch import Batch
-    from ..core.step import Run
-    from ..core.syntax import Instruction
+from .tcgen05_state import (
+    PairMemories,
+    TensorMemories,
+    Waiting,
+    one_for_warp,
+    report_order,
+    tensor_address,
+)
 
 _MANAGEMENT = ("alloc", "dealloc", "relinquish_alloc_permit")
 
@@ -72,19 +72,12 @@ def whole_warps(f: Batch, instruction: Instruction) -> list[tuple[int, int]]:
 
     Raises Divergence if only part of one runs an .aligned instruction.
     """
-    if f.threads % WARP:
-        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
-    if f.active is not None and not f.active.whole_warps:
-        active = f.active.array
-        lacking = spread(any_in_warp(active), f.threads) & ~active
-        raise Divergence(
-            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
-        )
+    check_warps(f, instruction)
     return [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
 
 
 def same_in_warp(
-    f: Batch, values: np.ndarray, row: int, warp: int, what: str, instruction: Instruction
+    f: Batch, values: ndarray, row: int, warp: int, what: str, instruction: Instruction
 ) -> int:
     """Return a value that all lanes of a warp must have. Raises Error if they have not."""
     found = one_for_warp(f, values, row, warp)
@@ -96,7 +89,7 @@ def same_in_warp(
     return int(found[0])
 
 
-def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
+def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     """Make the function that reads an address of tensor memory in square brackets."""
     address = d.operands[operand]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
@@ -140,7 +133,7 @@ def _manage(d: Decoding, what: str) -> Run:
         places, many = put(f), columns(f.r)
         for row, warp in warps:
             at = same_in_warp(f, places, row, warp, "addresses", instruction)
-            lanes = np.zeros((f.blocks, f.threads), bool)
+            lanes = np.zeros(f.shape, bool)
             lanes[row, warp * WARP : warp * WARP + WARP] = True
             memories = f.waiter(PairMemories) if pair else f.waiter(TensorMemories)
             memories.alloc(Waiting(
@@ -240,7 +233,7 @@ def _move(d: Decoding, what: str) -> Run:
 
 
 def _tell_unwritten(
-    f: Batch, reach: Reach, warps: list[tuple[int, int]], addresses: np.ndarray,
+    f: Batch, reach: Reach, warps: list[tuple[int, int]], addresses: ndarray,
     slots: list[int | None], instruction: Instruction,
 ) -> None:
     """Tell `core.unwritten` of a load, before it has any effect, which of its words nobody wrote.
@@ -269,12 +262,12 @@ class Reach:
     on. `wide`: 2 if a register holds the lower halves of two columns, else 1.
     """
 
-    def __init__(self, lanes: int, lane: np.ndarray, column: np.ndarray, wide: int) -> None:
+    def __init__(self, lanes: int, lane: ndarray, column: ndarray, wide: int) -> None:
         self.lanes, self.lane, self.column, self.wide = lanes, lane, column, wide
         self.columns = np.unique(column)
 
     def at(
-        self, f: Batch, row: int, warp: int, addresses: np.ndarray, instruction: Instruction,
+        self, f: Batch, row: int, warp: int, addresses: ndarray, instruction: Instruction,
         what: str,
     ) -> tuple[int, int] | None:
         """Check an access and report it; None if it is at no lanes that a warp can have.
@@ -309,12 +302,12 @@ class Reach:
         ])
         return lane, column
 
-    def _runs(self) -> list[np.ndarray]:
+    def _runs(self) -> list[ndarray]:
         """Part the columns where they don't follow on each other."""
         apart = np.flatnonzero(np.diff(self.columns) > self.wide) + 1
         return list(np.split(self.columns, apart))
 
-    def read(self, f: Batch, row: int, place: tuple[int, int]) -> np.ndarray:
+    def read(self, f: Batch, row: int, place: tuple[int, int]) -> ndarray:
         """Return what the registers of a warp get, (registers, 32)."""
         words = f.waiter(TensorMemories).of(row).words
         lane, column = self.lane + place[0], self.column + place[1]
@@ -323,7 +316,7 @@ class Reach:
         low, high = words[lane, column], words[lane, column + 1]
         return (low & np.uint32(0xFFFF)) | high << np.uint32(16)
 
-    def unwritten(self, f: Batch, row: int, warp: int, place: tuple[int, int]) -> np.ndarray:
+    def unwritten(self, f: Batch, row: int, warp: int, place: tuple[int, int]) -> ndarray:
         """Tell which registers of a warp get words that nobody wrote, bool (registers, 32)."""
         written = f.waiter(TensorMemories).of(row).written
         lane, column = self.lane + warp % 4 * 32 + place[0] % 32, self.column + place[1]
@@ -333,7 +326,7 @@ class Reach:
         return there & ~whole
 
     def writer(
-        self, f: Batch, row: int, place: tuple[int, int], values: np.ndarray
+        self, f: Batch, row: int, place: tuple[int, int], values: ndarray
     ) -> Callable[[], None]:
         """Make the function that stores a warp's registers."""
         memory = f.waiter(TensorMemories).of(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.constant import read_only
 from ..core.tensor_memory import lanes_from
@@ -29,7 +30,7 @@ def registers_of(shape: str, repeats: int) -> int:
 
 @lru_cache(maxsize=64)
 @read_only
-def fragment(shape: str, repeats: int) -> tuple[np.ndarray, np.ndarray]:
+def fragment(shape: str, repeats: int) -> tuple[ndarray, ndarray]:
     """Return lane and word of each register of a warp, both (registers, 32).
 
     PTX ISA 9.7.16.2.3.1 (Memory Layout). Words count along a lane; a repetition moves the next
@@ -47,7 +48,7 @@ def fragment(shape: str, repeats: int) -> tuple[np.ndarray, np.ndarray]:
     return t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
 
 
-def accumulator(m: int, n: int, stationary: bool) -> tuple[np.ndarray, np.ndarray]:
+def accumulator(m: int, n: int, stationary: bool) -> tuple[ndarray, ndarray]:
     """Return lane and column of each element of D, broadcast to (M, N).
 
     PTX ISA 9.7.16.10.5 (Data Path Layout Organization), one CTA: layouts D (M = 128), F (M = 64),

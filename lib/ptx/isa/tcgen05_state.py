@@ -9,29 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch, Races
 from ..core.errors import Error, OutOfBounds
 from ..core.hazards import access
 from ..core.machine import WARP
 from ..core.masks import Mask
-from ..core.tensor_memory import (
-    COLUMNS,
-    EVERY_LANE,
-    LANES,
-    LEAST,
-    Allocation,
-    Area,
-    TensorMemory,
-)
-from ..core.waiting import Waiter
+from ..core.scheduler import Waiter
+from ..core.syntax import Instruction
+from ..core.tensor_memory import COLUMNS, EVERY_LANE, LANES, LEAST, Allocation, Area, TensorMemory
 from ..race.tensor_order import TensorAccess
+from .bar import ClusterBarriers
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.syntax import Instruction
+# -- Pairs of blocks: two neighbours of a cluster whose ranks differ in the last bit alone. -------
+#
+# PTX ISA 9.7.16.5 (CTA pair). The first of the two has the even rank. Rows of a batch are blocks,
+# clusters one behind the other: so the peer of a row is the row whose number differs in its last
+# bit.
+
+
+def check_pairs(f: Batch, instruction: Instruction) -> None:
+    """Refuse ``.cta_group::2`` where blocks have no peers.
+
+    Raises Error if the cluster has an odd number of blocks.
+    """
+    if f.geometry.peers % 2:
+        raise Error(
+            f"{f.place(instruction)}: .cta_group::2 needs clusters of an even number of blocks, "
+            f"these have {f.geometry.peers}: launch with cluster=2"
+        )
+
+
+def pair_of(row: int) -> tuple[int, int]:
+    """Return the rows of a row's pair, the first block's first."""
+    return row & ~1, row | 1
+
 
 KIND = "tensor memory"  # hazards of what is allocated and who may reach it
 
@@ -45,7 +61,7 @@ class Waiting:
     row: int
     thread: int
     columns: int
-    lanes: np.ndarray
+    lanes: ndarray
     give: Callable[[int], None]
     time: int = 0  # of its warp's clock, for what a peer must know
 
@@ -64,10 +80,9 @@ class TensorMemories(Waiter):
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.blocks: dict[int, TensorMemory] = {}
-        self.parked: list[Waiting] = []
         self.queues: dict[int, Queue] = {}
         self.stores: dict[tuple[int, int], list[Callable[[], None]]] = {}
-        self.loads: dict[tuple[int, int], list[tuple[list[int | None], np.ndarray]]] = {}
+        self.loads: dict[tuple[int, int], list[tuple[list[int | None], ndarray]]] = {}
 
     def of(self, row: int) -> TensorMemory:
         """Return a block's tensor memory."""
@@ -81,7 +96,7 @@ class TensorMemories(Waiter):
         """Give columns to a warp, or let it wait for them."""
         self.admit(asks)
         if not self._give(asks):
-            self.parked.append(asks)
+            self.parties.append(asks)
 
     def admit(self, asks: Waiting) -> None:
         """Refuse an allocation that its block may not make."""
@@ -135,9 +150,9 @@ class TensorMemories(Waiter):
         self.land(row)
         memory.allocations.remove(found)
         memory.forget(found.first, columns)
-        for asks in list(self.parked):
+        for asks in list(self.parties):
             if asks.row == row and self._give(asks):
-                self.parked.remove(asks)
+                self.parties.remove(asks)
 
     def relinquish(self, row: int, instruction: Instruction) -> None:
         """Let a block allocate nothing more."""
@@ -185,8 +200,8 @@ class TensorMemories(Waiter):
             )
 
     def check_written(
-        self, lanes: np.ndarray, columns: np.ndarray, what: str, instruction: Instruction,
-        row: int, thread: int, needed: np.ndarray | None = None, block: int | None = None,
+        self, lanes: ndarray, columns: ndarray, what: str, instruction: Instruction,
+        row: int, thread: int, needed: ndarray | None = None, block: int | None = None,
     ) -> None:
         """Report an operand of an mma that nobody wrote, in the lanes that are needed."""
         written = self.of(row if block is None else block).written[lanes, columns]
@@ -237,7 +252,7 @@ class TensorMemories(Waiter):
             run()
 
     def load(
-        self, row: int, warp: int, slots: list[int | None], values: np.ndarray
+        self, row: int, warp: int, slots: list[int | None], values: ndarray
     ) -> None:
         """Keep what a warp loads, (registers, 32), until it waits for it."""
         self.loads.setdefault((row, warp), []).append((slots, values))
@@ -245,20 +260,14 @@ class TensorMemories(Waiter):
     def loaded(self, row: int, warp: int) -> None:
         """Let a warp have what it loaded: before, its registers hold nothing."""
         lanes = slice(warp * WARP, warp * WARP + WARP)
-        shape = (self.f.blocks, self.f.threads)
         for slots, values in self.loads.pop((row, warp), []):
             for slot, value in zip(slots, values, strict=True):
                 if slot is not None:
-                    whole = np.array(np.broadcast_to(self.f.r[slot].view(np.uint32), shape))
+                    whole = np.array(self.f.full(self.f.r[slot].view(np.uint32)))
                     whole[row, lanes] = value
                     self.f.r[slot] = whole
 
     # -- asked by the lanes ---------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> bool:
-        """Whether any warp waits for columns."""
-        return bool(self.parked)
 
     def finish(self) -> None:
         """Report columns that were never freed."""
@@ -273,7 +282,7 @@ class TensorMemories(Waiter):
     def describe(self) -> str:
         """Say who waits for columns, for a deadlock report."""
         f, lines = self.f, []
-        for asks in self.parked:
+        for asks in self.parties:
             memory = self.of(asks.row)
             held = ", ".join(
                 f"columns {a.first}-{a.first + a.columns - 1} by {f.place(a.instruction)}"
@@ -306,9 +315,9 @@ def report_order(f: Batch, parts: list[TensorAccess]) -> None:
         f.races.agents.tensors.issue(parts)
 
 
-def one_for_warp(f: Batch, values: np.ndarray, row: int, warp: int) -> np.ndarray:
+def one_for_warp(f: Batch, values: ndarray, row: int, warp: int) -> ndarray:
     """Return a register's values in the lanes of a warp."""
-    full = np.broadcast_to(values, (f.blocks, f.threads))
+    full = f.full(values)
     return full[row, warp * WARP : warp * WARP + WARP]
 
 
@@ -316,3 +325,162 @@ def tensor_address(value: Any) -> tuple[int, int]:
     """Return lane and column of an address (PTX ISA 9.7.16.1.1)."""
     bits = int(value) & 0xFFFFFFFF
     return bits >> 16, bits & 0xFFFF
+
+
+
+# Tensor memory that the two blocks of a pair allocate and free together (``.cta_group::2``).
+#
+# A warp of each block runs tcgen05.alloc (PTX ISA 9.7.16.5, table 46): here the first of the two
+# waits until the second has come, and both get the same columns. On a GPU the first *may* wait, and
+# no more is promised. So, when races are looked for, three things are reported that the waiting
+# would hide:
+#
+# * an alloc that nothing orders behind anything of the peer's: "the issuing warp must make sure
+#   that peer CTA is launched" (9.7.16.7; cutlass #3316, triton #10735);
+# * a dealloc that nothing orders behind the peer's alloc (cutlass #3435: the launch fails on a
+#   B300);
+# * an mma, cp or shift of both, likewise: the peer's columns may not be there yet.
+
+
+class PairMemories(Waiter):
+    """What the blocks of pairs allocate together."""
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        self.memories = f.waiter(TensorMemories)
+        self.asked: dict[int, list[Waiting]] = {}  # by the block whose warps wait, oldest first
+
+    def alloc(self, asks: Waiting) -> None:
+        """Give columns of both blocks when a warp of each has asked and they are free."""
+        f = self.f
+        check_pairs(f, asks.instruction)
+        self.memories.admit(asks)
+        if f.races is not None:
+            asks.time = int(f.races.clock[asks.row, asks.thread // WARP])
+            self._check_launched(f.races, asks)
+        self.asked.setdefault(asks.row, []).append(asks)
+        self._match(asks.row)
+
+    def _check_launched(self, races: Races, asks: Waiting) -> None:
+        """Report an alloc of a warp that cannot know whether the peer runs."""
+        barriers = self.f.waiters.get(ClusterBarriers)
+        if barriers is not None and barriers.met[asks.row]:
+            return
+        peer = asks.row ^ 1
+        columns = races.own[peer]
+        if not races.ended[asks.row, asks.thread // WARP, columns].any():
+            self.memories.hazard(
+                asks.instruction, asks.row, asks.thread,
+                f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
+                "and nothing tells it that this block runs: insert barrier.cluster.arrive and "
+                "barrier.cluster.wait before it, in both blocks",
+            )
+
+    def _match(self, row: int) -> None:
+        """Give columns to the oldest warps of a pair, if both are there."""
+        waiting = [self.asked.get(each, []) for each in pair_of(row)]
+        while all(waiting):
+            pair = [each[0] for each in waiting]
+            if pair[0].columns != pair[1].columns:
+                first, second = pair
+                raise Error(
+                    f"{self.f.place(second.instruction)}: the blocks of a pair allocate "
+                    f"{first.columns} and {second.columns} columns together; it must be the same "
+                    "number"
+                )
+            place = self._place(pair)
+            if place is None:
+                return
+            for each, asks in zip(waiting, pair, strict=True):
+                each.pop(0)
+                self.memories.hand_over(asks, place)
+
+    def _place(self, pair: list[Waiting]) -> int | None:
+        """Return where so many columns begin that are free in both blocks."""
+        many = pair[0].columns
+        for first in range(0, COLUMNS, many):
+            if all(
+                not (each.first < first + many and first < each.first + each.columns)
+                for asks in pair for each in self.memories.of(asks.row).allocations
+            ):
+                return first
+        return None
+
+    def dealloc(
+        self, row: int, thread: int, address: int, columns: int, instruction: Instruction
+    ) -> None:
+        """Take one block's columns back; its peer gives back its own."""
+        check_pairs(self.f, instruction)
+        memories = self.memories
+        peer = next((a for a in memories.of(row ^ 1).allocations if a.first == address), None)
+        if peer is not None:
+            check_peer(self.f, row, thread, row ^ 1, peer, instruction, "frees")
+        memories.land(row ^ 1)  # what the peer issued for both
+        memories.dealloc(row, thread, address, columns, instruction)
+        self._match(row)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any warp waits for its peer or for columns."""
+        return any(self.asked.values())
+
+    def describe(self) -> str:
+        """Say who waits, for a deadlock report."""
+        f, lines = self.f, []
+        for row, all_ in self.asked.items():
+            for asks in all_:
+                peer = f.geometry.block_name(row ^ 1)
+                what = (
+                    f"for {asks.columns} columns that are free in both blocks of its pair"
+                    if self.asked.get(row ^ 1)
+                    else f"until a warp of block {peer} runs tcgen05.alloc.cta_group::2, too"
+                )
+                lines.append(
+                    f"{f.lane_names(asks.lanes, 1)} waits {what}, at {f.place(asks.instruction)}."
+                )
+        return " ".join(lines)
+
+
+def check_peer(
+    f: Batch, row: int, thread: int, peer: int, theirs: Allocation, instruction: Instruction,
+    verb: str,
+) -> None:
+    """Report what needs a peer's columns and is not ordered behind its alloc."""
+    races = f.races
+    if races is None:
+        return
+    column = races.own[peer, theirs.thread // WARP]
+    if races.ended[row, thread // WARP, column] < theirs.time:
+        name = f.geometry.block_name(peer)
+        f.waiter(TensorMemories).hazard(
+            instruction, row, thread,
+            f"{verb} tensor memory of its pair while nothing orders it behind the "
+            f"tcgen05.alloc of block {name}, at {f.place(theirs.instruction)}: insert "
+            "barrier.cluster.arrive and barrier.cluster.wait in between, in both blocks",
+        )
+
+
+def reached_blocks(
+    f: Batch, row: int, thread: int, area: Area, instruction: Instruction, pair: bool
+) -> tuple[int, ...]:
+    """Check an access of one block's tensor memory, or of a pair's; returns the blocks' rows."""
+    memories = f.waiter(TensorMemories)
+    if not pair:
+        memories.check(area, instruction, row, thread)
+        return (row,)
+    check_pairs(f, instruction)
+    blocks = pair_of(row)
+    for block in blocks:
+        memories.check(area, instruction, row, thread, block)
+        if block == row:
+            continue
+        for each in memories.of(block).allocations:
+            if each.first < area.last and area.first < each.first + each.columns:
+                check_peer(f, row, thread, block, each, instruction, "accesses")
+        if f.live is not None and not f.live.array[block].any():
+            memories.hazard(
+                instruction, row, thread,
+                f"works with block {f.geometry.block_name(block)}, which has exited: end both "
+                "blocks with a barrier of the cluster",
+            )
+    return blocks

@@ -6,26 +6,19 @@ number of dimensions less one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from ..core.addressing import address_operand, lane_bytes, space_of
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UninitialisedRead
-from ..core.lane_groups import each_lane, lane_groups
-from ..core.syntax import Immediate
-from ..core.tensormap import TENSOR_MAP_BYTES
-from ..core.tensormap_fields import CONSTANTS, FIELDS, replaced
+from ..core.lanes import each_lane, lane_groups
+from ..core.segment import Segment
+from ..core.syntax import Immediate, Instruction
+from ..core.tensormap import CONSTANTS, FIELDS, TENSOR_MAP_BYTES, replaced
 from .fragments import whole_warps
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..core.batch import Batch
-    from ..core.segment import Segment
-    from ..core.step import Run
-    from ..core.syntax import Instruction
 
 ALIGNMENT = 64
 SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -101,7 +94,7 @@ def copy_and_release(d: Decoding) -> Run:
 
     def step(f: Batch) -> None:
         whole_warps(f, place)
-        warps = np.broadcast_to(np.arange(f.threads) // 32, (f.blocks, f.threads))
+        warps = f.full(np.arange(f.threads) // 32)
         for row, (at, old, _), threads in lane_groups(f, to(f), source(f), warps):
             thread = int(threads[0])
             read, begin = lane_bytes(f, "shared", row, thread, old, TENSOR_MAP_BYTES, ALIGNMENT,

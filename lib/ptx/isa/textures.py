@@ -6,22 +6,19 @@ Their accesses go through the texture unit: they are not counted, nor looked at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch, Reader, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, OutOfBounds
 from ..core.registers import DTYPES, UNSIGNED
-from ..core.syntax import SIZES, Address, Register, Symbol, Vector
+from ..core.syntax import SIZES, Address, Operand, Register, Symbol, Vector
 from ..core.texture import Surface, Texture, object_of
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Reader, Run
-    from ..core.syntax import Operand
-
-Places = Callable[["Batch", Surface, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Places = Callable[["Batch", Surface, ndarray], tuple[ndarray, ndarray]]
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True),
               "a2d": (2, True)}
 
@@ -50,10 +47,9 @@ def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, 
 
 def _each_object(
     f: Batch, slot: int, kind: type, d: Decoding
-) -> Iterator[tuple[Any, np.ndarray]]:
+) -> Iterator[tuple[Any, ndarray]]:
     """Yield each object that active lanes name, and the lanes, bool (blocks, threads)."""
-    shape = (f.blocks, f.threads)
-    handles = np.broadcast_to(f.r[slot], shape)
+    handles = f.full(f.r[slot])
     active = f.active_lanes
     for handle in np.unique(handles[active]).tolist():
         found = object_of(handle)
@@ -66,7 +62,7 @@ def _each_object(
         yield found, lanes
 
 
-def _sampled(d: Decoding, coordinates: int, read: Callable[..., np.ndarray]) -> Run:
+def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run:
     """Make the step that gives each lane four values of a texture; `read` is asked for them."""
     targets = d.vector(0)
     to, whole = d.types[0], d.types[1] == "s32"
@@ -77,7 +73,7 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., np.ndarray]) -> 
     dtype = DTYPES[to]
 
     def step(f: Batch) -> None:
-        shape = (f.blocks, f.threads)
+        shape = f.shape
         result = np.zeros((*shape, 4), dtype)
         for texture, lanes in _each_object(f, slot, Texture, d):
             rank = len(reads) + (layer is not None)
@@ -85,10 +81,10 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., np.ndarray]) -> 
                 raise Error(
                     f"{d.place}: a texture of {len(texture.sizes)} axes, read with {rank}"
                 )
-            at = [np.broadcast_to(one(f.r), shape)[lanes] for one in reads]
+            at = [f.full(one(f.r))[lanes] for one in reads]
             which = None
             if layer is not None:
-                which = np.broadcast_to(layer(f.r), shape)[lanes].astype(np.int64)
+                which = f.full(layer(f.r))[lanes].astype(np.int64)
             values = read(texture, at, which, whole)
             if values.dtype.kind == "f" and dtype.kind != "f" or (
                     values.dtype.kind != "f" and dtype.kind == "f"):
@@ -113,8 +109,8 @@ def sample(d: Decoding) -> Run:
         d.wrong("tex needs the types of results and coordinates")
 
     def read(
-        texture: Texture, at: list[np.ndarray], layer: np.ndarray | None, whole: bool
-    ) -> np.ndarray:
+        texture: Texture, at: list[ndarray], layer: ndarray | None, whole: bool
+    ) -> ndarray:
         if whole:
             return texture.element([a.astype(np.int64) for a in at], layer)
         return texture.fetch(at, layer)
@@ -132,8 +128,8 @@ def gather(d: Decoding) -> Run:
         d.wrong("tld4 takes coordinates of f32")
 
     def read(
-        texture: Texture, at: list[np.ndarray], layer: np.ndarray | None, whole: bool
-    ) -> np.ndarray:
+        texture: Texture, at: list[ndarray], layer: ndarray | None, whole: bool
+    ) -> ndarray:
         if channel >= texture.channels:
             raise Error(f"{d.place}: channel {channel} of {texture.channels}")
         return texture.gather(at, channel)
@@ -155,16 +151,15 @@ def _surface(
     slot, layer, reads = _place(d, memory, True)
     width, mode = SIZES[d.type] * count, d.pick(("trap", "clamp", "zero"), "trap")
 
-    def places(f: Batch, surface: Surface, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def places(f: Batch, surface: Surface, lanes: ndarray) -> tuple[ndarray, ndarray]:
         """Byte offsets of the lanes' elements, and which of them lie inside."""
-        shape = (f.blocks, f.threads)
-        at = [np.broadcast_to(one(f.r), shape)[lanes].astype(np.int64) for one in reads]
+        at = [f.full(one(f.r))[lanes].astype(np.int64) for one in reads]
         texel = surface.array.itemsize * surface.channels
         sizes = surface.sizes[::-1]
         if len(at) + (layer is not None) != len(sizes):
             raise Error(f"{d.place}: a surface of {len(sizes)} axes, used with {len(at)}")
         if layer is not None:
-            at.append(np.broadcast_to(layer(f.r), shape)[lanes].astype(np.int64))
+            at.append(f.full(layer(f.r))[lanes].astype(np.int64))
         if (at[0] % width).any():
             raise Error(f"{d.place}: x is in bytes, and no multiple of {width}")
         where, inside, pitch = np.zeros_like(at[0]), np.ones(len(at[0]), bool), 1
@@ -187,7 +182,7 @@ def _surface(
     return slot, width, items, places
 
 
-def _rows(surface: Surface, width: int) -> np.ndarray:
+def _rows(surface: Surface, width: int) -> ndarray:
     return surface.array.reshape(-1).view(np.uint8).reshape(-1, width)
 
 
@@ -216,11 +211,10 @@ def surface_store(d: Decoding) -> Run:
     reads, dtype = [d.read(item, d.type) for item in items], UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:
-        shape = (f.blocks, f.threads)
         for surface, lanes in _each_object(f, slot, Surface, d):
             where, inside = places(f, surface, lanes)
             values = np.stack(
-                [np.broadcast_to(read(f.r), shape)[lanes].view(dtype) for read in reads], -1
+                [f.full(read(f.r))[lanes].view(dtype) for read in reads], -1
             )
             raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(where), width)
             _rows(surface, width)[where[inside]] = raw[inside]

@@ -7,17 +7,12 @@ half words, vop4 on bytes, whose operands select their lanes from both registers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch, Compute, Run
 from ..core.decode import Decoding, opcode
-from ..core.syntax import Selected
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Compute, Run
-    from ..core.syntax import Operand
+from ..core.syntax import Operand, Selected
 
 _OPERATIONS: dict[str, Compute] = {
     "vadd": np.add, "vsub": np.subtract, "vabsdiff": lambda a, b: np.abs(a - b),
@@ -33,13 +28,13 @@ def _parted(operand: Operand) -> tuple:
     return (operand.register, operand.selector) if isinstance(operand, Selected) else (operand, "")
 
 
-def _field(words: np.ndarray, start: int, bits: int, signed: bool) -> np.ndarray:
+def _field(words: ndarray, start: int, bits: int, signed: bool) -> ndarray:
     """Take bits of words (uint64) as int64."""
     value = ((words >> np.uint64(start)) & np.uint64((1 << bits) - 1)).astype(np.int64)
     return np.where(value >> (bits - 1), value - (1 << bits), value) if signed else value
 
 
-def _clamped(value: np.ndarray, bits: int, signed: bool) -> np.ndarray:
+def _clamped(value: ndarray, bits: int, signed: bool) -> ndarray:
     low = -(1 << bits - 1) if signed else 0
     return np.clip(value, low, low + (1 << bits) - 1)
 

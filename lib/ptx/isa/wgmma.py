@@ -3,27 +3,134 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
-from ..core.decode import Decoding, opcode
-from ..core.errors import Divergence, Error
+from ..core.batch import Batch, Races, Reader, Run
+from ..core.decode import Decoding, opcode, predicated_end
+from ..core.errors import Divergence, Error, OutOfBounds, UninitialisedRead
 from ..core.machine import BANKS, WARP
-from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
-from ..core.predication import predicated_end
-from ..core.syntax import Immediate, Register, Vector
+from ..core.masks import Mask, by_warpgroup, spread
+from ..core.rounding import to_float32
+from ..core.syntax import Immediate, Instruction, Register, Vector
 from . import wgmma_fp8
-from .sparse_metadata import ROWS, Sparsity
+from .fragments import ROWS, Sparsity, check_warps
+from .matrix_descriptor import SPANS, Descriptor, chunk_addresses
 from .wgmma_groups import WgmmaGroups
-from .wgmma_operands import CHUNK, GROUP, Operand, from_registers
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Reader, Run
-    from ..core.syntax import Instruction
+# -- What wgmma multiplies: matrices in shared memory, by their descriptors, or A in registers. ---
 
-Keep = np.ndarray | bool  # whether accumulators are added to: of all lanes, or of each
+
+GROUP = 4 * WARP  # threads of a warpgroup
+CHUNK = 16  # bytes that a descriptor's layout keeps together
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A or B in shared memory."""
+
+    rows: int  # M of A, N of B
+    major: str  # which of its dimensions is contiguous, ``"k"`` or ``"mn"``
+    kind: str  # type of its elements, such as ``"bf16"``
+    chunks: int  # of 16 bytes, along K: 2, or 4 of a B beside a sparse A
+    instruction: Instruction
+
+    def addresses(self, f: Batch, bits: int) -> ndarray:
+        """Return where its chunks lie, of a descriptor's bits; see `chunk_addresses`."""
+        descriptor = Descriptor.of(bits)
+        if self.major == "k" and descriptor.mode and SPANS[descriptor.mode] < CHUNK * self.chunks:
+            raise Error(
+                f"{f.place(self.instruction)}: the descriptor {bits:#x} has a swizzle of "
+                f"{SPANS[descriptor.mode]} bytes, and K is {CHUNK * self.chunks} bytes long; PTX "
+                "says nothing of where the rest lies: use a swizzle of 64 or 128 bytes, or none"
+            )
+        return chunk_addresses(descriptor, self.rows, self.major, self.chunks)
+
+    def read(self, f: Batch, groups: list[tuple[int, int]], known: list[int]) -> ndarray:
+        """Return the operand of each warpgroup, (groups, rows, K), as float32.
+
+        `groups`: row and warpgroup. `known`: the descriptor of each.
+        """
+        shared = f.memory.shared
+        found = np.empty(0, np.float32)
+        of_bits: dict[int, list[int]] = {}
+        for i, bits in enumerate(known):
+            of_bits.setdefault(bits, []).append(i)
+        for bits, which in of_bits.items():
+            start = Descriptor.of(bits).start
+            place = self.addresses(f, bits) - shared.base
+            if int(place.min()) < 0 or int(place.max()) + CHUNK > shared.nbytes:
+                raise OutOfBounds(
+                    f"{f.place(self.instruction)}: the operand at {start:#x} reaches from byte "
+                    f"{int(place.min())} to {int(place.max()) + CHUNK} of shared memory, which has "
+                    f"{shared.nbytes}"
+                )
+            blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
+            starts = np.array([shared.start_of(row) for row in blocks], np.int64)
+            index = (place >> 4) + (starts >> 4)[:, None, None]
+            index = index.astype(np.intp, copy=False)
+            if not shared.complete:
+                self._check_written(f, index, place, start, blocks)
+            raw = shared.view(np.dtype("u8"), 2).take(index, axis=0)
+            raw = raw.view(np.uint8).reshape(len(blocks), len(place), -1)
+            value = to_float32(raw, self.kind)
+            if self.major != "k":
+                value = value.swapaxes(1, 2)
+            if len(which) > len(blocks):
+                number = {row: j for j, row in enumerate(blocks)}
+                value = value[[number[groups[i][0]] for i in which]]
+            if len(of_bits) == 1:
+                return value
+            if not found.size:
+                found = np.empty((len(groups), *value.shape[1:]), np.float32)
+            found[which] = value
+        return found
+
+    def _check_written(
+        self, f: Batch, index: ndarray, place: ndarray, start: int, blocks: list[int]
+    ) -> None:
+        """Raise UninitialisedRead where it has shared memory that nobody wrote."""
+        valid = f.memory.shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
+        bad = (valid != 0x0101010101010101).any(axis=-1)
+        if bad.any():
+            at = int(bad.any(axis=(1, 2)).argmax())
+            raise UninitialisedRead(
+                f"{f.place(self.instruction)}: the operand at {start:#x} has shared memory that "
+                f"nobody wrote, at {f.memory.shared.base + int(place[bad[at]][0]):#x}, block "
+                f"{f.geometry.block_name(blocks[at])}"
+            )
+
+    def report(
+        self, f: Batch, races: Races, group: tuple[int, int], reader: tuple[int, int], bits: int,
+        index: int,
+    ) -> None:
+        """Tell the race detector that a warpgroup reads it.
+
+        `group`: row and warpgroup. `reader`: its first active warp, and its time among the MMAs of
+        that warp. `bits`: the descriptor. `index`: of the instruction.
+        """
+        row, (warp, time) = group[0], reader
+        base = f.memory.shared.start_of(row) - f.memory.shared.base
+        place = base + np.unique(self.addresses(f, bits))
+        granule = races.granule
+        cells = (place[:, None] // granule + np.arange(CHUNK // granule)).ravel()
+        agents = races.agents
+        agents.reads(cells, row, warp * WARP, agents.warpgroup(row, warp), time, index)
+
+
+def from_registers(whole: ndarray, row: int, group: int, kind: str) -> ndarray:
+    """Gather A, (64, K): register r of a lane has row lane/4 + 8 (r % 2), byte 16 (r/2) + ..."""
+    part = np.zeros((4, GROUP), np.uint32)
+    lanes = whole[:, row, group * GROUP : group * GROUP + GROUP]
+    part[:, : lanes.shape[1]] = lanes
+    # (column half, row half, warp, g, t) -> (warp, row half, g, column half, t)
+    parts = part.reshape(2, 2, 4, 8, 4).transpose(2, 1, 3, 0, 4)
+    return to_float32(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
+
+
+Keep = ndarray | bool  # whether accumulators are added to: of all lanes, or of each
 K_BYTES = 32  # of one row of A as it is stored, in every type; of a sparse A, half of K
 # Type of A and B -> bytes, what the accumulator may be.
 TYPES = {
@@ -52,29 +159,17 @@ def wgmma(d: Decoding) -> Run:
         pending, following = d.operands[0].bits, d.index + 1
 
         def wait(f: Batch) -> None:
-            _check_warps(f, instruction)
+            check_warps(f, instruction)
             f.waiter(WgmmaGroups).wait(instruction, following, pending)
 
         return predicated_end(d, wait)
 
     def step(f: Batch) -> None:
-        _check_warps(f, instruction)
+        check_warps(f, instruction)
         products = f.waiter(WgmmaGroups)
         products.fence() if what == "fence" else products.commit()
 
     return step
-
-
-def _check_warps(f: Batch, instruction: Instruction) -> None:
-    """Raise Divergence unless whole warps run an .aligned instruction."""
-    if f.threads % GROUP and f.threads % WARP:
-        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
-    if f.active is not None and not f.active.whole_warps:
-        active = f.active.array
-        lacking = spread(any_in_warp(active), f.threads) & ~active
-        raise Divergence(
-            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
-        )
 
 
 def _check_groups(f: Batch, groups: list[tuple[int, int]], instruction: Instruction) -> None:
@@ -154,7 +249,7 @@ def _product(d: Decoding) -> Run:
     wavefronts = CHUNK * (n * of_b.chunks + (0 if in_registers else 64 * chunks)) // (4 * BANKS)
 
     def step(f: Batch) -> None:
-        _check_warps(f, instruction)
+        check_warps(f, instruction)
         outer = f.active
         for part in _in_step(f, descriptors):
             f.active = part
@@ -164,7 +259,6 @@ def _product(d: Decoding) -> Run:
     def issue(f: Batch) -> None:
         products = f.waiter(WgmmaGroups)
         products.check_fence(instruction, slots, reads)
-        shape = (f.blocks, f.threads)
         here = f.active_warps
         groups = _warpgroups(here)
         _check_groups(f, groups, instruction)
@@ -173,13 +267,13 @@ def _product(d: Decoding) -> Run:
         known_b = _uniform(f, descriptors[-1](f.r), groups, here, instruction)
         b = of_b.read(f, groups, known_b)
         if in_registers:
-            whole = np.stack([np.broadcast_to(p(f.r), shape) for p in a_parts])
+            whole = np.stack([f.full(p(f.r)) for p in a_parts])
             a = np.stack([from_registers(whole, row, group, a_kind) for row, group in groups])
         else:
             known_a = _uniform(f, descriptors[0](f.r), groups, here, instruction)
             a = of_a.read(f, groups, known_a)
         if sparse is not None and metadata is not None:
-            a = _with_zeros(f, sparse, a, np.broadcast_to(metadata(f.r), shape), groups)
+            a = _with_zeros(f, sparse, a, f.full(metadata(f.r)), groups)
         if f.races is not None:
             for i, (row, group) in enumerate(groups):
                 warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
@@ -210,9 +304,9 @@ def _sparsity(d: Decoding, kind: str) -> Sparsity:
 
 
 def _with_zeros(
-    f: Batch, sparse: Sparsity, stored: np.ndarray, metadata: np.ndarray,
+    f: Batch, sparse: Sparsity, stored: ndarray, metadata: ndarray,
     groups: list[tuple[int, int]],
-) -> np.ndarray:
+) -> ndarray:
     """Return a sparse A, (groups, 64, K), of its stored half and each lane's metadata."""
     warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
     lanes = np.stack([metadata[row, group * GROUP : (group + 1) * GROUP] for row, group in groups])
@@ -223,7 +317,7 @@ def _with_zeros(
 _DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
 
 
-def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
+def _warpgroups(here: ndarray) -> list[tuple[int, int]]:
     """List (row, warpgroup) of the groups with an active warp."""
     found = np.argwhere(by_warpgroup(here).any(axis=2)).tolist()
     return [(row, group) for row, group in found]
@@ -237,8 +331,7 @@ def _in_step(f: Batch, descriptors: list[Reader]) -> list[Mask | None]:
     bits = [read(f.r) for read in descriptors]
     if all(each.shape[1] == 1 for each in bits):
         return [f.active]
-    shape = (f.blocks, f.threads)
-    firsts = np.stack([np.broadcast_to(each, shape)[:, ::WARP] for each in bits], axis=-1)
+    firsts = np.stack([f.full(each)[:, ::WARP] for each in bits], axis=-1)
     here = f.active_warps
     padded, each = by_warpgroup(here), by_warpgroup(firsts)
     first = np.take_along_axis(each, padded.argmax(axis=2)[..., None, None], axis=2)
@@ -261,13 +354,13 @@ def _in_step(f: Batch, descriptors: list[Reader]) -> list[Mask | None]:
 
 
 def _uniform(
-    f: Batch, bits: np.ndarray, groups: list[tuple[int, int]], here: np.ndarray,
+    f: Batch, bits: ndarray, groups: list[tuple[int, int]], here: ndarray,
     instruction: Instruction,
 ) -> list[int]:
     """Return the descriptor of each warpgroup; all of its lanes must have the same."""
     if bits.shape[1] == 1:
         return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
-    full = np.broadcast_to(bits, (f.blocks, f.threads))
+    full = f.full(bits)
     active = spread(here, f.threads)
     rows, first = np.array([
         (row, group * GROUP + WARP * int(here[row, group * 4 : group * 4 + 4].argmax()))
@@ -285,7 +378,7 @@ def _uniform(
     return found.tolist()
 
 
-def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def dealt_product(a: ndarray, b: ndarray) -> ndarray:
     """Multiply (groups, 64, K) by (groups, N, K), transposed, and deal it to the lanes.
 
     Lane 4 g + t of a warp w holds of row 16 w + 8 half + g, in register 4 block + 2 half + e, the
@@ -299,7 +392,7 @@ def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _dealt(np.matmul(a, b.swapaxes(1, 2)))
 
 
-def _dealt(product: np.ndarray) -> np.ndarray:
+def _dealt(product: ndarray) -> ndarray:
     """Deal matrices, (groups, 64, N), of such columns to the lanes."""
     many, _, n = product.shape
     # (group, warp, half, g, block, e) of four t -> (block, half, e, group, warp, g)
@@ -308,7 +401,7 @@ def _dealt(product: np.ndarray) -> np.ndarray:
     return parts.view(np.float32).reshape(n // 2, many * GROUP)
 
 
-def _gathered(values: np.ndarray) -> np.ndarray:
+def _gathered(values: ndarray) -> ndarray:
     """Undo `_dealt`: registers of lanes, (N / 2, groups, 128), to matrices, (groups, 64, N)."""
     n, many = 2 * len(values), values.shape[1]
     # (block, half, e, group, warp, g) of four t -> (group, warp, half, g, block, e)
@@ -318,9 +411,9 @@ def _gathered(values: np.ndarray) -> np.ndarray:
 
 
 def _summed(
-    old: np.ndarray, a: np.ndarray, b: np.ndarray, groups: list[tuple[int, int]],
+    old: ndarray, a: ndarray, b: ndarray, groups: list[tuple[int, int]],
     kinds: tuple[str, str, str], keep: Keep,
-) -> np.ndarray:
+) -> ndarray:
     """Return the accumulators with products of 8-bit floats added, as `wgmma_fp8` says."""
     many, n, k = b.shape
     narrow = kinds[0] == "f16"
@@ -347,9 +440,9 @@ def _summed(
 
 
 def _combined(
-    f: Batch, old: np.ndarray, fresh: np.ndarray, groups: list[tuple[int, int]],
+    f: Batch, old: ndarray, fresh: ndarray, groups: list[tuple[int, int]],
     dtype: str, saturate: bool, keep: Keep,
-) -> np.ndarray:
+) -> ndarray:
     """Add the products to the accumulators, where scale-d says so."""
     first, last = groups[0][1], groups[-1][1] + 1
     per_row = last - first
@@ -382,8 +475,8 @@ def _live(keep: Keep, row: int | None, lanes: slice) -> Keep:
 
 
 def _added(
-    old: np.ndarray, fresh: np.ndarray, dtype: str, saturate: bool, keep: Keep
-) -> np.ndarray:
+    old: ndarray, fresh: ndarray, dtype: str, saturate: bool, keep: Keep
+) -> ndarray:
     """Return old + fresh in the registers' format; fresh alone where keep is false."""
     if dtype == "f32":
         return old + fresh if keep is True else np.where(keep, old, np.float32(0)) + fresh

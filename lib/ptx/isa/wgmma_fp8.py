@@ -28,6 +28,7 @@ of 16 bits: there the sum is rounded to nearest even, as on Blackwell (`tcgen05_
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray
 
 # Bits of fraction below the largest exponent, and of the result.
 FRACTION = 13
@@ -45,8 +46,8 @@ _NOTHING = -1000
 
 
 def sums(
-    a: np.ndarray, b: np.ndarray, old: np.ndarray, kinds: tuple[str, str], narrow: bool = False
-) -> np.ndarray:
+    a: ndarray, b: ndarray, old: ndarray, kinds: tuple[str, str], narrow: bool = False
+) -> ndarray:
     """Multiply and add as one wgmma, or several behind each other, do.
 
     `a`, `b` (ndarray of float32, shape (..., M, K) and (..., N, K)): values of 8-bit floats; K is a
@@ -61,8 +62,8 @@ def sums(
 
 
 def _sum(
-    a: np.ndarray, b: np.ndarray, old: np.ndarray, kinds: tuple[str, str], narrow: bool
-) -> np.ndarray:
+    a: ndarray, b: ndarray, old: ndarray, kinds: tuple[str, str], narrow: bool
+) -> ndarray:
     """`sums` for 32 products."""
     with np.errstate(all="ignore"):
         left, right = (
@@ -92,13 +93,13 @@ def _sum(
     return total
 
 
-def cut(value: np.ndarray) -> np.ndarray:
+def cut(value: ndarray) -> ndarray:
     """Cut float32 off, toward zero, to 13 bits of fraction."""
     bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
     return np.where(np.isfinite(value), (bits & _FRACTION_MASK).view(np.float32), value)
 
 
-def _exponents(value: np.ndarray, least: int) -> np.ndarray:
+def _exponents(value: ndarray, least: int) -> ndarray:
     """Exponents of float32, of zero `_NOTHING`, of what is below the least normal number its."""
     bits = np.ascontiguousarray(value).view(np.uint32) >> np.uint32(_BITS) & np.uint32(0xFF)
     exponent = np.maximum(bits.astype(np.int16) - np.int16(_BIAS), np.int16(least))
@@ -106,8 +107,8 @@ def _exponents(value: np.ndarray, least: int) -> np.ndarray:
 
 
 def _with_specials(
-    total: np.ndarray, a: np.ndarray, b: np.ndarray, old: np.ndarray
-) -> np.ndarray:
+    total: ndarray, a: ndarray, b: ndarray, old: ndarray
+) -> ndarray:
     """Put infinities and NaN where a term is one: the sum of these alone says which."""
     found = np.where(np.isfinite(old), np.float32(0), old)
     for k in range(a.shape[-1]):

@@ -15,20 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.analysis import registers_of, slots_of
+from ..core.batch import Batch, Run, Step
 from ..core.decode import DECODE_PASSES
 from ..core.masks import Mask, any_in_warp, by_warpgroup, over_lanes, spread
-from ..core.step import Step
-from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
-from ..core.waiting import Waiter, WaitingLanes
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.step import Run
-    from ..core.syntax import Instruction, Operand
+from ..core.scheduler import Waiter, join
+from ..core.syntax import Immediate, Instruction, Register, Vector
 
 
 @dataclass(eq=False)
@@ -37,9 +33,9 @@ class WgmmaInFlight:
 
     instruction: Instruction
     slots: tuple[int, ...]
-    values: np.ndarray  # ndarray, shape (registers, blocks, threads), what the registers will hold
-    lanes: np.ndarray  # ndarray of bool, shape (blocks, threads), where
-    group: np.ndarray  # commit group of each warp
+    values: ndarray  # ndarray, shape (registers, blocks, threads), what the registers will hold
+    lanes: ndarray  # ndarray of bool, shape (blocks, threads), where
+    group: ndarray  # commit group of each warp
     reads: set[int] = field(default_factory=set)  # slots of the registers that hold A
 
 
@@ -49,12 +45,14 @@ class Unfenced:
 
     shape: str
     slots: set[int]
-    lanes: np.ndarray
+    lanes: ndarray
     instruction: Instruction
 
 
 class WgmmaGroups(Waiter):
     """What the warpgroups of a batch have in flight."""
+
+    says = "Waiting for the other warps of the warpgroup"
 
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
@@ -65,10 +63,9 @@ class WgmmaGroups(Waiter):
         ] = {}  # slot -> where its values are
         self.committed = np.zeros(shape, np.int64)
         self.fenced = np.zeros(shape, bool)
-        self.dirty: dict[int, np.ndarray] = {}  # slot -> lanes that touched it since their fence
+        self.dirty: dict[int, ndarray] = {}  # slot -> lanes that touched it since their fence
         self.touchers: dict[int, Instruction] = {}  # slot -> the instruction that touched it last
         self.unfenced: dict[tuple[int, ...], Unfenced] = {}
-        self.parties: list[WaitingLanes] = []
         self.issued = np.zeros(shape, np.int64)
 
     def shown(self, row: int) -> list[str]:
@@ -85,16 +82,16 @@ class WgmmaGroups(Waiter):
 
     # -- registers ------------------------------------------------------------------------------
 
-    def value(self, slot: int, dtype: np.dtype) -> np.ndarray:
+    def value(self, slot: int, dtype: np.dtype) -> ndarray:
         """Return what a register holds, or will hold when all MMAs are done."""
         f = self.f
-        value = over_lanes(f.r[slot], (f.blocks, f.threads))
+        value = over_lanes(f.r[slot], f.shape)
         value = value if value.dtype == dtype else value.view(dtype)
         for mma, row in self.holders.get(slot, ()):
             value = np.where(mma.lanes, mma.values[row], value)
         return value
 
-    def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> ndarray:
         """Return the registers as (registers, blocks, threads)."""
         held = self.holders.get(slots[0])
         if held and len(held) == 1:
@@ -110,7 +107,7 @@ class WgmmaGroups(Waiter):
         return all(self.holders.get(s) == [(mma, i)] for i, s in enumerate(slots))
 
     def issue(
-        self, instruction: Instruction, slots: tuple[int, ...], values: np.ndarray, reads: set[int]
+        self, instruction: Instruction, slots: tuple[int, ...], values: ndarray, reads: set[int]
     ) -> None:
         """Put the results of the active lanes in flight."""
         f = self.f
@@ -138,7 +135,7 @@ class WgmmaGroups(Waiter):
             self._set(list(zip(slots, values, strict=True)), active)
 
     def _leave_unfenced(
-        self, instruction: Instruction, slots: tuple[int, ...], active: np.ndarray
+        self, instruction: Instruction, slots: tuple[int, ...], active: ndarray
     ) -> None:
         """Remember which accumulators an MMA has used."""
         shape, old = _shape_of(instruction), self.unfenced.get(slots)
@@ -147,7 +144,7 @@ class WgmmaGroups(Waiter):
         else:
             old.lanes, old.instruction = old.lanes | active, instruction
 
-    def _set(self, values: list[tuple[int, np.ndarray]], lanes: np.ndarray) -> None:
+    def _set(self, values: list[tuple[int, ndarray]], lanes: ndarray) -> None:
         """Write registers, by their slots, in some lanes."""
         f, every = self.f, bool(lanes.all())
         for slot, value in values:
@@ -243,7 +240,7 @@ class WgmmaGroups(Waiter):
                 self._early(mma, mma.lanes & active, instruction, "an accumulator")
 
     def _early(
-        self, mma: WgmmaInFlight, lanes: np.ndarray, instruction: Instruction, what: str
+        self, mma: WgmmaInFlight, lanes: ndarray, instruction: Instruction, what: str
     ) -> None:
         if lanes.any():
             f = self.f
@@ -316,13 +313,7 @@ class WgmmaGroups(Waiter):
         """
         f = self.f
         active = f.active_lanes
-        for party in self.parties:
-            if party.instruction is instruction:
-                party.lanes = party.lanes | active
-                break
-        else:
-            party = WaitingLanes(instruction, following, active)
-            self.parties.append(party)
+        party = join(self.parties, instruction, following, active)
         live = f.live_lanes
         came, need = any_in_warp(party.lanes), any_in_warp(live)
         came, need = by_warpgroup(came), by_warpgroup(need)
@@ -335,7 +326,7 @@ class WgmmaGroups(Waiter):
             self._land(ready, pending)
             f.go(following, Mask(ready) if not ready.all() else None)
 
-    def _land(self, lanes: np.ndarray, pending: int) -> None:
+    def _land(self, lanes: ndarray, pending: int) -> None:
         f = self.f
         done = spread(self.committed - pending, f.threads)
         for mma in self.in_flight:
@@ -355,28 +346,13 @@ class WgmmaGroups(Waiter):
                 time = int(self.committed[row, warp]) - pending
                 f.races.agents.learn(row, warp, f.races.agents.warpgroup(row, warp), time)
 
-    # -- asked by the lanes ---------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> bool:
-        """Whether any lane is parked."""
-        return bool(self.parties)
-
-    def describe(self) -> str:
-        """Say who waits, for a deadlock report."""
-        return " ".join(
-            f"Waiting for the other warps of the warpgroup at {self.f.place(p.instruction)}: "
-            f"{self.f.lane_names(p.lanes)}."
-            for p in self.parties
-        )
-
 
 def _shape_of(instruction: Instruction) -> str:
     """Return an MMA's shape, such as ``"m64n8k16"``."""
     return next(part for part in instruction.parts if part.startswith("m64n"))
 
 
-def _whole_groups(lanes: np.ndarray) -> bool:
+def _whole_groups(lanes: ndarray) -> bool:
     """Tell whether each warpgroup has all of its 128 lanes here or none."""
     groups = by_warpgroup(any_in_warp(lanes)).any(axis=2)
     return 128 * np.count_nonzero(groups) == np.count_nonzero(lanes)
@@ -385,32 +361,16 @@ def _whole_groups(lanes: np.ndarray) -> bool:
 # -- watching registers -------------------------------------------------------------------------
 
 
-def _slots(operand: Operand) -> set[int]:
-    """List the registers of an operand."""
-    if isinstance(operand, Register):
-        return {operand.slot}
-    if isinstance(operand, Vector):
-        return set().union(*(_slots(item) for item in operand.items))
-    if isinstance(operand, Address):
-        return set().union(_slots(operand.base), *(_slots(c) for c in operand.coordinates))
-    if isinstance(operand, Not):
-        return _slots(operand.operand)
-    if isinstance(operand, Pair):
-        return _slots(operand.first) | _slots(operand.second)
-    return set()
-
-
 def watch(steps: list[Step]) -> None:
     """Let every step report that uses registers of MMAs; called when all are decoded."""
     products = [s for s in steps if s.instruction.opcode.startswith("wgmma.mma_async")]
     used: set[int] = set()
     for step in products:
-        used |= _slots(step.instruction.operands[0])
-        if isinstance(step.instruction.operands[1], Vector):
-            used |= _slots(step.instruction.operands[1])
+        to, a = step.instruction.operands[:2]
+        used.update(registers_of(to), registers_of(a) if isinstance(a, Vector) else ())
     if not used:
         return
-    all_slots = [_slots_of(step) for step in steps]
+    all_slots = [slots_of(step.instruction) for step in steps]
     copies = [slots for step, slots in zip(steps, all_slots, strict=True)
               if _is_move(step) and len(slots) == 2]
     moves = True
@@ -429,10 +389,6 @@ def watch(steps: list[Step]) -> None:
             step.run = _moving(step.run, step.instruction, to.slot, source)
         else:
             step.run = _watched(step, slots & used)
-
-
-def _slots_of(step: Step) -> set[int]:
-    return set().union(*(_slots(o) for o in step.instruction.operands))
 
 
 def _is_move(step: Step) -> bool:

@@ -18,28 +18,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from ..core.access_pattern import AccessPattern
-from ..core.addressing import SPACES, address_operand, by_segment, space_of
+from ..core.addressing import SPACES, address_operand, by_segment, report_access, space_of
+from ..core.batch import Batch, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned
 from ..core.machine import WARP
-from ..core.masks import by_warp
+from ..core.masks import Mask, by_warp
 from ..core.registers import UNSIGNED
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
 from .fragments import Fragment, accumulator, gather, left, right, scatter, whole_warps
 from .ldmatrix import MatrixRows, read_rows, report_rows, rows_of, transposed
 from .mma import ELEMENT_BITS, MatrixMultiply, accumulator_kinds, shape_of
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.masks import Mask
-    from ..core.segment import Segment
-    from ..core.step import Run
 
 FLOAT_SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 SHAPES = {
@@ -101,10 +96,10 @@ class Part:
     # `columns` say.
     form: str
     # rows, columns: ndarray of int, shape (32,), the element that each lane's access begins with.
-    rows: np.ndarray
-    columns: np.ndarray
+    rows: ndarray
+    columns: ndarray
     nbytes: int  # bytes a lane
-    extra: np.ndarray  # ndarray of int, shape (32,), bytes behind that element
+    extra: ndarray  # ndarray of int, shape (32,), bytes behind that element
     element: int = 0  # which of a register's elements a narrow access belongs to
 
 
@@ -231,17 +226,17 @@ class _Move:
         f.resolved[self.index] = (base, stride, outer, found)
         return found
 
-    def _check_same(self, f: Batch, base: np.ndarray, stride: np.ndarray) -> None:
+    def _check_same(self, f: Batch, base: ndarray, stride: ndarray) -> None:
         """Refuse addresses that differ within a warp."""
         active = by_warp(f.active_lanes, False)
         for value, name in ((base, "address"), (stride, "stride")):
             if value.shape[1] > 1:
-                rows = by_warp(np.broadcast_to(value, (f.blocks, f.threads)))
+                rows = by_warp(f.full(value))
                 if ((rows != rows[..., :1]) & active).any():
                     raise Error(f"{self.place}: the {name} must be the same in all lanes of a warp")
 
     def _check_aligned(
-        self, f: Batch, base: np.ndarray, stride: np.ndarray, patterns: list[AccessPattern]
+        self, f: Batch, base: ndarray, stride: ndarray, patterns: list[AccessPattern]
     ) -> None:
         """Refuse accesses that are not aligned, and report what PTX leaves undefined.
 
@@ -265,8 +260,8 @@ class _Move:
         f.hazard("alignment", f"{self.place}: {said}", self.instruction, f.active_lanes)
 
     def _addresses(
-        self, f: Batch, base: np.ndarray, stride: np.ndarray, part: Part
-    ) -> np.ndarray:
+        self, f: Batch, base: ndarray, stride: ndarray, part: Part
+    ) -> ndarray:
         repeat = np.arange(f.threads) % WARP
         row, column = part.rows[repeat], part.columns[repeat]
         if not self.natural:
@@ -276,7 +271,7 @@ class _Move:
         return (whole + away).view(np.uint64)
 
     def _in(
-        self, f: Batch, segment: Segment, addresses: list[np.ndarray],
+        self, f: Batch, segment: Segment, addresses: list[ndarray],
         patterns: list[AccessPattern],
     ) -> list[Placed]:
         """Place the parts in a segment: rows for ldmatrix, patterns for the others."""
@@ -317,7 +312,7 @@ class _Load(_Move):
         f.active, f.merge = outer
 
     def _load(self, f: Batch, places: list[Placed]) -> None:
-        narrow: dict[int, np.ndarray] = {}
+        narrow: dict[int, ndarray] = {}
         for part, access, place in zip(self.parts, self.accesses, places, strict=True):
             segment, pattern, rows = place
             f.memory.check_valid(f, access, pattern, segment)
@@ -328,15 +323,15 @@ class _Load(_Move):
             else:
                 values = self._read(f, part, segment, pattern, narrow)
                 if f.observed:
-                    _report_access(f, access, pattern, segment)
+                    report_access(f, access, pattern, segment)
             for register, value in zip(part.registers, values, strict=False):
                 for put in self.puts[register]:
                     put(f.r, value)
 
     def _read(
         self, f: Batch, part: Part, segment: Segment, pattern: AccessPattern,
-        narrow: dict[int, np.ndarray],
-    ) -> list[np.ndarray]:
+        narrow: dict[int, ndarray],
+    ) -> list[ndarray]:
         count = len(part.registers)
         dtype = UNSIGNED[part.nbytes // count]
         value = f.memory.read(segment, pattern, 0, dtype, count)
@@ -372,27 +367,15 @@ class _Store(_Move):
                 if part.form == "block" and not self.natural:
                     values = [_turned(f, values[0])]
                 if f.observed:
-                    _report_access(f, access, pattern, segment, values)
+                    report_access(f, access, pattern, segment, values)
                 f.memory.write(segment, pattern, 0, values)
         f.active = outer
 
 
-def _turned(f: Batch, register: np.ndarray) -> np.ndarray:
+def _turned(f: Batch, register: ndarray) -> ndarray:
     """Transpose the 8 x 8 matrix that each warp holds in a register (MOVM)."""
-    words = gather(f, [np.broadcast_to(register, (f.blocks, f.threads))], UNSIGNED[4])
+    words = gather(f, [f.full(register)], UNSIGNED[4])
     return scatter(f, transposed(words.reshape(1, -1, 8, 4)).reshape(1, -1))[0]
-
-
-def _report_access(
-    f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-    values: list[np.ndarray] | None = None,
-) -> None:
-    if segment.space not in ("shared", "global"):
-        return
-    if f.trace is not None:
-        f.trace.access(f, access, pattern, segment.space)
-    if f.races is not None:
-        f.races.access(f, access, pattern, segment, values)
 
 
 @opcode("wmma.load")

@@ -12,7 +12,7 @@ the agent's column in the clocks of `detector` tells who may take it for done:
 * tcgen05.mma and cp read theirs as an agent of the issuing warp, each at its own time; the mbarrier
   of a commit carries it. What they do to tensor memory is in `tensor_order`;
 * the waits of a warp for mbarriers by parity have a column of their own, which tells who comes
-  behind them: `mbarrier_waits`;
+  behind them: `mbarrier_object`;
 * a bulk copy out of shared memory reads as the agent of the issuing warp, at the time of its group;
   what it writes to global memory is known to nobody before the thread has waited for the group.
 
@@ -34,22 +34,116 @@ orders no memory, and tells only that an arrival does not come too early.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch
 from ..core.errors import Error
 from ..core.hazards import access
 from ..core.machine import WARP
-from .relaxed_order import RelaxedOrder
-from .stamps import EPOCH, INDEX, PENDING, THREAD, TIME, column_of, index_of, merged_clocks
+from ..core.segment import Segment
+from .clocks import (
+    EPOCH,
+    INDEX,
+    LARGEST_INDEX,
+    PENDING,
+    THREAD,
+    TIME,
+    Detector,
+    Group,
+    column_of,
+    index_of,
+    merged_clocks,
+)
+from .release_acquire import RelaxedOrder
 from .tensor_order import TensorOrder
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.segment import Segment
-    from .clocks import Detector
-    from .stamps import Group
+# -- The proxy through which copies read tensor maps: what a map needs that the device changed. ---
+#
+# The writes are released (``tensormap.cp_fenceproxy`` does so itself, else the writing thread runs
+# ``fence.proxy.tensormap::generic.release``), and ``….acquire [map], 128`` stands between them and
+# the copy: in the thread that issues it, or in one that the clocks order before it.
+
+
+class TensormapProxy:
+    """What a launch's fences of the tensormap proxy have released and acquired."""
+
+    def __init__(self, races: Detector) -> None:
+        self.races = races
+        self._released: dict[tuple[int, int], int] = {}  # first block, warp -> the last time
+        # By the map's place: first block, warp, time, and who had written it last.
+        self._acquired: dict[tuple[int, int], list[tuple[int, int, int, bytes]]] = {}
+
+    def release(self, f: Batch) -> None:
+        """fence.proxy.tensormap::generic.release by the active lanes."""
+        races = self.races
+        came = f.active_warps
+        for row, warp in np.argwhere(came).tolist():
+            at = int(races.linear(np.array([row]))[0]), int(races.own[row, warp])
+            self._released[at] = int(races.clock[row, warp])
+        races.clock = races.clock + came
+
+    def acquire(self, segment: Segment, start: int, row: int, thread: int, index: int) -> None:
+        """fence.proxy.tensormap::generic.acquire of a map by a thread."""
+        races = self.races
+        cluster, column = self._warp(row, thread)
+        self._acquired.setdefault((segment.base, start), []).append(
+            (cluster, column, int(races.clock[row, thread // 32]),
+             self._writers(segment, start, index).tobytes())
+        )
+
+    def use(self, segment: Segment, start: int, row: int, thread: int, index: int) -> None:
+        """Compare a copy by a map with what changed the map in this launch."""
+        races = self.races
+        if segment.space != "global" or segment.base not in races.global_shadows:
+            return
+        races.access_of_lane(segment, start, 128, row, thread, index, "load")
+        writers = self._writers(segment, start, index)
+        who, when = writers
+        changed = who >= 0
+        if not changed.any():
+            return
+        mine, column = self._warp(row, thread)
+        known = races.known[row, thread // 32]
+        now = writers.tobytes()
+        acquired = any(
+            seen == now and cluster == mine and (other == column or time <= known[other])
+            for cluster, other, time, seen in self._acquired.get((segment.base, start), ())
+        )
+        first = (when & LARGEST_INDEX).astype(np.intp, copy=False)
+        released = [
+            races.code.steps[step].instruction.parts[0] == "tensormap"
+            or self._released.get((writer >> INDEX, (writer & THREAD) >> 5), -1) >= time
+            for step, writer, time in zip(
+                first.tolist(), who.tolist(), (when >> 20).tolist(), strict=True)
+        ]
+        bad = changed & (np.zeros_like(changed) if acquired else changed) | (
+            changed & ~np.array(released))
+        if bad.any():
+            lacking = "acquire" if not acquired else "release"
+            many = int(bad.sum())
+            number = thread + row % races.peers * 32 * races.f.warps
+            races.report(
+                "missing proxy fence",
+                "a copy by a tensor map that was changed on the device, without "
+                f"fence.proxy.tensormap::generic.{lacking} in between",
+                (first[bad], who[bad] >> INDEX, who[bad] & THREAD),
+                (np.full(many, index), np.full(many, int(races.linear(np.array([row]))[0])),
+                 np.full(many, number)),
+            )
+
+    def _warp(self, row: int, thread: int) -> tuple[int, int]:
+        """The first block of a lane's cluster, and its warp's column in the clocks."""
+        races = self.races
+        return (int(races.linear(np.array([row]))[0]),
+                int(races.own[row, thread // 32]))
+
+    def _writers(self, segment: Segment, start: int, index: int) -> ndarray:
+        """Who wrote each word of a map last, and when; -1 is nobody."""
+        granule = self.races.granule
+        cells = np.arange(start // granule, (start + 128) // granule)
+        return self.races.global_shadow(segment).writers(cells, index)
 
 
 OF_A_BARRIER = 3  # columns of an mbarrier in the clocks
@@ -131,7 +225,7 @@ class AsyncProxy:
         """Return the column of a warp's waits by parity."""
         return self._waits + row % self.peers * self.f.warps + warp
 
-    def waits_known(self, row: int, warp: int) -> np.ndarray:
+    def waits_known(self, row: int, warp: int) -> ndarray:
         """Return the times of all warps' waits that come before what a warp does now."""
         known = self.races.known[row, warp, self._waits : self._waits + self.first]
         return known.copy()
@@ -188,22 +282,22 @@ class AsyncProxy:
         came = f.active_warps
         for row, warp in np.argwhere(came).tolist():
             np.maximum(self.fenced[row, warp], races.known[row, warp], out=self.fenced[row, warp])
-            self.fenced[row, warp, races.own[row % len(races.own), warp]] = races.clock[row, warp]
+            self.fenced[row, warp, races.own[row, warp]] = races.clock[row, warp]
         races.clock = races.clock + came
 
     def fence_inits(self, f: Batch) -> None:
         """fence.mbarrier_init by the active lanes: for what they know, a fence as any other."""
         races = self.races
         for row, warp in np.argwhere(f.active_warps).tolist():
-            own = int(races.own[row % len(races.own), warp])
+            own = int(races.own[row, warp])
             self.inits.fence(row, warp, own, int(races.clock[row, warp]))
         self.fence(f)
 
-    def release(self, row: int, warp: int, onto: list[np.ndarray] | None) -> list[np.ndarray]:
+    def release(self, row: int, warp: int, onto: list[ndarray] | None) -> list[ndarray]:
         """Add what a warp knows to what an object carries, and advance the warp's clock."""
         races = self.races
         known, fenced = races.known[row, warp].copy(), self.fenced[row, warp].copy()
-        known[races.own[row % len(races.own), warp]] = races.clock[row, warp]
+        known[races.own[row, warp]] = races.clock[row, warp]
         races.clock = races.clock.copy()
         races.clock[row, warp] += 1
         carried = [known, fenced, *(np.maximum(known, clock[row, warp])
@@ -213,8 +307,8 @@ class AsyncProxy:
         return merged_clocks(onto, carried)
 
     def tell_phases(
-        self, row: int, warp: int, onto: list[np.ndarray] | None
-    ) -> list[np.ndarray]:
+        self, row: int, warp: int, onto: list[ndarray] | None
+    ) -> list[ndarray]:
         """Add the phases and waits that a warp has behind it to what an object carries.
 
         A copy of the warp's can't be complete before them, nor before the arrivals that the warp
@@ -222,13 +316,13 @@ class AsyncProxy:
         """
         races = self.races
         counted = np.maximum(races.known[row, warp], self.counted[row, warp])
-        counted[races.own[row % len(races.own), warp]] = races.clock[row, warp] - 1
+        counted[races.own[row, warp]] = races.clock[row, warp] - 1
         known = self._phases_of(races.known[row, warp])
         nothing = np.zeros_like(known)
         others = [] if self.tensors is None else [nothing]
         return merged_clocks(onto, [known, nothing, nothing, counted, *others])
 
-    def _phases_of(self, known: np.ndarray) -> np.ndarray:
+    def _phases_of(self, known: ndarray) -> ndarray:
         """Return of a clock what it has of phases and waits."""
         first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
         found = np.zeros_like(known)
@@ -236,13 +330,13 @@ class AsyncProxy:
         found[waits] = known[waits]
         return found
 
-    def narrowed(self, carried: list[np.ndarray]) -> list[np.ndarray]:
+    def narrowed(self, carried: list[ndarray]) -> list[ndarray]:
         """Return what an object carries of an arrival whose scope leaves its waiters out."""
         self.narrow = True
         known, fenced, *others = carried
         return [self._phases_of(known), np.zeros_like(fenced), *others]
 
-    def acquire(self, row: int, warp: int, carried: list[np.ndarray] | None) -> None:
+    def acquire(self, row: int, warp: int, carried: list[ndarray] | None) -> None:
         """Let a warp learn what an object carries."""
         if carried is None:
             return
@@ -270,7 +364,7 @@ class AsyncProxy:
         """Remember that an actor uses the shared memory of a block at a time."""
         self._uses[home, column, index] = (time, row, thread)
 
-    def uses_remotely(self, home: int, row: int, threads: np.ndarray, index: int) -> None:
+    def uses_remotely(self, home: int, row: int, threads: ndarray, index: int) -> None:
         """Remember that lanes of a block use the shared memory of a peer."""
         races = self.races
         for warp in np.unique(threads // WARP).tolist():
@@ -294,7 +388,7 @@ class AsyncProxy:
     # -- accesses -------------------------------------------------------------------------------
 
     def reads(
-        self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int
+        self, cells: ndarray, row: int, thread: int, column: int, time: int, index: int
     ) -> None:
         """Let an agent read cells of shared memory for a thread, by the instruction `index`."""
         self.races.looked_at += cells.size
@@ -303,7 +397,7 @@ class AsyncProxy:
         self.races.shared_shadow.read_by_agent(cells, column, stamp)
 
     def writes(
-        self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
+        self, cells: ndarray, row: int, thread: int, column: int, time: int, index: int,
         asynchronous: bool = True, behind_reads: bool = False,
     ) -> None:
         """Let an agent write cells of shared memory for a thread; st.async is of no other proxy.
@@ -316,13 +410,13 @@ class AsyncProxy:
             self._check_reads(cells, row, thread, index)
         self.races.shared_shadow.writer[cells] = self._stamp(row, thread, column, time, index)
 
-    def _check_reads(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
+    def _check_reads(self, cells: ndarray, row: int, thread: int, index: int) -> None:
         """Report ordinary reads that are known to be over, and with no proxy fence behind them."""
         shadow, warp = self.races.shared_shadow, thread // WARP
         readers = shadow.reads(list(range(self.first)), cells)
         known, fenced = (clocks[row, warp, : self.first].copy()
                          for clocks in (self.races.known, self.fenced))
-        known[self.races.own[row % len(self.races.own), warp]] = self.races.clock[row, warp]
+        known[self.races.own[row, warp]] = self.races.clock[row, warp]
         bad = (readers >> TIME <= known) & (readers >> TIME > fenced)
         if bad.any():
             self._report(
@@ -332,12 +426,12 @@ class AsyncProxy:
                 readers[bad], np.ones(int(bad.sum()), bool), row, thread, index,
             )
 
-    def checks(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
+    def checks(self, cells: ndarray, row: int, thread: int, index: int) -> None:
         """Compare an asynchronous read with what came before, without remembering it."""
         self._access(cells, row, thread, index)
 
     def global_access(
-        self, segment: Segment, cells: np.ndarray, row: int, thread: int, index: int, kind: str
+        self, segment: Segment, cells: ndarray, row: int, thread: int, index: int, kind: str
     ) -> Callable[[], None]:
         """Let a copy access cells of global memory, at the time when it was issued.
 
@@ -364,7 +458,7 @@ class AsyncProxy:
         return thread + row % self.peers * WARP * self.f.warps
 
     def _access(
-        self, cells: np.ndarray, row: int, thread: int, index: int, writes: bool = False,
+        self, cells: ndarray, row: int, thread: int, index: int, writes: bool = False,
         asynchronous: bool = True,
     ) -> None:
         """Compare with what came before: ordered before the issuing warp, and with a fence?"""
@@ -373,7 +467,7 @@ class AsyncProxy:
         seen = shadow.writer.take(cells)
         other = column_of(seen & THREAD)
         time = seen >> TIME
-        mine = other == races.own[row % len(races.own), warp]  # in program order
+        mine = other == races.own[row, warp]  # in program order
         mine &= time < PENDING  # but for a cp.async that the warp has not waited for
         ended = races.ended[row, warp]
         unknown = (time > (ended if writes else known)[other]) & ~mine
@@ -396,7 +490,7 @@ class AsyncProxy:
             index,
         )
         if writes:
-            own = int(races.own[row % len(races.own), warp])
+            own = int(races.own[row, warp])
             others = [one for one in shadow.readers_since(ended) if one != own]
             readers = shadow.reads(others, cells) if others else np.empty((0, 0), np.int64)
             bad = readers >> TIME > ended[others]
@@ -412,7 +506,7 @@ class AsyncProxy:
                 )
 
     def _report(
-        self, kind: str, what: str, seen: np.ndarray, bad: np.ndarray, row: int, thread: int,
+        self, kind: str, what: str, seen: ndarray, bad: ndarray, row: int, thread: int,
         index: int,
     ) -> None:
         if not bad.any():

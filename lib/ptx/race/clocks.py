@@ -1,56 +1,99 @@
-"""The race detector as its parts see it: clocks, what the instructions are, where findings go."""
+"""What the detector's parts share: stamps, clocks, and pages of what words remember."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+from numpy import ndarray
 
-    from ..core.batch import Batch
-    from ..core.code import Code
-    from ..core.hazards import Hazards
-    from ..core.segment import Segment
-    from .stamps import Group, Side, Stamped
+from ..core.batch import Batch, Races
+from ..core.errors import Error
+from ..core.hazards import Hazards
+from ..core.segment import Segment
+from ..core.syntax import Instruction
+
+# -- Clocks of warps and of asynchronous agents, and the stamps that accesses leave. --------------
 
 
-class Detector(Protocol):
+# Agents' times lie above all of the warps', whose oldest ones are skipped without a look.
+EPOCH = 1 << 24
+# The time of a copy that its own thread has not waited for: later than all that anybody knows.
+PENDING = 1 << 27
+# A stamp packs a time, the index of an instruction and a thread; 0 is never. Threads are numbered
+# through the cluster, each block from a whole warp on; behind them come the agents.
+TIME, INDEX, THREAD = 35, 15, (1 << 15) - 1
+LARGEST_INDEX = (1 << 20) - 1
+
+# Block, thread, warp and time of the lanes of an access.
+Group = tuple[ndarray, ndarray, ndarray, ndarray]
+# What lanes store, and whether it changes the memory.
+Change = tuple[ndarray, ndarray]
+# A group, and of each lane: thread in the grid, time as a stamp has it, warp.
+Stamped = tuple[Group, ndarray, ndarray, ndarray]
+# Of accesses in a finding: instructions, blocks by number in the grid, threads.
+Side = tuple[ndarray, ndarray, ndarray]
+
+
+def column_of(thread: ndarray, columns: int | None = None) -> ndarray:
+    """Return the column of a thread's warp, or of an agent, in the clocks; at most the last one."""
+    column = thread >> 5 if columns is None else np.minimum(thread >> 5, columns - 1)
+    return column.astype(np.intp, copy=False)
+
+
+def index_of(stamp: ndarray) -> ndarray:
+    """Return the index of the instruction that left a stamp."""
+    return ((stamp >> INDEX) & LARGEST_INDEX).astype(np.intp, copy=False)
+
+
+def pending_stamp(index: int, thread: ndarray) -> ndarray:
+    """Return the stamp of a copy on its way."""
+    return (PENDING << TIME) | (index << INDEX) | thread
+
+
+def merged_clocks(onto: list[ndarray] | None, more: list[ndarray]) -> list[ndarray]:
+    """Return the element-wise maximum of two carried clocks, of possibly different lengths."""
+    if onto is None:
+        return more
+    out = []
+    for old, new in zip(onto, more, strict=True):
+        if len(old) < len(new):
+            old = np.pad(old, (0, len(new) - len(old)))
+        else:
+            new = np.pad(new, (0, len(old) - len(new)))
+        out.append(np.maximum(old, new))
+    return out
+
+
+
+# The race detector as its parts see it: clocks, what the instructions are, where findings go.
+
+
+class Detector(Races, Protocol):
     """What `RaceDetector` keeps for the shadows of memory, flags and the asynchronous proxy."""
 
     f: Batch
-    code: Code
     hazards: Hazards
-    granule: int  # bytes of a word
-    is_atomic: np.ndarray
-    strength: np.ndarray
-    is_volatile: np.ndarray
+    is_atomic: ndarray
+    strength: ndarray
+    is_volatile: ndarray
     peers: int  # blocks of a cluster
     warps: int  # of a cluster
-    clock: np.ndarray
-    known: np.ndarray
-    met: np.ndarray
-    own: np.ndarray
+    met: ndarray
     floor: int
     stamped: Stamped | None
     uses_tensors: bool  # whether tcgen05 takes part
     remembered: int  # bytes
     looked_at: int  # accesses of words
-    proxy: Any  # of `async_proxy`, or None
     release_acquire: Any  # of `release_acquire`, or None
     global_shadows: dict[int, Any]
-    shared_shadow: Any  # of `shared_memory`
+    shared_shadow: Any  # of `shadow`
 
-    @property
-    def ended(self) -> np.ndarray: ...
-
-    def linear(self, rows: np.ndarray) -> np.ndarray: ...
+    def linear(self, rows: ndarray) -> ndarray: ...
 
     def report(self, kind: str, what: str, earlier: Side, later: Side) -> None: ...
-
-    def access_of_lane(
-        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
-        kind: str,
-    ) -> None: ...
 
     def lane_group(self, row: int, thread: int, many: int) -> Group: ...
 
@@ -59,5 +102,90 @@ class Detector(Protocol):
     def _set_floor(self) -> None: ...
 
     def _joined(
-        self, known: np.ndarray, came: np.ndarray, waits: np.ndarray, own: bool
-    ) -> np.ndarray: ...
+        self, known: ndarray, came: ndarray, waits: ndarray, own: bool
+    ) -> ndarray: ...
+
+
+
+# Where the race detector keeps what it remembers of an array: by pages, made when first touched.
+#
+# A word of global memory is remembered with twenty times its bytes. A kernel may get an array of
+# gigabytes and touch a tile of it, so only touched pages take memory; small arrays are one page,
+# and need no look at a table. What all arrays of a launch take together has a limit.
+
+
+WORDS = 1 << 10  # of a page
+FLAT = 1 << 21  # words of an array up to which it is one page
+MAX_BYTES = 4 << 30 if sys.maxsize > 1 << 32 else 1 << 30  # of all that a launch remembers
+
+
+class Pages:
+    """The pages of one array.
+
+    `races`: counts the bytes of all arrays. `segment`: the array. `nbytes`: what is kept for a
+    word. `grow`: given two numbers of words: lets what is kept have room for the second, and the
+    words from the first on be nobody's.
+    """
+
+    def __init__(
+        self, races: Detector, segment: Segment, nbytes: int, grow: Callable[[int, int], None]
+    ) -> None:
+        self._races, self._segment, self._nbytes, self._grow = races, segment, nbytes, grow
+        self._words = -(-len(segment.storage) // races.granule)
+        # Of each page: where its words are kept; -1: nowhere yet.
+        self._first: ndarray | None = None
+        if self._words > FLAT:
+            self._first = np.full(-(-self._words // WORDS), -1, np.intp)
+        self.used = 0  # words
+
+    def places(self, cells: ndarray, instruction: Instruction) -> ndarray:
+        """Return where words are kept, making their pages.
+
+        `cells`: words of the array. `instruction`: which accesses them. Raises Error if all that is
+        remembered takes more than `MAX_BYTES`.
+        """
+        if self._first is None:
+            if not self.used:
+                self._take(self._words, instruction)
+            return cells
+        if not cells.size:
+            return cells
+        page = cells // WORDS
+        first = self._first.take(page)
+        if int(first.min()) < 0:
+            new = np.unique(page[first < 0])
+            begin = self.used
+            self._take(len(new) * WORDS, instruction)
+            self._first[new] = begin + np.arange(len(new)) * WORDS
+            first = self._first.take(page)
+        return first + (cells & (WORDS - 1))
+
+    def _take(self, words: int, instruction: Instruction) -> None:
+        """Keep words more."""
+        races, segment = self._races, self._segment
+        if races.remembered + words * self._nbytes > MAX_BYTES:
+            raise Error(
+                f"{races.f.place(instruction)}: the race detector would take more than "
+                f"{MAX_BYTES:,} bytes to remember who touched global memory. Of {segment.name}, "
+                f"which has {segment.nbytes:,} bytes, it remembers {self.used * races.granule:,}: "
+                "launch fewer blocks or a smaller problem, or without races"
+            )
+        races.remembered += words * self._nbytes
+        begin, self.used = self.used, self.used + words
+        self._grow(begin, self.used)
+
+
+def lengthened(old: ndarray, begin: int, end: int, empty: int) -> ndarray:
+    """Return an array with its elements before `begin`, and new ones up to `end`, all the same.
+
+    There may be more behind them, so that not each page is a copy of all.
+    """
+    new = old
+    if end > len(old):
+        many = end if not begin else max(end, 2 * len(old))
+        # Neither takes memory before it is written, and zeros need not be.
+        new = np.zeros(many, old.dtype) if empty == 0 else np.empty(many, old.dtype)
+        new[:begin] = old[:begin]
+    if empty:
+        new[begin:end] = empty
+    return new

@@ -9,7 +9,7 @@ they don't keep a warp's lanes in step: a conflict between two such instructions
 a warning, unless a shuffle or a vote let the lanes meet in between, or one of them polls.
 
 Words of shared memory remember the last read by each warp; those of global memory, which are too
-many for that, some of the reads (`global_memory`). What orders blocks is in `release_acquire`, and
+many for that, some of the reads (`shadow`). What orders blocks is in `release_acquire`, and
 what orders asynchronous copies and wgmma in `async_proxy`.
 """
 
@@ -17,37 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.access_pattern import AccessPattern
+from ..core.analysis import (
+    BLOCK,
+    CLUSTER,
+    GPU,
+    scopes_to_follow,
+    spin_loops,
+    strength,
+    unused_loads,
+)
+from ..core.batch import Batch, Step
+from ..core.code import Code
 from ..core.hazards import IN_VAIN, UNCOMMITTED, Access, Hazards
-from ..core.liveness import unused_loads
 from ..core.machine import WARP
-from ..core.masks import any_in_warp, over_lanes
-from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
-from ..core.spin_loops import spin_loops
-from ..core.syntax import SIZES
-from .async_proxy import AsyncProxy
-from .compare_and_swap import guesses
-from .global_memory import GlobalShadow
-from .relaxed_order import is_relaxed
-from .release_acquire import ReleaseAcquire
-from .scoped_order import ScopedOrder
-from .shared_memory import SharedShadow
-from .stamps import INDEX, TIME, pending_stamp
-from .tensormap_proxy import TensormapProxy
-
-if TYPE_CHECKING:
-    from ..core.access_pattern import AccessPattern
-    from ..core.batch import Batch
-    from ..core.code import Code
-    from ..core.masks import Mask
-    from ..core.segment import Segment
-    from ..core.step import Step
-    from ..core.syntax import MemoryAccess
-    from .stamps import Change, Group, Side, Stamped
+from ..core.masks import Mask, any_in_warp, over_lanes
+from ..core.segment import Segment
+from ..core.syntax import SIZES, MemoryAccess
+from .async_proxy import AsyncProxy, TensormapProxy
+from .clocks import INDEX, TIME, Change, Group, Side, Stamped, pending_stamp
+from .release_acquire import ReleaseAcquire, ScopedOrder, guesses, is_relaxed
+from .shadow import GlobalShadow, SharedShadow
 
 MAX_WORDS = 1 << 12  # of a load; to keep more costs more memory than their addresses time
 _LOADS, _STORES = ("load", "ldmatrix"), ("store", "stmatrix", "copy")  # kinds of `MemoryAccess`
@@ -60,10 +55,10 @@ class Facts:
 
     granule: int  # bytes of a word, so small that neighbours are not confused
     # is_atomic, strength, is_volatile: one element a step, and one more, for what is no step.
-    is_atomic: np.ndarray
-    strength: np.ndarray
-    is_volatile: np.ndarray
-    scopes: set[int]  # whose order is followed: see `core.memory_order`
+    is_atomic: ndarray
+    strength: ndarray
+    is_volatile: ndarray
+    scopes: set[int]  # whose order is followed: see `core.analysis`
     asynchronous: bool  # whether the asynchronous proxy takes part
     tensors: bool  # whether tcgen05 does
     relaxed: bool  # whether fences may order relaxed arrivals and waits
@@ -119,7 +114,7 @@ class RaceDetector:
         self.uses_tensors, self._relaxed = facts.tensors, facts.relaxed
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
-        self.remembered = 0  # bytes that the arrays' words take: see `pages`
+        self.remembered = 0  # bytes that the arrays' words take: see `clocks.Pages`
         self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
@@ -135,7 +130,7 @@ class RaceDetector:
         return self.proxy
 
     @property
-    def ended(self) -> np.ndarray:
+    def ended(self) -> ndarray:
         """`known`, and what is over besides, which may be overwritten: see `async_proxy`."""
         if self.proxy is None or not self.proxy.narrow:
             return self.known
@@ -159,9 +154,9 @@ class RaceDetector:
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
         # For which clocks and lanes a group was made, and these.
-        self._grouped: tuple[int, int, Group, np.ndarray, Mask | None] | None = None
+        self._grouped: tuple[int, int, Group, ndarray, Mask | None] | None = None
         self._read: dict[int, tuple] = {}  # what shared loads read last: see `_read_cells`
-        self.stamped: Stamped | None = None  # what `global_memory` makes of a group
+        self.stamped: Stamped | None = None  # what `shadow` makes of a group
         block, lane = np.arange(f.blocks)[:, None], np.arange(f.threads)[None, :]
         rank = block % self.peers
         # Block, thread in its cluster and warp in its block, of all lanes. Two of them are indices,
@@ -181,7 +176,7 @@ class RaceDetector:
 
     # -- what orders accesses -------------------------------------------------------------------
 
-    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None) -> None:
+    def barrier(self, arrived: ndarray | None, waiting: ndarray | None) -> None:
         """Join the clocks of the warps that met; None means all of every block."""
         if (
             arrived is None
@@ -213,8 +208,8 @@ class RaceDetector:
         self._set_floor()
 
     def _joined(
-        self, known: np.ndarray, came: np.ndarray, waits: np.ndarray, own: bool
-    ) -> np.ndarray:
+        self, known: ndarray, came: ndarray, waits: ndarray, own: bool
+    ) -> ndarray:
         """Return what the warps that waited know, when some of each block have come."""
         joined = np.where(came[:, :, None], known, 0).max(axis=1)
         if own:
@@ -268,7 +263,7 @@ class RaceDetector:
 
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-        values: list[np.ndarray] | None = None,
+        values: list[ndarray] | None = None,
     ) -> None:
         """Compare an access of the active lanes with what came before, and remember it.
 
@@ -286,10 +281,7 @@ class RaceDetector:
             self.shared_shadow.load(cells, group, index, places)
             return
         cells = self._cells(f, segment, pattern) + start // self.granule
-        shadow: SharedShadow | GlobalShadow = self.shared_shadow
-        if segment.space == "global":
-            shadow = self.global_shadow(segment)
-        old = None
+        shadow, old = self._shadow(segment), None
         if kind in _STORES and values is not None:
             old = self._differs(f, access, pattern, segment, values)
         for part in range(access.nbytes // self.granule):
@@ -319,9 +311,7 @@ class RaceDetector:
             return
         cells = np.arange(start // self.granule, -(-(start + nbytes) // self.granule))
         group = self.lane_group(row, thread, len(cells))
-        shadow: SharedShadow | GlobalShadow = self.shared_shadow
-        if segment.space == "global":
-            shadow = self.global_shadow(segment)
+        shadow = self._shadow(segment)
         if kind in _LOADS:
             shadow.load(cells, group, index)
         else:
@@ -334,17 +324,17 @@ class RaceDetector:
         return (np.full(many, row, np.intp), np.full(many, number, np.int64),
                 np.full(many, warp, np.intp), np.full(many, self.clock[row, warp], np.int64))
 
-    def _cells(self, f: Batch, segment: Segment, pattern: AccessPattern) -> np.ndarray:
+    def _cells(self, f: Batch, segment: Segment, pattern: AccessPattern) -> ndarray:
         """Return the word of each active lane's address, from that of the lowest one on."""
         cells = pattern.index(self.granule, segment.rows)
-        if cells.shape != (f.blocks, f.threads):
-            cells = np.broadcast_to(cells, (f.blocks, f.threads))
+        if cells.shape != f.shape:
+            cells = f.full(cells)
         return cells if pattern.active is None else cells[pattern.active.array]
 
     def _read_cells(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         group: Group,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[ndarray, ndarray]:
         """Return the words that a shared load reads, and where the shadow keeps their readers.
 
         A loop's loads come again with the pattern that they had; of few lanes it is kept.
@@ -372,6 +362,9 @@ class RaceDetector:
             if home != row:
                 proxy.uses_remotely(home, row, np.flatnonzero(lanes[row]), index)
 
+    def _shadow(self, segment: Segment) -> SharedShadow | GlobalShadow:
+        return self.global_shadow(segment) if segment.space == "global" else self.shared_shadow
+
     def global_shadow(self, segment: Segment) -> GlobalShadow:
         """Return what is remembered of an array in global memory."""
         if segment.base not in self.global_shadows:
@@ -385,7 +378,7 @@ class RaceDetector:
         _, thread, _, time = self._group(f)
         index = access.index
         start = (pattern.low + access.offset - segment.base) // self.granule
-        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
+        cells = f.full(pattern.index(self.granule, segment.rows))
         if f.active is not None:
             cells = cells[f.active.array]
         writer, mine = self.shared_shadow.writer, pending_stamp(index, thread)
@@ -410,10 +403,10 @@ class RaceDetector:
 
     def _differs(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-        values: list[np.ndarray],
+        values: list[ndarray],
     ) -> Change:
         """Return the bytes that each lane stores, and whether they change the memory."""
-        shape = (f.blocks, f.threads)
+        shape = f.shape
         raw = [np.ascontiguousarray(over_lanes(v, shape)) for v in values]
         new = np.stack(raw, axis=-1).view(np.uint8).reshape(*shape, -1)
         now = f.memory.read(segment, pattern, access.offset, values[0].dtype, len(values))
@@ -462,13 +455,13 @@ class RaceDetector:
         rank, thread = divmod(thread, WARP * self.f.warps)
         return Access.of(instruction, geometry.block_index(row + rank), thread)
 
-    def linear(self, rows: np.ndarray) -> np.ndarray:
+    def linear(self, rows: ndarray) -> ndarray:
         """Return, for rows of this batch, the number of the first block of their cluster."""
         rows = rows.astype(np.int64, copy=False)
         return rows // self.peers * self.peers + self.f.geometry.first
 
 
-def _volatile_data(steps: Sequence[Step]) -> np.ndarray:
+def _volatile_data(steps: Sequence[Step]) -> ndarray:
     """Tell which steps access data by ``volatile``: flags that a loop polls are left out.
 
     Returns one element a step, and one more, for what is no step.

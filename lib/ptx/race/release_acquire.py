@@ -1,35 +1,263 @@
-"""Order between blocks: what a fence publishes, what a flag carries, who learns of it.
-
-Blocks have no barrier. One publishes what it has done and sets a flag in global memory; another
-sees the flag and from then on may use what was published (PTX ISA 8.9: release and acquire
-patterns, causality order):
-
-* a fence of the GPU's scope (``__threadfence``, ``fence.acq_rel.gpu``) publishes all that is
-  ordered before its warp, and so does an operation with ``.release`` for itself;
-* a strong write (atomic, volatile, relaxed or release) leaves what is published with the word that
-  it writes; an atomic adds to what lies there, a store replaces it;
-* a strong read of that word takes it along; behind a fence, or at once with ``.acquire``, the warp
-  knows it, and behind a barrier its block does.
-
-What is known stands in one array of times for each message: a row a cluster, a column a warp of
-it. Messages are never changed, so that many warps can hold the same one.
-"""
+"""What orders threads by flags: release and acquire, scopes, relaxed accesses, compare and swap."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
-from ..core.syntax import Instruction
-from .pages import Pages, lengthened
+from ..core.analysis import BLOCK, CLUSTER, WEAK, strength
+from ..core.batch import Batch, Step
+from ..core.segment import Segment
+from ..core.syntax import SIZES, Address, Instruction, Operand, Register
+from .clocks import Detector, Group, Pages, lengthened, merged_clocks
 
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.segment import Segment
-    from .clocks import Detector
-    from .stamps import Group
+# -- Fences beside what is relaxed at an mbarrier or at the barrier of the cluster. ---------------
+#
+# A relaxed arrival behind a fence releases what the fence does, and a relaxed wait before a fence
+# acquires it (PTX ISA 8.8: release and acquire patterns); each reaches no farther than the smaller
+# scope of the two.
+
+
+Warp = tuple[int, int]  # row and warp
+
+
+def is_relaxed(step: Step) -> bool:
+    """Tell whether a step arrives or waits, and orders nothing by itself."""
+    parts = step.instruction.parts
+    return "relaxed" in parts and (parts[0] == "mbarrier" or parts[:2] == ["barrier", "cluster"])
+
+
+class RelaxedOrder:
+    """What the fences of one batch publish, and what relaxed waits have seen."""
+
+    def __init__(self, proxy: Any) -> None:
+        self.proxy = proxy  # of `async_proxy`
+        self._published: dict[tuple[int, int, int], list[ndarray]] = {}  # with a scope
+        self._seen: dict[Warp, list[tuple[int, Callable[[], None]]]] = {}
+
+    def fence(self, f: Batch, scope: int) -> None:
+        """A fence by the active lanes, which orders as far as a scope."""
+        for row, warp in np.argwhere(f.active_warps).tolist():
+            waits = self._seen.pop((row, warp), [])
+            for needs, learn in waits:
+                if scope >= needs:
+                    learn()
+            self._seen[row, warp] = [each for each in waits if scope < each[0]]
+            clocks = self.proxy.release(row, warp, None)
+            for reached in (BLOCK, CLUSTER):
+                if scope >= reached:
+                    self._published[row, warp, reached] = clocks
+
+    def published(self, row: int, warp: int, scope: int) -> list[ndarray] | None:
+        """Return the clocks of a warp's last fence of a scope or a larger one."""
+        return self._published.get((row, warp, scope))
+
+    def see(self, row: int, warp: int, scope: int, learn: Callable[[], None]) -> None:
+        """Remember what a warp is to learn behind its next fence of a scope."""
+        self._seen.setdefault((row, warp), []).append((scope, learn))
+
+
+
+# -- Loads that only guess: a loop that compares and swaps checks what it began with. -------------
+#
+# ``old = *p; do … while ((old = atomicCAS(p, seen = old, …)) != seen)`` reads a word by a plain
+# load that others may be writing. A wrong guess is found by the atomic operation, so it is no race.
+
+
+def guesses(steps: Sequence[Step]) -> set[int]:
+    """The indices of plain loads whose value is what an ``atom.cas`` of that address compares."""
+    swaps = [s.instruction for s in steps if s.instruction.parts[0] == "atom"
+             and "cas" in s.instruction.parts]
+    if not swaps:
+        return set()
+    writers: dict[int, list[int]] = defaultdict(list)
+    for index, step in enumerate(steps):
+        for slot in step.writes:
+            writers[slot].append(index)
+    found = set()
+    for swap in swaps:
+        where = _place(swap.operands[1], steps, writers)
+        compared = swap.operands[2]
+        if where is None or not isinstance(compared, Register):
+            continue
+        left, met = [compared.slot], set()
+        while left:
+            slot = left.pop()
+            if slot in met:
+                continue
+            met.add(slot)
+            for index in writers[slot]:
+                writer = steps[index].instruction
+                copied = _copied(writer)
+                if copied is not None:
+                    left.append(copied)
+                elif (writer.parts[0] == "ld" and strength(writer) == WEAK
+                        and _width(writer) == _width(swap)
+                        and _place(writer.operands[1], steps, writers) == where):
+                    found.add(index)
+    return found
+
+
+def _copied(instruction: Instruction) -> int | None:
+    """The register that an instruction copies, if it does nothing else."""
+    source = instruction.operands[1] if len(instruction.operands) == 2 else None
+    if instruction.parts[0] in ("mov", "cvta") and isinstance(source, Register):
+        return source.slot
+    return None
+
+
+def _place(
+    address: Operand, steps: Sequence[Step], writers: dict[int, list[int]]
+) -> tuple[int, int] | None:
+    """The register that an address was copied from first, and the offset."""
+    if not isinstance(address, Address) or not isinstance(address.base, Register):
+        return None
+    slot, met = address.base.slot, set()
+    while slot not in met and len(writers[slot]) == 1:
+        met.add(slot)
+        copied = _copied(steps[writers[slot][0]].instruction)
+        if copied is None:
+            break
+        slot = copied
+    return slot, address.offset
+
+
+def _width(instruction: Instruction) -> int:
+    return SIZES[instruction.parts[-1]]
+
+
+
+# Order inside a block or a cluster by flags: fences and strong accesses of less than GPU scope.
+#
+# What `release_acquire` says of blocks holds inside of them too, for flags in shared memory or of a
+# smaller scope: ``fence.acq_rel.cta`` with a relaxed access, ``st.release.cta`` and
+# ``ld.acquire.cta``, which cuda::barrier and cuda::atomic are made of. Here a message is a copy of
+# the clocks of `detector`, those of the asynchronous proxy among them, and only threads of the same
+# block (or cluster) take it.
+
+
+Clocks = list[ndarray]
+
+
+class ScopedOrder:
+    """What the flags of one batch carry, in one scope.
+
+    `races`: the detector, whose clocks are used. `f`: the batch. `scope`: BLOCK or CLUSTER.
+    """
+
+    def __init__(self, races: Detector, f: Batch, scope: int) -> None:
+        self.races, self.f, self.scope = races, f, scope
+        self.size = 1 if scope == BLOCK else races.peers
+        self.published: dict[Warp, Clocks] = {}
+        self.seen: dict[Warp, Clocks] = {}  # and no fence followed
+        # By memory, word and domain; a word holds what its writers had published.
+        self.carried: dict[tuple[int, int, int], Clocks] = {}
+
+    def fence(self, f: Batch) -> None:
+        """A fence of this scope or a larger one by the active lanes."""
+        warps: list[Warp] = [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
+        for one in warps:
+            self._learn(one)
+            self._publish(one)
+        self._advance(warps)
+
+    def barrier(self, came: ndarray, waits: ndarray) -> None:
+        """Let the warps that waited pass on what those that came have published, and seen."""
+        for held in (self.published, self.seen):
+            for row in {row for row, _ in held}:
+                joined: Clocks | None = None
+                for (other, warp), clocks in held.items():
+                    if other == row and came[row, warp]:
+                        joined = merged_clocks(joined, clocks)
+                if joined is None:
+                    continue
+                for warp in np.flatnonzero(waits[row]).tolist():
+                    held[row, warp] = merged_clocks(held.get((row, warp)), joined)
+
+    def strong(
+        self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
+    ) -> None:
+        """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
+        parts = instruction.parts
+        reads, writes = parts[0] in ("ld", "atom"), parts[0] != "ld"
+        acquires = reads and bool({"acquire", "acq_rel"} & set(parts))
+        releases = writes and bool({"release", "acq_rel"} & set(parts))
+        if not (releases or self.carried or self.published):
+            return
+        block, _, warp, _ = group
+        memory = id(segment.storage)
+        seen: set[Warp] = set()
+        lanes = np.stack([cells.ravel(), block.ravel(), warp.ravel()])
+        for cell, row, one in np.unique(lanes, axis=1).T.tolist():
+            key, me = (memory, cell, row // self.size), (row, one)
+            there = self.carried.get(key)
+            if reads and there is not None:
+                self.seen[me] = merged_clocks(self.seen.get(me), there)
+            if acquires:
+                self._learn(me)
+            if not writes:
+                continue
+            if releases and me not in seen:
+                self._publish(me)
+                seen.add(me)
+            mine = self.published.get(me)
+            if parts[0] == "st":
+                there = None
+            if mine is not None:
+                self.carried[key] = merged_clocks(there, mine)
+            elif parts[0] == "st":
+                self.carried.pop(key, None)
+        if seen:
+            self._advance(list(seen))
+
+    def _publish(self, one: Warp) -> None:
+        races, (row, warp) = self.races, one
+        clocks = [races.known[row, warp].copy()]
+        clocks[0][races.own[row, warp]] = races.clock[row, warp]
+        if races.proxy is not None:
+            clocks.append(races.proxy.fenced[row, warp].copy())
+        self.published[one] = merged_clocks(self.published.get(one), clocks)
+
+    def _learn(self, one: Warp) -> None:
+        """Let a warp know what it has seen."""
+        seen = self.seen.pop(one, None)
+        if seen is None:
+            return
+        races, (row, warp) = self.races, one
+        known = [races.known] if races.proxy is None else [races.known, races.proxy.fenced]
+        for mine, theirs in zip(known, seen, strict=True):
+            part = mine[row, warp, : len(theirs)]
+            np.maximum(part, theirs, out=part)
+        races._set_floor()
+
+    def _advance(self, warps: list[Warp]) -> None:
+        """Let what these warps do from now on be later than what they have published."""
+        races = self.races
+        races.clock = races.clock.copy()
+        for row, warp in warps:
+            races.clock[row, warp] += 1
+
+
+
+# -- Order between blocks: what a fence publishes, what a flag carries, who learns of it. ---------
+#
+# Blocks have no barrier. One publishes what it has done and sets a flag in global memory; another
+# sees the flag and from then on may use what was published (PTX ISA 8.9: release and acquire
+# patterns, causality order):
+#
+# * a fence of the GPU's scope (``__threadfence``, ``fence.acq_rel.gpu``) publishes all that is
+#   ordered before its warp, and so does an operation with ``.release`` for itself;
+# * a strong write (atomic, volatile, relaxed or release) leaves what is published with the word
+#   that it writes; an atomic adds to what lies there, a store replaces it;
+# * a strong read of that word takes it along; behind a fence, or at once with ``.acquire``, the
+#   warp knows it, and behind a barrier its block does.
+#
+# What is known stands in one array of times for each message: a row a cluster, a column a warp of
+# it. Messages are never changed, so that many warps can hold the same one.
 
 
 class _Carried:
@@ -51,7 +279,7 @@ class ReleaseAcquire:
 
     def __init__(self, races: Detector) -> None:
         self.races = races
-        self.messages: dict[int, np.ndarray] = {}  # number -> times (clusters, warps); 0 is none
+        self.messages: dict[int, ndarray] = {}  # number -> times (clusters, warps); 0 is none
         self.carried: dict[int, _Carried] = {}  # by the segment's base
         self._pairs: dict[tuple[int, int], int] = {}
         self._last = 0
@@ -89,7 +317,7 @@ class ReleaseAcquire:
     def _publish(self, row: int, warp: int) -> None:
         races = self.races
         now = races.known[row, warp, : races.warps].copy()
-        now[races.own[row % len(races.own), warp]] = races.clock[row, warp]
+        now[races.own[row, warp]] = races.clock[row, warp]
         self.published[row, warp] = np.maximum(self.published[row, warp], now)
         self.released[row, warp] = self.known[row, warp]
         self.message[row, warp] = -1
@@ -104,7 +332,7 @@ class ReleaseAcquire:
         own = races.known[row, warp, : races.warps]
         np.maximum(own, seen[self._cluster(row)], out=own)
 
-    def barrier(self, came: np.ndarray, waits: np.ndarray) -> None:
+    def barrier(self, came: ndarray, waits: ndarray) -> None:
         """Let the warps that waited know what those that came know; bool (blocks, warps)."""
         races = self.races
         before = self.published
@@ -125,7 +353,7 @@ class ReleaseAcquire:
     # -- flags ----------------------------------------------------------------------------------
 
     def strong(
-        self, segment: Segment, cells: np.ndarray, group: Group, instruction: Instruction
+        self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
     ) -> None:
         """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
         parts = instruction.parts
@@ -164,7 +392,7 @@ class ReleaseAcquire:
             self.races.clock = self.races.clock.copy()
             self.races.clock[rows, warps] += 1
 
-    def _see(self, there: np.ndarray, rows: np.ndarray, warps: np.ndarray) -> None:
+    def _see(self, there: ndarray, rows: ndarray, warps: ndarray) -> None:
         """Let warps take the messages that they found."""
         for number, row, warp in {
             key for key in zip(there.tolist(), rows.tolist(), warps.tolist(), strict=True) if key[0]
@@ -182,7 +410,7 @@ class ReleaseAcquire:
         np.maximum(own, self.published[row, warp], out=own, casting="unsafe")
         self.message[row, warp] = self._add(message)
 
-    def _joined(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _joined(self, old: ndarray, new: ndarray) -> ndarray:
         """Return the numbers of the messages that hold both of each pair."""
         out = np.where(old == 0, new, old)
         both = (old != 0) & (new != 0) & (old != new)
@@ -195,7 +423,7 @@ class ReleaseAcquire:
                 out[at] = self._pairs[pair]
         return out
 
-    def _add(self, message: np.ndarray) -> int:
+    def _add(self, message: ndarray) -> int:
         self._last += 1
         self.messages[self._last] = message
         return self._last
@@ -207,9 +435,9 @@ class ReleaseAcquire:
     # -- asked when accesses are compared -------------------------------------------------------
 
     def knows(
-        self, rows: np.ndarray, warps: np.ndarray, others: np.ndarray, columns: np.ndarray,
-        times: np.ndarray, asked: np.ndarray,
-    ) -> np.ndarray:
+        self, rows: ndarray, warps: ndarray, others: ndarray, columns: ndarray,
+        times: ndarray, asked: ndarray,
+    ) -> ndarray:
         """Tell which lanes know of accesses by other clusters.
 
         `rows`, `warps`: of the lanes that ask. `others`: the first block of the other cluster, by
@@ -232,7 +460,7 @@ class ReleaseAcquire:
         return out
 
 
-def _union(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+def _union(first: ndarray | None, second: ndarray | None) -> ndarray | None:
     """Return what either message knows, without a copy where one is all."""
     if first is None or first is second:
         return second
@@ -242,8 +470,8 @@ def _union(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | 
 
 
 def _rounds(
-    cells: np.ndarray, rows: np.ndarray, warps: np.ndarray, many: int
-) -> Iterator[np.ndarray]:
+    cells: ndarray, rows: ndarray, warps: ndarray, many: int
+) -> Iterator[ndarray]:
     """Part lanes so that no cell is met twice in a part; a warp that meets it again counts once."""
     key = (rows * many + warps).astype(np.int64)
     order = np.lexsort((np.arange(len(cells)), key, cells))

@@ -33,19 +33,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch
 from ..core.hazards import REMARK, access
 from ..core.machine import WARP
-from .stamps import EPOCH, THREAD, TIME, column_of, index_of
-
-if TYPE_CHECKING:
-    from ..core.batch import Batch
-    from ..core.syntax import Instruction
-    from ..core.tensor_memory import Area
-    from .clocks import Detector
+from ..core.syntax import Instruction
+from ..core.tensor_memory import Area
+from .clocks import EPOCH, THREAD, TIME, Detector, column_of, index_of
 
 IN_FLIGHT, UNFENCED = "tensor memory in flight", "missing tcgen05.fence"
 
@@ -100,7 +97,7 @@ class TensorOrder:
 
     def own(self, row: int, warp: int) -> int:
         """Return a warp's column in the clocks."""
-        return int(self.races.own[row % len(self.races.own), warp])
+        return int(self.races.own[row, warp])
 
     def grow(self, more: tuple) -> None:
         """Make room for agents that have come."""
@@ -121,13 +118,13 @@ class TensorOrder:
         np.maximum(self.ordered[row, warp], self.passed[row, warp], out=self.ordered[row, warp])
         self.settled[row, warp] = self.races.known[row, warp]
 
-    def barrier(self, came: np.ndarray, waits: np.ndarray) -> None:
+    def barrier(self, came: ndarray, waits: ndarray) -> None:
         """Join what the warps that met pass on."""
         joined = np.where(came[:, :, None], self.passed, 0).max(axis=1)
         learned = np.maximum(self.passed, joined[:, None, :])
         self.passed = np.where(waits[:, :, None], learned, self.passed)
 
-    def committed(self, row: int, warp: int, column: int) -> list[np.ndarray]:
+    def committed(self, row: int, warp: int, column: int) -> list[ndarray]:
         """Return what an mbarrier learns of a commit (9.7.16.6.2.1.1; its fence: 9.7.16.6.4.2).
 
         That is all of the warp's operations so far, and what these were issued behind: the copies,
@@ -140,7 +137,7 @@ class TensorOrder:
             clock[column] = EPOCH + int(self.numbers[row, warp])
         return found
 
-    def reads_shared(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
+    def reads_shared(self, cells: ndarray, row: int, thread: int, index: int) -> None:
         """Remark on shared memory that an mma or cp reads behind a barrier, but behind no fence.
 
         Of tensor memory the fence is needed (`_compare`). Of operands in shared memory the text can

@@ -1,16 +1,14 @@
 """What is found out about addresses is kept by their distances, and only for the same lanes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 from lib.ptx.core.access_pattern import SHAPES, Repeated, Shapes
-from lib.ptx.core.lane_groups import lane_groups
+from lib.ptx.core.lanes import lane_groups
 from lib.ptx.isa.bulk_copy import count_global
 
-from ..conftest import run
+from ..conftest import run, u32s
 
 NEAR, FAR = np.arange(32)[None, :] * 4, np.arange(32)[None, ::-1] * 4
 
@@ -44,14 +42,14 @@ setp.lt.u32 %p, %i, 8; @%p bra READ;
 
 
 def test_a_loop_that_reads_on_is_told_of_what_nobody_wrote():
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     run(LOOP.replace("FILLED", "8"), out)
     with pytest.raises(ptx.UninitialisedRead, match="at 0x300 .*lane 0; .*28 more"):
         run(LOOP.replace("FILLED", "6"), out, strict=True)
 
 
 def test_a_loop_with_conflicts_is_counted_each_time():
-    launch = run(LOOP.replace("FILLED", "8"), np.zeros(1, np.uint32))
+    launch = run(LOOP.replace("FILLED", "8"), u32s(1))
     counters = launch.trace.counters()
     assert counters["shared_load_instructions"] == counters["shared_store_instructions"] == 8
     assert counters["shared_wavefronts"] == 16
@@ -61,7 +59,10 @@ class Lanes:
     """All that `lane_groups` asks of a batch."""
 
     def __init__(self, active):
-        self.active_lanes, (self.blocks, self.threads) = active, active.shape
+        self.active_lanes = active
+
+    def full(self, values):
+        return np.broadcast_to(values, self.active_lanes.shape)
 
 
 def test_lanes_are_grouped_by_row_and_values():
@@ -112,7 +113,7 @@ def test_a_pattern_is_found_again_by_its_addresses():
     ld.shared.u32 %m, [%a]; st.global.u32 [%o], %m;
     add.u64 %o, %o, 128; add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 4; @%p bra again;
     """
-    out = np.zeros((4, 32), np.uint32)
+    out = u32s((4, 32))
     launch = run(body, out, races=True)
     np.testing.assert_array_equal(out, np.arange(1, 5)[:, None] * np.arange(32))
     counters = launch.trace.counters()

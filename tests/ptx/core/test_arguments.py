@@ -1,13 +1,11 @@
 """What a kernel may be given: arrays and views of them, numbers, nothing at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import run
+from ..conftest import f32s, run
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,7 @@ def test_arguments(args, message):
 def test_a_view_lies_where_it_lies_in_its_array(start, vector):
     """On a GPU an array's memory begins on a multiple of 256 bytes, and a view somewhere in it."""
     whole = np.arange(1000, dtype=np.float32)
-    view, out = whole[start : start + 32 * vector], np.zeros((32, vector), np.float32)
+    view, out = whole[start : start + 32 * vector], f32s((32, vector))
     names = ", ".join(f"%x{i}" for i in range(vector))
     how = f".v{vector}" if vector > 1 else ""
     body = f"""
@@ -74,7 +72,7 @@ def test_what_lies_around_a_view_is_not_its_own(offset, said):
 
 
 def test_a_view_is_written_in_place():
-    whole = np.zeros(64, np.float32)
+    whole = f32s(64)
     body = """
     .reg .b64 %a; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x; ld.param.u64 %a, [a];
     mad.wide.u32 %a, %t, 4, %a; mov.f32 %x, 0f3F800000; st.global.f32 [%a], %x;
@@ -103,7 +101,7 @@ def test_none_is_the_null_pointer():
 
 
 def test_overlapping_arrays_are_refused_and_equal_ones_are_one():
-    x = np.zeros(10, np.float32)
+    x = f32s(10)
     parameters = ".param .u64 a, .param .u64 b"
     result = run("", x, x, parameters=parameters)
     assert result.allocations[0].base == result.allocations[1].base

@@ -5,6 +5,8 @@ import pytest
 
 from lib import ptx
 
+from ..conftest import f32s, function_of
+
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 WALK = HEAD + """.visible .entry walk(.param .u64 a, .param .u64 c, .param .u32 n) {
 .reg .b64 %p<3>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .pred %q<2>;
@@ -16,8 +18,8 @@ WAIT = HEAD + ".visible .entry wait() { barrier.sync 1, COUNT; ret; }"
 
 @pytest.mark.parametrize("floats", [6, 7])
 def test_a_loop_walks_to_the_last_whole_vector(floats):
-    walk = ptx.Module(WALK).get_function("walk")
-    a, c = np.arange(floats, dtype=np.float32), np.zeros(1, np.float32)
+    walk = function_of(WALK, "walk")
+    a, c = np.arange(floats, dtype=np.float32), f32s(1)
     walk(1, 1, (a, c, np.uint32(3)))
     assert c[0] == 9
     with pytest.raises(ptx.OutOfBounds):
@@ -26,7 +28,7 @@ def test_a_loop_walks_to_the_last_whole_vector(floats):
 
 @pytest.mark.parametrize("count", [64, 128])
 def test_a_barrier_of_more_threads_than_the_block_is_refused(count):
-    wait = ptx.Module(WAIT.replace("COUNT", str(count))).get_function("wait")
+    wait = function_of(WAIT.replace("COUNT", str(count)), "wait")
     wait(1, count, ())
     with pytest.raises(ptx.Error, match="at most the block's threads"):
         wait(1, count - 32, ())

@@ -1,7 +1,5 @@
 """Functions are called: they return to whom they came from, with what was theirs."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -10,9 +8,19 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import HEAD, HERE, compile_kernels, compile_text, entry
+from ..conftest import (
+    HEAD,
+    HERE,
+    compile_kernels,
+    compile_text,
+    each_schedule,
+    entry,
+    f32s,
+    function_of,
+    s32s,
+    u32s,
+)
 
-SCHEDULES = ("lowest", "highest", "random")
 T = np.arange(64)
 
 
@@ -36,10 +44,10 @@ def nested(depth, seed):
     return (nested(depth - 1, seed + 1) if depth else 0) * 3 + mine[(seed + depth) & 3]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_recursion_with_another_depth_in_each_lane(schedule):
     n = (np.arange(80) * 7) % 11
-    out = np.zeros((80, 3), np.int32)
+    out = s32s((80, 3))
     out[:, 0] = n
     launch("recursion", 2, 40, (out,), schedule=schedule, races=True)
     for t in range(80):
@@ -50,18 +58,18 @@ def test_recursion_with_another_depth_in_each_lane(schedule):
 
 def test_recursion_without_end_is_stopped():
     with pytest.raises(ptx.Error, match="does its recursion end.*lane 0") as error:
-        launch("endless", 1, 32, (np.zeros(2, np.int32),))
+        launch("endless", 1, 32, (s32s(2),))
     assert "function '_Z7foreveri'" in str(error.value) and "calls.cu:" in str(error.value)
 
 
 def test_structures_go_in_and_out():
-    out = np.zeros(32, np.int32)
+    out = s32s(32)
     launch("structs", 1, 32, (out,))
     t = T[:32]
     assert (out == t + t % 5 + 100 + t + (t + 1) % 5 + 2 * t + 1).all()
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_virtual_functions(schedule):
     kind = (T % 3 == 0).astype(np.int32)
     out = kind.copy()
@@ -80,7 +88,7 @@ def test_pointers_from_a_table():
 
 
 def test_a_race_inside_of_a_function():
-    out = np.zeros(64, np.int32)
+    out = s32s(64)
     launch("exchange", 1, 64, (out, True), races=True)
     assert (out == (T ^ 33) ** 2).all()
     found = module().get_function("exchange")(1, 64, (out, False), races=True).hazards
@@ -88,7 +96,7 @@ def test_a_race_inside_of_a_function():
 
 
 def test_callers_come_together_behind_a_call():
-    x, out = T.astype(np.float32), np.zeros(64, np.float32)
+    x, out = T.astype(np.float32), f32s(64)
     done = launch("come_together", 1, 64, (out, x))
     assert (out == np.where(T & 1, x * x + 1, x + 1)).all()
     counters = done.trace.counters()
@@ -114,12 +122,12 @@ def test_printf_formats(capsys, format, values, expected):
     if "s" in format:
         values = ", ".join(f'"<{v}>"' for v in values.split(", "))
     source = f'extern "C" __global__ void k() {{ printf("{format}\\n", {values}); }}'
-    ptx.Module(compile_text(source)).get_function("k")(1, 1, ())
+    function_of(compile_text(source))(1, 1, ())
     assert capsys.readouterr().out == expected + "\n"
 
 
 def test_assertions():
-    out = np.zeros(32, np.int32)
+    out = s32s(32)
     launch("asserts", 1, 32, (out, 32))
     assert out.all()
     with pytest.raises(ptx.Error) as error:
@@ -130,7 +138,7 @@ def test_assertions():
 
 
 def test_traps():
-    out = np.zeros(32, np.int32)
+    out = s32s(32)
     launch("traps", 1, 32, (out, 32))
     assert out.all()
     with pytest.raises(ptx.Error, match=r"CUDA calls.cu:\d+: .*trapped.*thread \(30, 0, 0\)"):
@@ -138,7 +146,7 @@ def test_traps():
 
 
 def test_the_heap():
-    out = np.zeros(64, np.int32)
+    out = s32s(64)
     launch("heap", 1, 64, (out, 0), races=True)
     assert (out == 45 * T).all()
     with pytest.raises(ptx.OutOfBounds):
@@ -168,8 +176,8 @@ ADD = """
 
 def by_hand(functions: str, body: str):
     text = entry(body).replace(HEAD, HEAD + functions)
-    out = np.zeros(32, np.uint32)
-    ptx.Module(text).get_function("k")(1, 32, (out,))
+    out = u32s(32)
+    function_of(text)(1, 32, (out,))
     return out
 
 

@@ -1,13 +1,11 @@
 """Loops that a counter ends are found, and how far they are is read while they run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from lib import ptx
-from lib.ptx.core.counted_loops import counted_loops
-from lib.ptx.progress import Progress
+from lib.ptx.progress import Progress, counted_loops
+
+from ..conftest import function_of
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 NESTED = HEAD + """
@@ -47,7 +45,7 @@ ret;
 
 
 def function(text):
-    return ptx.Module(text).get_function("k")
+    return function_of(text)
 
 
 def looks(text, n, m, every=5):

@@ -1,15 +1,14 @@
 """What the emulator lacks: named as such where it is met, and README's list is the code's."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 import lib.ptx
 from lib import ptx
-from lib.ptx.core.decode import OPCODES
-from lib.ptx.core.missing import FORMS, MNEMONICS, listed
+from lib.ptx.core.decode import FORMS, MNEMONICS, OPCODES, listed
+
+from ..conftest import function_of
 
 README = (lib.ptx.__path__[0] + "/README.md")
 
@@ -33,11 +32,11 @@ def test_each_is_named_with_its_line(opcode):
             f".reg .b32 %a;\n{opcode} %a, %a;\nret;\n}}\n")
     name = re.escape(opcode.partition(".")[0])
     with pytest.raises(ptx.UnsupportedInstruction, match=f"PTX line 7 .*: {name} .*not emulated"):
-        ptx.Module(text).get_function("k")
+        function_of(text)
 
 
 def test_what_is_no_instruction_at_all():
     text = (".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"
             ".reg .b32 %a;\nxorr.b32 %a, %a, %a;\nret;\n}\n")
     with pytest.raises(ptx.UnsupportedInstruction, match="knows no 'xorr'; the nearest: xor"):
-        ptx.Module(text).get_function("k")
+        function_of(text)

@@ -1,13 +1,10 @@
 """Arrays of ``extern __shared__`` begin at one address, and have what the launch gives."""
 
-from __future__ import annotations
-
-import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import compile_text
+from ..conftest import compile_text, f32s, function_of
 
 SOURCE = """
 extern "C" __global__ void k(float* o)
@@ -35,8 +32,8 @@ IN_TURN = {
 
 def launched(body, shared_mem=256, **options):
     text = compile_text(SOURCE.replace("BODY", body))
-    kernel = ptx.Module(text).get_function("k")
-    return kernel(1, 32, (np.zeros(32, np.float32),), shared_mem, **options)
+    kernel = function_of(text)
+    return kernel(1, 32, (f32s(32),), shared_mem, **options)
 
 
 @pytest.mark.parametrize("races", [False, True])

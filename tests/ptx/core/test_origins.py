@@ -1,13 +1,8 @@
 """An index too large in one shared array is seen, though another array lies behind it."""
 
-from __future__ import annotations
-
-import numpy as np
 import pytest
 
-from lib import ptx
-
-from ..conftest import compile_text, run
+from ..conftest import compile_text, f32s, function_of, run, u32s
 
 SOURCE = """
 extern __shared__ float dynamic[];
@@ -30,8 +25,8 @@ extern "C" __global__ void k(float* out, int at, int which) {
 
 def hazards(at: int, which: int = 0, phi: bool = False, shared: int = 256):
     text = compile_text(SOURCE.replace("USE_PHI", str(int(phi))))
-    function = ptx.Module(text).get_function("k")
-    return function(1, 32, (np.zeros(32, np.float32), at, which), shared).hazards
+    function = function_of(text)
+    return function(1, 32, (f32s(32), at, which), shared).hazards
 
 
 def test_what_stays_inside_is_silent():
@@ -68,7 +63,7 @@ def test_an_offset_in_the_instruction(offset, silent):
         f"""
     .shared .b32 a[16]; .shared .b32 b[16]; .reg .b32 %r, %x;
     mov.u32 %r, a; mov.u32 %x, b; st.shared.u32 [%r+{offset}], 7; st.shared.u32 [%x], 1;""",
-        np.zeros(1, np.uint32), block=1,
+        u32s(1), block=1,
     )
     assert bool(done.hazards) != silent
     for hazard in done.hazards:

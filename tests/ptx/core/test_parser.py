@@ -1,7 +1,5 @@
 """The grammar's corners, and mutated text: nothing but ptx.Error ever comes out."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace
@@ -15,7 +13,7 @@ from lib import ptx
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Address, Immediate, Register, Vector
 
-from ..conftest import HEAD, HERE, compile_kernels, entry, run
+from ..conftest import HEAD, HERE, compile_kernels, entry, function_of, run, u32s
 from ..fuzz import attempt, mutated
 
 
@@ -28,7 +26,7 @@ def test_scopes_repeat_labels_and_registers():
       add.u32 %v, %v, x; }
     """
     body = ".reg .b32 %v; .reg .b64 %o; mov.u32 %v, 0;" + block * 2
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     run(body + "ld.param.u64 %o, [out]; st.global.u32 [%o], %v;", out, block=1)
     assert out[0] == 128
 
@@ -110,9 +108,9 @@ def test_directives_and_lines():
     assert [p.nbytes for p in kernel.parameters] == [128, 8]
     assert [i.cuda for i in kernel.instructions] == [("a.cu", 7)] * 2
     assert program.variables["dynamic"].count == 0 and "vprintf" in program.functions
-    ptx.Module(text).get_function("k")(1, 1, (b"\0" * 128, np.zeros(1)))
+    function_of(text)(1, 1, (b"\0" * 128, np.zeros(1)))
     with pytest.raises(ptx.LaunchError, match="compiled for"):
-        ptx.Module(text).get_function("k")(1, 512, (b"\0" * 128, np.zeros(1)))
+        function_of(text)(1, 512, (b"\0" * 128, np.zeros(1)))
 
 
 @pytest.mark.parametrize(
@@ -156,10 +154,10 @@ def test_broken_text(text, message):
 def test_instructions_that_do_not_fit(statement, message):
     body = f".reg .b32 %r; .reg .b64 %d; .reg .pred %p; {statement}"
     if message is None:
-        ptx.Module(entry(body)).get_function("k")
+        function_of(entry(body))
         return
     with pytest.raises(ptx.Error, match=message) as caught:
-        ptx.Module(entry(body)).get_function("k")
+        function_of(entry(body))
     assert "PTX line 6" in str(caught.value)
 
 

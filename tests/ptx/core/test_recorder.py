@@ -5,6 +5,8 @@ import pytest
 
 from lib import ptx
 
+from ..conftest import function_of, u32s
+
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 # Even lanes add their number to 100, all lanes store.
 TEXT = HEAD + """
@@ -28,9 +30,9 @@ TEXT = HEAD + """
 
 
 def record(text=TEXT, grid=2, threads=64, **options):
-    out = np.zeros(threads, np.uint32)
+    out = u32s(threads)
     recorder = ptx.Recorder(**{"block": 1, "warp": 1, **options})
-    launch = ptx.Module(text).get_function("k")(grid, threads, (out,), recorder=recorder)
+    launch = function_of(text)(grid, threads, (out,), recorder=recorder)
     return recorder, out, launch
 
 
@@ -72,8 +74,8 @@ def test_a_warp_that_is_not_there_leaves_nothing():
 
 
 def test_results_are_those_of_a_launch_without_a_recorder():
-    out = np.zeros(64, np.uint32)
-    ptx.Module(TEXT).get_function("k")(2, 64, (out,))
+    out = u32s(64)
+    function_of(TEXT)(2, 64, (out,))
     assert (record()[1] == out).all()
 
 
@@ -115,9 +117,9 @@ COPIES = HEAD + """
 
 @pytest.mark.parametrize("landing", ["late"])
 def test_copies_in_flight_are_told_until_they_are_waited_for(landing):
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     recorder = ptx.Recorder(0, 0)
-    ptx.Module(COPIES).get_function("k")(1, 32, (out,), landing=landing, recorder=recorder)
+    function_of(COPIES)(1, 32, (out,), landing=landing, recorder=recorder)
     waiting = {m.instruction.opcode: m.waiting for m in recorder.moments}
     assert waiting["cp.async.ca.shared.global"] == (
         "cp.async: 32 copies (512 bytes) of 1 group not waited for",)

@@ -1,7 +1,5 @@
 """Divergence, loops, barriers, memory: whole kernels, compiled and written by hand."""
 
-from __future__ import annotations
-
 import gc
 import re
 import weakref
@@ -13,7 +11,7 @@ from lib import ptx
 from lib.ptx import launch as launching
 from lib.ptx.core import execution
 
-from ..conftest import entry, problem, run
+from ..conftest import each_schedule, entry, f32s, function_of, problem, run, s32s, u32s
 
 SCHEDULES = ["lowest", "highest", "random"]
 
@@ -40,7 +38,7 @@ def test_products(kernels, name, shape, alpha, beta):
     assert not result.hazards
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("name", ["naive", "shared_tile"])
 def test_schedules_agree(kernels, name, schedule):
     first, c, _ = product(kernels, name, 40, 33, 20)
@@ -57,11 +55,11 @@ def test_register_tile(kernels):
     assert result.trace.counters()["ffma_thread_instructions"] == 128 * 128 * (16 + 1)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_loops_of_different_length(kernels, schedule):
     n = 150
     trips = np.random.default_rng(1).integers(0, 40, n).astype(np.int32)
-    out = np.zeros(n, np.int32)
+    out = s32s(n)
     result = kernels.get_function("wander")((2,), (96,), (n, trips, out), schedule=schedule)
     for i, t in enumerate(trips.tolist()):
         total = 0
@@ -96,7 +94,7 @@ def test_clocks_count_instructions(before, monkeypatch):
 
 def test_shuffles_and_atomics(kernels):
     x = np.arange(1000, dtype=np.float32)
-    total = np.zeros(1, np.float32)
+    total = f32s(1)
     result = kernels.get_function("reduce")((4,), (256,), (1000, x, total), 16, races=True)
     assert total[0] == x.sum()
     assert not [h for h in result.hazards if h.kind == "race"]
@@ -104,7 +102,7 @@ def test_shuffles_and_atomics(kernels):
 
 def test_module_variables(kernels):
     kernels.get_global("counter")[:] = 0
-    order, out = np.zeros(96, np.int32), np.zeros(96, np.float32)
+    order, out = s32s(96), f32s(96)
     kernels.get_function("globals")((3,), (32,), (order, out))
     assert sorted(order.tolist()) == list(range(96))
     assert kernels.get_global("counter").view(np.int32)[0] == 96
@@ -134,10 +132,10 @@ mov.u32 %t, %tid.x;
 """
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_named_barrier_of_half_the_block(schedule):
     """Warps 0 and 1 meet at barrier 1; warps 2 and 3 never come there."""
-    out = np.zeros(128, np.uint32)
+    out = u32s(128)
     body = (
         STORE_TID
         + """
@@ -163,10 +161,10 @@ def test_named_barrier_of_half_the_block(schedule):
     assert not result.hazards
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_arrive_and_sync(schedule):
     """Warp 0 produces and goes on; warp 1 waits for it."""
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     body = (
         STORE_TID
         + """
@@ -208,12 +206,12 @@ TWICE = STORE_TID + """
     """
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_who_comes_again_after_the_phase_is_right(schedule):
     for again in ("bar.arrive", "bar.sync"):
         body = (TWICE.replace("AGAIN", again).replace("ANSWERED", "bar.sync 3, 64;")
                 .replace("ANSWER", "bar.arrive 3, 64;"))
-        assert not run(body, np.zeros(1, np.uint32), block=64, schedule=schedule).hazards
+        assert not run(body, u32s(1), block=64, schedule=schedule).hazards
 
 
 @pytest.mark.parametrize("again", ["bar.arrive", "bar.sync"])
@@ -221,7 +219,7 @@ def test_who_comes_twice_in_one_phase_is_told(again):
     """Hardware counts arrivals, so the barrier would open for warp 0's second one."""
     body = TWICE.replace("AGAIN", again).replace("ANSWERED", "").replace("ANSWER", "")
     with pytest.raises(ptx.Deadlock) as ended:  # of those that are counted once
-        run(body, np.zeros(1, np.uint32), block=64, schedule="lowest")
+        run(body, u32s(1), block=64, schedule="lowest")
     (found,) = ended.value.hazards
     assert found.kind == "barrier reached twice" and found.first.warp == found.second.warp == 0
     assert re.search(r"barrier 2 again .* come to it at kernel 'k', PTX line \d+", found.message)
@@ -243,11 +241,11 @@ def test_deadlock_names_the_lines():
     with pytest.raises(
         ptx.Deadlock, match=r"Barrier 1 has 32 of 64.*PTX line 12.*Barrier 2 has 32"
     ):
-        run(body, np.zeros(1, np.uint32), block=64)
+        run(body, u32s(1), block=64)
 
 
 def test_exited_threads_count_as_arrived_with_a_hazard():
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     body = (
         STORE_TID
         + """
@@ -277,7 +275,7 @@ def test_barrier_divergence_within_a_warp_is_reported():
     END:
     """
     )
-    result = run(body, np.zeros(1, np.uint32), block=32)
+    result = run(body, u32s(1), block=32)
     assert {h.kind for h in result.hazards} == {"barrier divergence"}
     assert "PTX line" in result.hazards[0].message
 
@@ -302,7 +300,7 @@ def test_spinning_lanes_do_not_starve_the_others():
     """
     )
     for schedule in SCHEDULES:
-        out = np.zeros(1, np.uint32)
+        out = u32s(1)
         run(body, out, block=64, schedule=schedule)
         assert out[0] == 1
 
@@ -342,7 +340,7 @@ def test_blocks_that_write_one_word_race(monkeypatch):
     body = GLOBAL + "mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %c;"
     for lanes in (1 << 16, 32):
         monkeypatch.setattr(launching, "LANES_PER_BATCH", lanes)
-        result = run(body, np.zeros(32, np.uint32), grid=3, races=True)
+        result = run(body, u32s(32), grid=3, races=True)
         assert kinds(result) == {"race"}
         assert result.hazards[0].first.block != result.hazards[0].second.block
 
@@ -362,7 +360,7 @@ def test_block_that_reads_what_another_writes_races(monkeypatch):
     )
     for lanes in (1 << 16, 32):
         monkeypatch.setattr(launching, "LANES_PER_BATCH", lanes)
-        assert kinds(run(body, np.zeros(32, np.uint32), grid=2, races=True)) == {"race"}
+        assert kinds(run(body, u32s(32), grid=2, races=True)) == {"race"}
 
 
 def test_barrier_orders_global_memory_in_a_block():
@@ -375,7 +373,7 @@ def test_barrier_orders_global_memory_in_a_block():
     xor.b32 %v, %t, 32; mad.wide.u32 %q, %v, 4, %o; ld.global.u32 %v, [%q];
     """.replace("%s", "BARRIER")
     )
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     ordered = run(body.replace("BARRIER", "bar.sync 0;"), out, block=64, races=True)
     torn = run(body.replace("BARRIER", ""), out, block=64, races=True)
     assert not ordered.hazards and kinds(torn) == {"race"}
@@ -383,9 +381,9 @@ def test_barrier_orders_global_memory_in_a_block():
 
 def test_two_lanes_of_one_instruction():
     body = GLOBAL + "shr.u32 %v, %t, 1; mad.wide.u32 %o, %v, 4, %o; st.global.u32 [%o], %t;"
-    assert kinds(run(body, np.zeros(32, np.uint32), races=True)) == {"race"}
+    assert kinds(run(body, u32s(32), races=True)) == {"race"}
     same = body.replace("[%o], %t", "[%o], 7")
-    launch = run(same, np.zeros(32, np.uint32), races=True)
+    launch = run(same, u32s(32), races=True)
     assert launch.clean and [each.kind for each in launch.remarks] == ["same value"]
     assert "where all lanes are meant to" in str(launch) and "order" not in str(launch)
 
@@ -400,14 +398,14 @@ def test_lanes_of_a_warp_without_syncwarp_are_a_warning():
     xor.b32 %s, %s, 4; ld.shared.u32 %v, [%s];
     """
     )
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     assert kinds(run(body.replace("SYNC", ""), out, races=True)) == {"warning"}
     assert not run(body.replace("SYNC", "bar.warp.sync 0xffffffff;"), out, races=True).hazards
 
 
 def test_atomics_do_not_race_with_each_other():
     body = GLOBAL + "red.global.add.u32 [%o], 1;"
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     assert not run(body, out, grid=4, block=96, races=True).hazards
     assert out[0] == 4 * 96
 
@@ -424,7 +422,7 @@ def test_neighbouring_bytes_are_different_words():
 
 def load_at(expression, n=32, block=32):
     body = GLOBAL + f"{expression} ld.global.u32 %v, [%o];"
-    return run(body, np.zeros(n, np.uint32), block=block)
+    return run(body, u32s(n), block=block)
 
 
 def test_out_of_bounds():
@@ -450,7 +448,7 @@ def test_addresses_that_start_below_zero():
     mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
     """
     )
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     run(body, out)
     assert out.tolist() == list(range(32))
     with pytest.raises(ptx.OutOfBounds, match="0xf{8}"):
@@ -475,13 +473,13 @@ def test_uninitialised_shared():
     """
     )
     with pytest.raises(ptx.UninitialisedRead, match="0x7c.*lane 31"):
-        run(body, np.zeros(1, np.uint32), strict=True)
+        run(body, u32s(1), strict=True)
 
 
 def test_out_of_bounds_shared_and_read_only_arrays():
     with pytest.raises(ptx.OutOfBounds, match="shared"):
-        run(STORE_TID + ".shared .b32 s[8]; st.shared.u32 [s+32], %t;", np.zeros(1, np.uint32))
-    frozen = np.zeros(4, np.uint32)
+        run(STORE_TID + ".shared .b32 s[8]; st.shared.u32 [s+32], %t;", u32s(1))
+    frozen = u32s(4)
     frozen.flags.writeable = False
     with pytest.raises(ptx.OutOfBounds, match="argument 0 may not be written"):
         run(GLOBAL + "st.global.u32 [%o], %t;", frozen)
@@ -502,7 +500,7 @@ def test_predicated_accesses_and_two_arrays_in_one_instruction():
     st.global.u32 [%o], %v;
     """
     a, b = np.arange(32, dtype=np.uint32), np.arange(32, dtype=np.uint32) + 1000
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     run(body, a, b, out, parameters=".param .u64 a, .param .u64 b, .param .u64 o")
     assert out.tolist() == [(i + 1000 if i % 2 else i) if i < 20 else 99 for i in range(32)]
 
@@ -521,7 +519,7 @@ def test_generic_local_and_vector_accesses():
     mad.wide.u32 %o, %t, 8, %o; st.global.v2.u32 [%o], {%w0, %w1};
     """
     )
-    out = np.zeros((32, 2), np.uint32)
+    out = u32s((32, 2))
     run(body, out)
     assert out[:, 0].tolist() == [5] * 32 and out[:, 1].tolist() == list(range(32))
 
@@ -540,7 +538,7 @@ def test_warp_votes():
     mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
     """
     )
-    out = np.zeros(40, np.uint32)
+    out = u32s(40)
     run(body, out, block=40)
     assert out.tolist() == [1007] * 32 + [0] * 8
 
@@ -585,9 +583,9 @@ def test_what_is_decoded_goes_without_the_collector(options, ends):
     gc.collect()
     gc.disable()
     try:
-        function = ptx.Module(text).get_function("k")
+        function = function_of(text)
         assert function.module.get_function("k") is function
-        code, out = weakref.ref(function.code), np.zeros(1, np.uint32)
+        code, out = weakref.ref(function.code), u32s(1)
         try:
             assert function(1, 64, (out,), **options).code is code()
         except ptx.OutOfBounds:
@@ -609,5 +607,5 @@ def test_a_race_whose_value_nobody_uses_says_so(use, vain):
     body = GLOBAL + f""".shared .b32 s[64]; .reg .b32 %w, %a, %b;
     mov.u32 %a, s; mad.lo.u32 %b, %t, 4, %a; st.shared.u32 [%b], %t;
     xor.b32 %b, %t, 32; mad.lo.u32 %b, %b, 4, %a; ld.shared.u32 %w, [%b]; {use}"""
-    (hazard,) = run(body, np.zeros(64, np.uint32), block=64, races=True).hazards
+    (hazard,) = run(body, u32s(64), block=64, races=True).hazards
     assert hazard.kind == "race" and ("whose value nobody uses" in hazard.message) == vain

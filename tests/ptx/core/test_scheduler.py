@@ -1,7 +1,5 @@
 """Who runs next: lanes of a warp come together before what needs the whole warp."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +10,8 @@ from lib.paths import ROOT
 from lib.ptx.core.masks import Mask
 from lib.ptx.core.scheduler import Scheduler
 
-from ..conftest import run
+from ..conftest import each_schedule, run, u32s
 
-SCHEDULES = ("lowest", "highest", "random")
 # The first 16 lanes of warp 0 take the long way to JOIN, where warp 1 stands whole from the start.
 TORN = """
 .reg .b64 %o, %q; .reg .b32 %t, %v, %s, %d<4>; .reg .pred %p;
@@ -40,18 +37,18 @@ mov.u32 %v, %d3;
 """
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("block", [32, 64, 96])
 def test_a_torn_warp_comes_together_before_a_shuffle_beside_whole_ones(block, schedule):
-    out = np.zeros(block, np.uint32)
+    out = u32s(block)
     done = run(TORN.replace("WHOLE", SHUFFLE), out, block=block, schedule=schedule)
     assert not done.hazards and (out == np.arange(block) ^ 16).all()
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("block", [32, 64, 96])
 def test_a_torn_warp_comes_together_before_an_aligned_instruction(block, schedule):
-    out = np.zeros(block, np.uint32)
+    out = u32s(block)
     done = run(TORN.replace("WHOLE", MATRIX), out, block=block, schedule=schedule)
     # The fourth matrix: rows of lanes 24 to 31, four lanes a row.
     lanes = np.arange(block)
@@ -108,9 +105,9 @@ extern "C" __global__ void half(const int* x, unsigned* y)
 """
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_half_a_warp_before_an_aligned_instruction_waits_for_the_half_that_is_parked(schedule):
     module = RawModule(code=HALF, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
-    x, y = np.arange(128, dtype=np.int32), np.zeros(32, np.uint32)
+    x, y = np.arange(128, dtype=np.int32), u32s(32)
     module.get_function("half")(1, 32, (x, y), landing="late", schedule=schedule)
     assert (y == np.arange(32)).all()

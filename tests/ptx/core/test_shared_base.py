@@ -1,13 +1,11 @@
 """Where shared memory begins: at 0, and from sm_90 on behind a KiB of the system's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import entry
+from ..conftest import entry, u32s
 
 TARGETS = [("sm_75", 0), ("sm_80", 0), ("sm_89", 0), ("sm_90", 1024), ("sm_90a", 1024),
            ("sm_120", 1024)]
@@ -51,7 +49,7 @@ def test_what_lies_before_and_behind_is_nobody_s(machine, base):
 @pytest.mark.parametrize("machine, base", TARGETS)
 def test_a_swizzle_of_addresses_is_none_of_indices(machine, base):
     """Index 0 put where bit 10 of its index says, and looked for where that of its address does."""
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     launched("""
     .reg .b64 %o; .reg .b32 %a, %s, %v, %t; .reg .pred %p;
     ld.param.u64 %o, [out];

@@ -1,13 +1,11 @@
 """What is read from memory that nobody wrote may lie in a register; using it is an error."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import run
+from ..conftest import run, u32s
 
 LANES = 32
 # Words 0 to 30 of `s` are written, word 31 is not. Each lane loads its own word.
@@ -91,7 +89,7 @@ def test_a_value_that_goes_nowhere_is_followed_no_further(body):
 
 def test_the_result_and_the_counters_are_those_of_a_run_without_doubts():
     written = READ.replace("%t, 31", "%t, 99")
-    out, same = (np.zeros(LANES, np.uint32) for _ in range(2))
+    out, same = (u32s(LANES) for _ in range(2))
     doubtful = run(READ + "mov.u32 %w, %t;" + SAFE, out)
     sound = run(written + "mov.u32 %w, %t;" + SAFE, same)
     assert out.tolist() == same.tolist()
@@ -135,7 +133,7 @@ def test_rows_of_a_product_that_nobody_wrote_matter_where_they_are_stored():
 def test_local_arrays_are_followed_too():
     body = """.local .align 4 .b8 l[8]; .reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];
     mov.u32 %v, 5; st.local.u32 [l], %v; ld.local.u32 %v, [l+WHERE]; st.global.u32 [%o], %v;"""
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     run(body.replace("WHERE", "0"), out, block=1)
     assert out[0] == 5
     with pytest.raises(ptx.UninitialisedRead, match="local memory .*is stored"):
@@ -239,12 +237,12 @@ UNWRITTEN_HARMLESS["other rows of a matrix"] = MATRIX + "@%p st.global.u32 [%g],
 def test_a_register_that_nobody_wrote_stops_the_kernel_where_it_is_used(use, schedule):
     body, what = UNWRITTEN_USES[use]
     with pytest.raises(ptx.UninitialisedRead, match=what):
-        run(REGISTERS + body, np.zeros(LANES, np.uint32), schedule=schedule)
+        run(REGISTERS + body, u32s(LANES), schedule=schedule)
 
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("body", UNWRITTEN_HARMLESS.values(), ids=UNWRITTEN_HARMLESS)
 def test_a_register_that_no_result_depends_on_is_no_mistake(body, strict):
-    out = np.zeros(LANES, np.uint32)
+    out = u32s(LANES)
     run(REGISTERS + body, out, strict=strict and "stmatrix" not in body)
     assert out[:16].tolist() == list(range(16))

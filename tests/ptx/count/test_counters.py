@@ -1,7 +1,5 @@
 """Counters of access patterns whose counts are known by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +7,9 @@ from hypothesis import strategies as st
 
 from lib import ptx
 from lib.ptx.count import banks, cp_async
-from lib.ptx.count.sectors import sectors as count_sectors
+from lib.ptx.count.banks import sectors as count_sectors
 
-from ..conftest import HEAD, compile_kernels, run
+from ..conftest import HEAD, compile_kernels, f32s, run, u32s
 
 LANE = np.arange(32)
 RANDOM = np.random.default_rng(0).permutation(1024)[:32]
@@ -46,7 +44,7 @@ def load(words, space="global", width=1, block=32, active=None, repeat=1, **opti
         f".const .align 4 .u32 flags[{block}] = {{{flags}}};\n"
         f".entry k(.param .u64 out) {{ {body} ret; }}"
     )
-    result = module.get_function("k")(1, block, (np.zeros(8192, np.float32),), **options)
+    result = module.get_function("k")(1, block, (f32s(8192),), **options)
     (site,) = [s for s in result.trace.sites if s.kind == "load" and s.space == space][:1]
     return site, result
 
@@ -207,7 +205,7 @@ def test_merge_ties_ptx_to_sass():
 def test_naive_kernel_needs_two_and_a_half_sectors_a_request():
     module = ptx.Module(compile_kernels())
     a = b = np.ones((64, 64), np.float32)
-    c = np.zeros((64, 64), np.float32)
+    c = f32s((64, 64))
     result = module.get_function("naive")((2, 2), (32, 32), (64, 64, 64, 1.0, a, b, 0.0, c))
     assert result.trace.counters() == {
         "global_load_requests": 128 * 64 * 2,
@@ -247,7 +245,7 @@ def test_copies_through_the_l1_and_past_it_of_one_shape_have_costs_of_their_own(
     {text}
     cp.async.wait_all;
     """
-    sites = run(body, np.zeros(128, np.float32)).trace.sites
+    sites = run(body, f32s(128)).trace.sites
     found = [one.wavefronts for one in sites if one.wavefronts]
     assert found == [{"ca": 8, "cg": 32}[how] for how in copies]
 
@@ -265,7 +263,7 @@ def test_addresses_of_warps_that_do_not_access_are_no_matter(other):
     ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
     done:
     """
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     counters = run(body, out, block=64).trace.counters()
     np.testing.assert_array_equal(out, np.arange(32))
     assert counters["shared_wavefronts"] == 2

@@ -1,7 +1,5 @@
 """atom and red against one lane after another: operations, types, pairs, vectors, spaces."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
-from ..conftest import run
+from ..conftest import f32s, run, u32s
 
 LANES = 32
 DTYPE = {
@@ -133,7 +131,7 @@ def brain(bits):
 def test_pairs_of_halves(opcode):
     random = np.random.default_rng(1)
     values = random.integers(-8, 8, (LANES, 2)) / 4
-    memory, out = np.zeros(2, np.uint32), np.zeros(LANES, np.uint32)
+    memory, out = u32s(2), u32s(LANES)
     if "bf16" in opcode:
         words = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     else:
@@ -170,7 +168,7 @@ def test_bf16_sums_round_once():
 
 @pytest.mark.parametrize("width", [2, 4])
 def test_vectors(width):
-    memory, out = np.zeros((3, width), np.float32), np.zeros((LANES, width), np.float32)
+    memory, out = f32s((3, width)), f32s((LANES, width))
     names = ", ".join(f"%f{i}" for i in range(width))
     text = f"""
     .reg .b32 %t, %w; .reg .b64 %m, %o; .reg .f32 %f<8>; mov.u32 %t, %tid.x;
@@ -191,7 +189,7 @@ def test_vectors(width):
 def test_two_arrays_in_one_instruction():
     """Even lanes add to one array, odd ones to the other, each to a word of its own."""
     first, second = (np.arange(LANES, dtype=np.uint32) + 100 * i for i in (1, 2))
-    before, out = np.where(np.arange(LANES) % 2, second, first), np.zeros(LANES, np.uint32)
+    before, out = np.where(np.arange(LANES) % 2, second, first), u32s(LANES)
     launch = run(""".reg .b32 %t, %v; .reg .b64 %a, %b, %o; .reg .pred %p; mov.u32 %t, %tid.x;
     ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [o];
     and.b32 %v, %t, 1; setp.eq.u32 %p, %v, 1; selp.b64 %a, %b, %a, %p;
@@ -216,14 +214,14 @@ def test_two_arrays_in_one_instruction():
 def test_refused(statement, message):
     with pytest.raises(ptx.Error, match=message):
         run(f".reg .b32 %d; .reg .f32 %f; .reg .b64 %o; ld.param.u64 %o, [out]; {statement}",
-            np.zeros(4, np.float32))
+            f32s(4))
 
 
 def test_atomics_are_checked_like_any_access():
     body = ".reg .b64 %o; ld.param.u64 %o, [out]; "
     with pytest.raises(ptx.Misaligned):
-        run(body + "red.global.add.u32 [%o+2], 1;", np.zeros(4, np.uint32))
+        run(body + "red.global.add.u32 [%o+2], 1;", u32s(4))
     with pytest.raises(ptx.OutOfBounds):
-        run(body + "red.global.add.u32 [%o+16], 1;", np.zeros(4, np.uint32))
+        run(body + "red.global.add.u32 [%o+16], 1;", u32s(4))
     with pytest.raises(ptx.UninitialisedRead):
-        run(".shared .b32 s; red.shared.add.u32 [s], 1;", np.zeros(4, np.uint32))
+        run(".shared .b32 s; red.shared.add.u32 [s], 1;", u32s(4))

@@ -1,11 +1,11 @@
 """clusterlaunchcontrol: each block's work is done once, by whomever; what is undefined is told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
+
+from ..conftest import function_of, u32s
 
 HEAD = """.version 8.7
 .target sm_100a
@@ -55,8 +55,8 @@ def run(text=PROGRAM, grid=(5, 2), cluster=None, threads=64, **options):
     text = text.replace("LAST", "" if alone else cluster_sync)
     if not alone:  # the response names the first block of the cluster
         text = text.replace("fence.proxy", "add.u32 %x, %x, %rank;\nfence.proxy", 1)
-    done, by = np.zeros(grid[::-1], np.uint32), np.zeros(grid[0], np.uint32)
-    launch = ptx.Module(text).get_function("k")(
+    done, by = u32s(grid[::-1]), u32s(grid[0])
+    launch = function_of(text)(
         grid, threads, (done, by), cluster=cluster, **options)
     return launch, done, by
 

@@ -1,13 +1,11 @@
 """cp.async: sizes, zero-fill, groups, landings, hazards, counters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import run
+from ..conftest import each_landing, run
 
 HEAD = """.shared .align 128 .b8 s[1024]; .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<3>;
 mov.u32 %r0, %tid.x; ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r1, s;
@@ -35,7 +33,7 @@ def copied(
     return source, out, launch
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("kind, width", [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
 def test_widths(kind, width, landing):
     source, out, launch = copied(
@@ -68,7 +66,7 @@ def test_copies_of_one_shape_through_the_l1_and_past_it_have_costs_of_their_own(
     assert wavefronts("ca", "cg") == wavefronts("cg", "ca") == alone
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_hints_and_wait_all(landing):
     copies = """cp.async.cg.shared::cta.global.L2::128B [%r2], [%d3], 16;
     cp.async.ca.shared.global.L2::cache_hint [%r2], [%d3], 16, %d8;"""
@@ -76,7 +74,7 @@ def test_hints_and_wait_all(landing):
     assert np.array_equal(source, out)
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("size", [0, 3, 4, 12, 16])
 def test_zero_fill(size, landing):
     source, out, _ = copied(
@@ -88,7 +86,7 @@ def test_zero_fill(size, landing):
     assert np.array_equal(out.reshape(32, 16), expected)
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_ignored_source(landing):
     source, out, launch = copied(
         8, "cp.async.ca.shared.global [%r2], [%d3], 8, %p0;", landing=landing
@@ -143,7 +141,7 @@ def test_reading_too_early(wait):
     assert hazard.second.opcode == "ld.shared.u32"
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_groups_are_waited_for_in_order(landing):
     twice = """cp.async.ca.shared.global [%r2], [%d3], 4; cp.async.commit_group;
     cp.async.ca.shared.global [%r2+512], [%d3], 4; cp.async.commit_group;
@@ -167,7 +165,7 @@ def test_a_source_that_changes_before_the_wait():
 
 
 @pytest.mark.parametrize("barrier, kind", [("", "race"), ("bar.sync 0;", None)])
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_others_need_a_barrier_behind_the_wait(landing, barrier, kind):
     other = "xor.b32 %r2, %r2, 128;"  # the word of the other warp
     source, out, launch = copied(
@@ -178,7 +176,7 @@ def test_others_need_a_barrier_behind_the_wait(landing, barrier, kind):
         assert np.array_equal(out.reshape(2, -1), source.reshape(2, -1)[::-1])
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_a_barrier_before_the_wait_is_no_help(landing):
     other = "xor.b32 %r2, %r2, 128;"
     wait = "cp.async.commit_group; bar.sync 0; cp.async.wait_group 0;" + other
@@ -189,7 +187,7 @@ def test_a_barrier_before_the_wait_is_no_help(landing):
     assert [h.kind for h in launch.hazards] == ["race"]
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_lanes_wait_for_their_own_copies(landing):
     apart = COPY + "cp.async.commit_group; @%p0 cp.async.wait_group 0;\n"
     if landing == "late":

@@ -1,7 +1,5 @@
 """Tensor maps and bulk copies: limits, boxes, swizzles, groups, against scalar oracles."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -13,7 +11,7 @@ from lib import ptx
 from lib.ptx.core.tensormap import swizzled
 from lib.run.tensor_maps import encode
 
-from ..conftest import run_on_gpu
+from ..conftest import each_landing, each_schedule, function_of, run_on_gpu
 
 MODES = {0: 0, 32: 1, 64: 3, 128: 7}
 
@@ -162,12 +160,12 @@ def prepared(case):
     return tensor_map, numbers, expected(tensor_map, coordinates, at, total), total
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_boxes(case, landing):
     tensor_map, numbers, exact, total = prepared(case)
     out = np.zeros(total, np.uint8)
-    function = ptx.Module(dump(tensor_map.array.ndim)).get_function("k")
+    function = function_of(dump(tensor_map.array.ndim))
     result = function(1, 32, (tensor_map, out, *numbers), total, landing=landing, races=True)
     assert np.array_equal(out, exact)
     assert not result.hazards
@@ -181,7 +179,7 @@ def test_boxes_at_which_the_hardware_traps(case, message):
     tensor_map, numbers, _, total = prepared(case)
     with pytest.raises(ptx.Error, match=message):
         args = (tensor_map, np.zeros(total, np.uint8), *numbers)
-        ptx.Module(dump(2)).get_function("k")(1, 32, args, total)
+        function_of(dump(2))(1, 32, args, total)
 
 
 @pytest.mark.gpu
@@ -252,13 +250,13 @@ def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.w
         .replace("WAIT", wait)
     )
     out, given = np.full(128, 1000, np.uint32), np.arange(128, dtype=np.uint32)
-    function = ptx.Module(text.replace("AFTER", after)).get_function("k")
+    function = function_of(text.replace("AFTER", after))
     result = function(1, 128, (given, out), **options)
     return {h.kind for h in result.hazards}, out
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_landing
+@each_schedule
 def test_bulk_copies(schedule, landing):
     options = {"schedule": schedule, "landing": landing, "races": True}
     found, out = bulk(**options)
@@ -267,7 +265,7 @@ def test_bulk_copies(schedule, landing):
     assert not found and out.tolist() == list(range(1001, 1129))
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("operation", ["add.noftz", "min", "max"])
 def test_bulk_reductions_of_bf16(operation, landing):
     old = np.linspace(-3, 5, 256).astype(np.float32).view(np.uint32) >> 16
@@ -278,7 +276,7 @@ def test_bulk_reductions_of_bf16(operation, landing):
                         ".bf16 [%o], [%a], 512;")
     text = text.replace("WAIT", "cp.async.bulk.wait_group 0;").replace("AFTER", "")
     out, given = old.astype(np.uint16), new.astype(np.uint16)
-    ptx.Module(text).get_function("k")(1, 128, (given, out), landing=landing)
+    function_of(text)(1, 128, (given, out), landing=landing)
     a, b = ((v << 16).view(np.float32) for v in (old, new))
     exact = {"add.noftz": a + b, "min": np.minimum(a, b), "max": np.maximum(a, b)}[operation]
     found = (out.astype(np.uint32) << 16).view(np.float32)
@@ -335,7 +333,7 @@ DONE:
 }}
 """
     array = np.full((6, 4), 99, np.uint32)
-    launch = ptx.Module(text).get_function("k")
+    launch = function_of(text)
     return array, launch(1, 32, (ptx.tensor_map(array, (8, 8)),), 256, races=True)
 
 

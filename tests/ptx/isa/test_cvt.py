@@ -1,7 +1,5 @@
 """cvt and the approximate functions against scalar oracles: rounding, saturation, NaN."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -11,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.ptx.core.alternate_formats import to_float32
-from lib.ptx.core.rounding import nearest_float
+from lib.ptx.core.rounding import nearest_float, to_float32
 
 from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
 

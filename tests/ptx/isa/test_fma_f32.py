@@ -3,19 +3,16 @@
 Values are chosen so that some sums lie between two float32 numbers, where rounding twice is wrong.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lib import ptx
-from lib.ptx.core import step as steps
+from lib.ptx.core import batch as steps
 from lib.ptx.core.rounding import nearest_float
 from lib.ptx.isa import fma_f32
 
-from ..conftest import entry, run
+from ..conftest import entry, f32s, function_of, run
 
 SIDE = 4
 REGISTERS = ".reg .f32 %a<8>, %b<8>, %c<64>; .reg .b64 %o, %x; .reg .b32 %t; .reg .pred %p;"
@@ -54,10 +51,10 @@ def results(body: str, x: np.ndarray, fused: bool, monkeypatch) -> np.ndarray:
     monkeypatch.setattr(steps, "FUSED_LEAST", 4 if fused else 1 << 30)
     text = entry(WHERE + LOADS + ZEROS + body + STORES, PARAMETERS)
     # A module is decoded once, so the two ways need texts of their own.
-    function = ptx.Module(text + f"// {fused}\n").get_function("k")
+    function = function_of(text + f"// {fused}\n")
     runs = [run for block in function.code.blocks.values() for run in block.runs]
     assert any(type(run).__name__ == "_Stack" for run in runs) == fused
-    out = np.zeros((len(x), SIDE * SIDE), np.float32)
+    out = f32s((len(x), SIDE * SIDE))
     function(1, len(x), (out, x), races=True)
     return out.view(np.uint32)
 
@@ -116,7 +113,7 @@ def test_products_of_complex_numbers_and_of_float64_have_the_same_bits(body, lan
 
 
 def test_instructions_are_counted_one_by_one():
-    out, x = np.zeros((32, SIDE * SIDE), np.float32), inputs(32)
+    out, x = f32s((32, SIDE * SIDE)), inputs(32)
     launch = run(WHERE + LOADS + ZEROS + outer() + STORES, out, x, parameters=PARAMETERS)
     assert launch.trace.instructions["fma.rn.f32"] == (16, 16 * 32)
 
@@ -138,7 +135,7 @@ def test_loads_between_products_change_no_bit(order):
     """Loads stand before, among or after what needs them; each order gives what it says."""
     random = np.random.default_rng(5)
     given = random.random((64, 16), np.float32)
-    out = np.zeros((64, 16), np.float32)
+    out = f32s((64, 16))
     fma = [f"fma.rn.f32 %c{4 * i + j}, %a{i}, %b{j}, %c{4 * i + j};"
            for i in range(4) for j in range(4)]
     a = [f"ld.global.f32 %a{i}, [%i+{4 * i}];" for i in range(4)]
@@ -160,7 +157,7 @@ def test_loads_between_products_change_no_bit(order):
     def fused(x, y, z):
         return (x.astype(float) * y.astype(float) + z.astype(float)).astype(np.float32)
 
-    c = np.zeros((64, 16), np.float32)
+    c = f32s((64, 16))
     for _ in range(3):
         for i in range(4):
             for j in range(4):

@@ -1,7 +1,5 @@
 """bfloat16 and pairs of halves against exact fractions; carries against Python's integers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ..conftest import run
+from ..conftest import run, u32s
 from .test_opcodes import N, apply
 
 MAX_BF16 = Fraction(2) ** 127 * (2 - Fraction(1, 128))
@@ -123,7 +121,7 @@ def test_comparisons(kind):
 
 
 def test_setp_of_a_pair_writes_two_predicates():
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     run(
         """.reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %d<4>; ld.param.u64 %d0, [out];
         mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.u64 %d0, %d0, %d1;
@@ -150,7 +148,7 @@ CHAINS = {
 @given(rows=st.lists(st.tuples(*[edges32] * 4), min_size=32, max_size=32))
 @settings(max_examples=12, deadline=None)
 def test_carries(name, rows):
-    out = np.zeros((32, 4), np.uint32)
+    out = u32s((32, 4))
     body = """.reg .b32 %r<12>; .reg .b64 %d<4>; ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
     mov.u32 %r4, %tid.x; mul.wide.u32 %d2, %r4, 16; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
     ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%d0];""" + CHAINS[name]
@@ -170,7 +168,7 @@ def test_carries(name, rows):
 ])
 def test_carries_of_lanes_stay_apart(gives, takes, carried):
     """A guarded instruction leaves the flag of other lanes as it was."""
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     body = f""".reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p; ld.param.u64 %d0, [out];
     mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
     setp.lt.u32 %p, %r0, 7; @%p {gives}; {takes}.u32 %r2, 0, 0;

@@ -3,8 +3,6 @@
 The instructions stand in CUDA C++ as inline PTX, which ptxas assembles.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 
@@ -15,7 +13,7 @@ from lib import ptx
 from lib.compiler.nvrtc import compile_nvrtc
 from lib.ptx.core.tensormap import EMPTY
 
-from ..conftest import compile_text
+from ..conftest import compile_text, each_landing, f32s, function_of
 
 HEAD = """
 struct alignas(64) Map { char bytes[128]; };
@@ -139,14 +137,14 @@ LOADS = {
 }
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("case", LOADS.values(), ids=LOADS)
 def test_loads(case, landing):
     shape, lower, upper, channels, pixels, strides, at, c, offsets = case
     array = images(shape)
     made = ptx.im2col_map(array, lower, upper, channels, pixels, (1, *strides, 1))
     want = expected(array, lower, upper, channels, pixels, strides, at, c, offsets)
-    out = np.zeros((pixels, channels), np.float32)
+    out = f32s((pixels, channels))
     names = {name: value for name, value in zip("whd", at[:0:-1], strict=False)}
     given = {f"o{name}": value for name, value in zip("whd", offsets[::-1], strict=False)}
     launch = module(len(shape)).get_function("load")(
@@ -195,7 +193,7 @@ def test_stores(name):
 def test_a_store_reads_only_what_it_stores():
     """Shared memory that nobody wrote stops it, but not where the pixels are past the last."""
     text = source(4).replace("tile[i] = from[i];", "if (i < 32) tile[i] = from[i];")
-    function = ptx.Module(compile_text(text, "compute_90a")).get_function("store")
+    function = function_of(compile_text(text, "compute_90a"), "store")
     array, data = images((1, 2, 2, 8)), np.ones((20, 8), np.float32)
     made = ptx.im2col_map(array, (0, 0), (0, 0), 8, 20)
     function(1, 64, (made, place(), data, data.nbytes))
@@ -216,7 +214,7 @@ WRONG = {
 @pytest.mark.parametrize("message, given", WRONG.items(), ids=WRONG)
 def test_places_that_are_undefined(message, given):
     made = ptx.im2col_map(images((2, 5, 6, 16)), (-1, -1), (-1, -1), 8, 20)
-    out = np.zeros((20, 8), np.float32)
+    out = f32s((20, 8))
     with pytest.raises(ptx.Error, match=message):
         module(4).get_function("load")(1, 64, (made, place(**given), out, out.nbytes))
 
@@ -229,7 +227,7 @@ def test_a_store_has_to_stay_inside():
 
 
 def test_instructions_and_maps_of_two_modes():
-    array, out = images((2, 5, 6, 16)), np.zeros((20, 8), np.float32)
+    array, out = images((2, 5, 6, 16)), f32s((20, 8))
     tiled = ptx.tensor_map(array, (1, 4, 5, 8))
     with pytest.raises(ptx.Error, match="in im2col mode, the tensor map is not"):
         module(4).get_function("load")(1, 64, (tiled, place(), out, out.nbytes))
@@ -237,7 +235,7 @@ def test_instructions_and_maps_of_two_modes():
         ", {%7, %8}", "").replace(', "h"((unsigned short)p.ow), "h"((unsigned short)p.oh)', "")
     made = ptx.im2col_map(array, (-1, -1), (-1, -1), 8, 20)
     with pytest.raises(ptx.Error, match="in tile mode, the tensor map is not"):
-        ptx.Module(compile_text(text, "compute_90a")).get_function("load")(
+        function_of(compile_text(text, "compute_90a"), "load")(
             1, 64, (made, place(), out, out.nbytes)
         )
 
@@ -245,7 +243,7 @@ def test_instructions_and_maps_of_two_modes():
 def test_how_many_offsets():
     text = compile_text(source(4), "compute_90a").replace(".4d.shared", ".5d.shared")
     with pytest.raises(ptx.ParseError, match="2 im2col offsets for 5 dimensions"):
-        ptx.Module(text).get_function("load")
+        function_of(text, "load")
 
 
 REFUSED = {

@@ -1,7 +1,5 @@
 """im2col copies on a GPU, with maps of the driver's, and in the emulator: the same bits."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 

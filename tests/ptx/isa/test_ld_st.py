@@ -1,11 +1,11 @@
 """Loads and stores of 256 bits a lane, which global memory takes from sm_100 on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
+
+from ..conftest import function_of, u32s
 
 WIDE = """.version 8.8
 .target sm_100a
@@ -23,8 +23,8 @@ ret; }"""
 
 def launch(text, **options):
     x = np.arange(64 * 8, dtype=np.uint32).reshape(64, 8)
-    y = np.zeros((64, 16), np.uint32)
-    return x, y, ptx.Module(text).get_function("k")(1, 64, (x, y), **options)
+    y = u32s((64, 16))
+    return x, y, function_of(text)(1, 64, (x, y), **options)
 
 
 def test_eight_registers_of_32_bits_or_four_of_64():

@@ -1,7 +1,5 @@
 """mbarriers: the state machine against a model, waits and parking, and misuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
-from ..conftest import entry
+from ..conftest import each_landing, each_schedule, entry, function_of, u32s
 
 HEAD = """
 .version 8.0
@@ -27,7 +25,7 @@ HEAD = """
 def run(body: str, block: int = 1, size: int = 64, **options):
     """Run statements; returns the launch and the output."""
     out = np.full(size, 99, np.uint32)
-    function = ptx.Module(HEAD + body + "\nret;\n}\n").get_function("k")
+    function = function_of(HEAD + body + "\nret;\n}\n")
     return function(1, block, (out,), **options), out
 
 
@@ -168,7 +166,7 @@ CONSUMER:
 
 
 @pytest.mark.parametrize("wait", ["try_wait", "test_wait"])
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 def test_producer_and_consumer(schedule, wait):
     body = RING.replace("WAIT", wait)
     result, out = run(body, 64, schedule=schedule, races=True)
@@ -228,8 +226,8 @@ def test_bytes_that_nobody_expected():
     assert "16 bytes came that nobody expected" in result.hazards[0].message
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_landing
+@each_schedule
 def test_a_warp_s_operation_waits_for_the_lane_that_waits_for_a_copy(landing, schedule):
     """CUTLASS's producer: one lane waits, and the others stand at the next elect.sync before it."""
     body = """
@@ -246,7 +244,7 @@ def test_a_warp_s_operation_waits_for_the_lane_that_waits_for_a_copy(landing, sc
     shfl.sync.idx.b32 %v, %v, 0, 31, 0xffffffff;
     mad.wide.u32 %o, %t, 4, %o; add.u32 %v, %v, %e; st.global.u32 [%o], %v;
     """
-    x, out = np.arange(32, dtype=np.uint32) + 7, np.zeros(32, np.uint32)
+    x, out = np.arange(32, dtype=np.uint32) + 7, u32s(32)
     text = entry(body, ".param .u64 out, .param .u64 x").replace("sm_80", "sm_90")
-    ptx.Module(text).get_function("k")(1, 32, (out, x), landing=landing, schedule=schedule)
+    function_of(text)(1, 32, (out, x), landing=landing, schedule=schedule)
     np.testing.assert_array_equal(out, 8)

@@ -1,15 +1,13 @@
 """Matrix products and moves against scalar oracles written from the ISA's index formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.core.alternate_formats import to_float32
+from lib.ptx.core.rounding import to_float32
 from lib.ptx.isa.fragments import left
 
-from ..conftest import run
+from ..conftest import each_schedule, f32s, run, u32s
 
 REGISTER = {"f16": "b32", "f32": "f32", "s32": "b32", "f64": "f64"}
 
@@ -257,7 +255,7 @@ def test_part_of_a_warp_diverges():
         run(body.replace("@%p bra done;", ""), parameters="", block=48)
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 def test_lanes_that_parted_meet_again_before_an_aligned_operation(schedule):
     """Some lanes leave the loop's body for code behind it and come back: the others wait."""
     body = """.reg .f32 %f<4>; .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;
@@ -271,7 +269,7 @@ def test_lanes_that_parted_meet_again_before_an_aligned_operation(schedule):
     st.global.f32 [%d0], %f3; bra done;
     cold: add.u32 %r7, %r5, 1; bra back;
     done:"""
-    out = np.zeros(96, np.float32)
+    out = f32s(96)
     run(body, out, block=96, schedule=schedule)
     assert (out == 5 * 8).all()
 
@@ -301,7 +299,7 @@ PARAMETERS = ".param .u64 in, .param .u64 where, .param .u64 out"
 def move(opcode: str, where, number: int, **options):
     """Run ldmatrix on 4096 bytes; returns the bytes, the registers (32, number), the launch."""
     data = np.arange(2048, dtype=np.uint16)
-    out = np.zeros((32, number), np.uint32)
+    out = u32s((32, number))
     registers = "{" + ", ".join(f"%r{10 + i}" for i in range(number)) + "}"
     body = STAGE + f"{opcode} {registers}, [%r6];\n"
     body += f"mul.wide.u32 %d5, %r0, {4 * number}; add.u64 %d5, %d5, %d1;\n"

@@ -1,14 +1,12 @@
 """mma.sp against products of the dense matrices, laid out element by element as the manual says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 from lib.compiler.nvrtc import CompileError, compile_nvrtc
 
-from ..conftest import entry, run
+from ..conftest import entry, function_of, run
 from .test_mma_ldmatrix import c_place, encoded
 
 # Shape in K, types of A, B, and of C and D; elements of a chunk, of which half are stored.
@@ -204,13 +202,13 @@ def test_undefined_metadata_is_an_error_where_it_matters(form, ordered, code, is
 def test_selectors_that_there_are_not(form):
     for selector in (-1, selectors(form[0], form[1])):
         with pytest.raises(ptx.ParseError, match="the sparsity selector is a constant from 0 to"):
-            ptx.Module(entry(kernel(form, selector, True), PARAMETERS)).get_function("k")
+            function_of(entry(kernel(form, selector, True), PARAMETERS))
 
 
 def test_shapes_that_there_are_not():
     text = kernel(FORMS[0], 0, True).replace("m16n8k16", "m16n8k8")
     with pytest.raises(ptx.UnsupportedInstruction, match=r"m16n8k16 \(f16 bf16 tf32\)"):
-        ptx.Module(entry(text, PARAMETERS)).get_function("k")
+        function_of(entry(text, PARAMETERS))
 
 
 def cuda_source(form, selector: int, ordered: bool, modifier: str = "") -> str:
@@ -259,5 +257,5 @@ def test_inline_ptx_is_assembled_and_runs(form, selector):
     compile_nvrtc(source, [], [f"-arch=sm_{arch}"], "sparse.cu")
     text = compile_nvrtc(source, [], [f"-arch=compute_{arch}"], "sparse.cu").ptx.decode()
     a, b, c, registers = operands(form, selector, True, seed=7)
-    ptx.Module(text).get_function("k")(1, 32, registers)
+    function_of(text)(1, 32, registers)
     np.testing.assert_array_equal(result(registers[0], form[3]), a @ b + c)

@@ -1,15 +1,12 @@
 """mma.sp on a GPU and in the emulator: one text of CUDA C++ for both."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.compiler.nvrtc import compile_nvrtc
 from lib.run import device
 
-from ..conftest import run_on_gpu
+from ..conftest import function_of, run_on_gpu
 from .test_mma_sp import BITS, CASES, FORMS, NAMED, architecture, cuda_source, operands, result
 
 pytestmark = pytest.mark.gpu
@@ -33,7 +30,7 @@ def both(form, source: str, registers: list[np.ndarray]) -> tuple[np.ndarray, np
     run_on_gpu(compile_nvrtc(source, [], [f"-arch={arch}"], "sparse.cu").cubin, 32, there, 0)
     virtual = arch.replace("sm_", "compute_")
     text = compile_nvrtc(source, [], [f"-arch={virtual}"], "sparse.cu").ptx.decode()
-    ptx.Module(text).get_function("k")(1, 32, here)
+    function_of(text)(1, 32, here)
     return there[0], here[0]
 
 

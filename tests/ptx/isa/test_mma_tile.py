@@ -3,16 +3,13 @@
 Elements are small whole numbers, so that every order of a sum gives the same bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from lib import ptx
-from lib.ptx.core import step as steps
-from lib.ptx.isa.mma_tile import ProductTile, blocks_of
+from lib.ptx.core import batch as steps
+from lib.ptx.isa.mma import ProductTile, blocks_of
 
-from ..conftest import entry
+from ..conftest import entry, function_of
 from .test_mma_ldmatrix import encoded
 
 ROWS, COLUMNS = 2, 3  # fragments of A and of B
@@ -78,7 +75,7 @@ def text_of(kind: str, groups, some: bool) -> str:
 def results(kind: str, groups, fused: bool, some: bool, monkeypatch) -> np.ndarray:
     monkeypatch.setattr(steps, "FUSED_LEAST", 4 if fused else 1 << 30)
     # A module is decoded once, so the two ways need texts of their own.
-    function = ptx.Module(text_of(kind, groups, some) + f"// {fused}\n").get_function("k")
+    function = function_of(text_of(kind, groups, some) + f"// {fused}\n")
     runs = [run for block in function.code.blocks.values() for run in block.runs]
     assert any(isinstance(run, ProductTile) for run in runs) == (
         fused and groups is not BODIES["one needs another"]

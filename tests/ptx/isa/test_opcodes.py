@@ -1,7 +1,5 @@
 """Each opcode against a scalar oracle: types, rounding, saturation, shifts past the width, NaN."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -11,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import ptx
 from lib.ptx.core.rounding import fused_f64, nearest_float
 
-from ..conftest import entry
+from ..conftest import entry, function_of
 
 N = 16  # half a warp: the other lanes do not exist
 DTYPE = {
@@ -51,7 +48,7 @@ def lines_of(opcode: str, result: str, sources: tuple[str, ...], tail: str = "")
 @cache
 def kernel(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):
     """Make a kernel that applies an opcode lane by lane."""
-    return ptx.Module(entry(*lines_of(opcode, result, sources, tail))).get_function("k")
+    return function_of(entry(*lines_of(opcode, result, sources, tail)))
 
 
 def apply(opcode, result, sources, values, tail=""):

@@ -1,7 +1,5 @@
 """The same opcodes on a GPU and in the emulator: the same bits wherever PTX defines them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Opcodes that products seldom use, against scalar oracles; and those that do nothing."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.decode import OPCODES
 
-from ..conftest import HERE, run
+from ..conftest import HERE, each_schedule, run, u32s
 from .test_opcodes import N, apply, draw, same, wrap
 
 
@@ -102,7 +100,7 @@ def test_set_writes_a_number(name, result, columns):
 def test_comparisons_joined_with_a_predicate(join, columns):
     a, b, c = (np.array(v) for v in columns)
     arrays = [a.astype(np.int32), b.astype(np.int32), (c % 2).astype(np.uint32)]
-    out = np.zeros((N, 2), np.uint32)
+    out = u32s((N, 2))
     body = """.reg .b32 %t, %a, %b, %c, %x, %y; .reg .b64 %p; .reg .pred %p0, %p1, %p2;
     mov.u32 %t, %tid.x;""" + "".join(
         f"ld.param.u64 %p, [{n}]; mad.wide.u32 %p, %t, 4, %p; ld.global.u32 %{n}, [%p];"
@@ -129,7 +127,7 @@ def test_functions_are_close():
 
 
 def test_high_products_carry():
-    out = np.zeros(2, np.uint32)
+    out = u32s(2)
     run(""".reg .b32 %a, %b; .reg .b64 %o; ld.param.u64 %o, [out];
     mad.hi.cc.u32 %a, 0xFFFFFFFF, 0xFFFFFFFF, 5; addc.u32 %b, 0, 0;
     st.global.v2.u32 [%o], {%a, %b};""", out, block=1)
@@ -178,7 +176,7 @@ def test_masks_and_extended_bits(mode):
 
 
 def test_the_nth_one_of_a_mask():
-    out = np.zeros(5, np.uint32)
+    out = u32s(5)
     cases = [(0b10110, 0, 2), (0b10110, 4, -2), (0b10110, 2, 0), (0b10110, 3, 0), (0b10110, 0, 4)]
     body = ".reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];"
     for i, case in enumerate(cases):
@@ -187,7 +185,7 @@ def test_the_nth_one_of_a_mask():
     assert out.tolist() == [2, 2, 2, 0xFFFFFFFF, 0xFFFFFFFF]
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 def test_a_branch_by_an_index(schedule):
     body = """.reg .b32 %t, %i, %v; .reg .b64 %o; mov.u32 %t, %tid.x; ld.param.u64 %o, [out];
     mad.wide.u32 %o, %t, 4, %o; rem.u32 %i, %t, COUNT;
@@ -195,7 +193,7 @@ def test_a_branch_by_an_index(schedule):
     brx.idx %i, TABLE;
     A: mov.u32 %v, 10; bra END; B: mov.u32 %v, 11; bra END; C: mov.u32 %v, 13;
     END: st.global.u32 [%o], %v;"""
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     run(body.replace("COUNT", "4"), out, block=64, schedule=schedule)
     assert out.tolist() == [10, 11, 10, 13] * 16
     with pytest.raises(ptx.Error, match="index 4; the table has 4 labels"):
@@ -205,7 +203,7 @@ def test_a_branch_by_an_index(schedule):
 
 
 def test_hints_do_nothing():
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     run(""".reg .b32 %t, %v; .reg .b64 %o, %c; .pragma "nounroll";
     createpolicy.fractional.L2::evict_first.b64 %c, 1.0;
     mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 4, %o;
@@ -224,12 +222,12 @@ def test_hints_do_nothing():
 def test_traps_stop_the_kernel(opcode):
     body = ".reg .pred %p; .reg .b32 %t; mov.u32 %t, %tid.x; setp.gt.u32 %p, %t, LIMIT; @%p "
     with pytest.raises(ptx.Error, match=rf"PTX line \d+ \({opcode}\).*trapped.*lane 5"):
-        run(body.replace("LIMIT", "4") + f"{opcode};", np.zeros(1, np.uint32))
-    run(body.replace("LIMIT", "40") + f"{opcode};", np.zeros(1, np.uint32))
+        run(body.replace("LIMIT", "4") + f"{opcode};", u32s(1))
+    run(body.replace("LIMIT", "40") + f"{opcode};", u32s(1))
 
 
 def test_spaces_of_generic_addresses():
-    out = np.zeros(4, np.uint32)
+    out = u32s(4)
     run(""".shared .b32 s; .local .b32 l; .reg .b64 %o, %a; .reg .pred %p; .reg .b32 %v;
     ld.param.u64 %o, [out];
     mov.u64 %a, s; cvta.shared.u64 %a, %a; isspacep.shared %p, %a; selp.b32 %v, 1, 0, %p;

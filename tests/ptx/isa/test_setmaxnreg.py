@@ -1,14 +1,12 @@
 """setmaxnreg: who waits for registers, until whose are given back, or for ever."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 from lib.ptx.isa.setmaxnreg import at_launch
 
-from ..conftest import HEAD
+from ..conftest import HEAD, each_schedule, function_of, u32s
 
 # The first warpgroup gives back down to FEWER, the two others ask for MORE.
 KERNEL = """.visible .entry k(.param .u64 out) LIMITS
@@ -27,12 +25,12 @@ ONE = ".maxntid 384, 1, 1 .minnctapersm 1"
 
 def launched(more, fewer=40, limits=ONE, give=GIVE, **options):
     text = KERNEL.replace("GIVE", give).replace("FEWER", str(fewer)).replace("MORE", str(more))
-    out = np.zeros(384, np.uint32)
-    ptx.Module(HEAD + text.replace("LIMITS", limits)).get_function("k")(1, 384, (out,), **options)
+    out = u32s(384)
+    function_of(HEAD + text.replace("LIMITS", limits))(1, 384, (out,), **options)
     return out
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 def test_registers_that_are_given_back_are_taken(schedule):
     assert (launched(232, schedule=schedule) == np.arange(384)).all()  # 40 + 2 x 232 = 3 x 168
 

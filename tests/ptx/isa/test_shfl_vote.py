@@ -1,7 +1,5 @@
 """What lanes of a warp do together, against an oracle lane by lane: shuffles, votes, matches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
-from ..conftest import run
+from ..conftest import run, u32s
 
 LANES = 32
 words = st.lists(st.integers(0, 2**32 - 1), min_size=LANES, max_size=LANES)
@@ -30,7 +28,7 @@ def lanes(body: str, *columns, results: int = 1, active: int = 0xFFFFFFFF):
     {body}
     SHOW: ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 8, %p;
     st.global.v2.u32 [%p], {{%x, %y}};"""
-    out = np.zeros((LANES, 2), np.uint32)
+    out = u32s((LANES, 2))
     arrays = [np.array(column, np.uint32) for column in columns]
     parameters = ", ".join(f".param .u64 {name}" for name in (*names, "out"))
     run(text, *arrays, out, parameters=parameters)

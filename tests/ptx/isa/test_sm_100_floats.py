@@ -1,12 +1,11 @@
 """sm_100's arithmetic on pairs, three operands, and the narrowest floats."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.compiler.raw_module import RawModule
+
+from ..conftest import function_of, u32s
 
 RANDOM = np.random.default_rng(5)
 ODD = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 2.0**-126, 448, 6.5],
@@ -34,7 +33,7 @@ def apply(opcode: str, arrays: list[np.ndarray], kind: str) -> np.ndarray:
    mov.u32 %t, %tid.x; {loads} {opcode} %v8, {inputs};
    ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, {size}, %p; st.global.{space} [%p], %v8; ret; }}"""
     out = np.zeros_like(arrays[0])
-    ptx.Module(text).get_function("k")(1, out.nbytes // size, (out, *arrays))
+    function_of(text)(1, out.nbytes // size, (out, *arrays))
     return out
 
 
@@ -71,7 +70,7 @@ def test_redux(opcode, reduce):
    mad.wide.u32 %p, %t, 4, %p; ld.global.f32 %v, [%p]; redux.sync.{opcode}.f32 %v, %v, -1;
    st.global.f32 [%p], %v; ret; }}"""
         out = given.copy()
-        ptx.Module(text).get_function("k")(1, 32, (out,))
+        function_of(text)(1, 32, (out,))
         inputs = np.abs(given) if "abs" in opcode else given
         expected = reduce.reduce(inputs)
         assert np.array_equal(out, np.full(32, expected), equal_nan=True)
@@ -117,7 +116,7 @@ def test_the_narrowest_floats_as_the_headers_compute_them():
     values[:64] = (np.arange(64) / 8).astype(np.float32)  # ties of all three formats
     results, texts = [], []
     for arch in ("sm_90", "sm_100a"):
-        out = np.zeros((256, 13), np.uint32)
+        out = u32s((256, 13))
         module = RawModule(code=NARROW, arch=arch)
         module.get_function("k")(1, 256, (values, out, 256), trace=False)
         results.append(out)
@@ -142,7 +141,7 @@ def test_directed_rounding_to_bf16(mode, expected):
    ld.global.v2.f32 {{%v, %w}}, [%p]; cvt.{mode}.bf16.f32 %h, %v; cvt.{mode}.bf16.f32 %l, %w;
    st.global.v2.b16 [%p], {{%h, %l}}; ret; }}"""
     out = np.array([1 + 2.0**-10, -1 - 2.0**-10], np.float32)
-    ptx.Module(text).get_function("k")(1, 1, (out,))
+    function_of(text)(1, 1, (out,))
     assert tuple(out.view(np.uint16)[:2].tolist()) == expected
 
 
@@ -156,5 +155,5 @@ def test_satfinite(kind, largest):
    ld.global.v2.f32 {{%v, %w}}, [%p]; cvt.rn.satfinite.{kind}x2.f32 %t, %w, %v;
    st.global.b32 [%p], %t; ret; }}"""
     out = np.array([-np.inf, 1e38 if kind == "f16" else np.float32(3.4028235e38)], np.float32)
-    ptx.Module(text).get_function("k")(1, 1, (out,))
+    function_of(text)(1, 1, (out,))
     assert out.view(np.uint16)[:2].tolist() == [0x8000 | largest, largest]

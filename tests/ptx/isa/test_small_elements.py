@@ -1,7 +1,5 @@
 """Parts of words: video instructions, pairs of 16 bits, cvt.pack, mma of 4 and 1 bits, b128."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
-from ..conftest import compile_text, entry, run
+from ..conftest import compile_text, entry, function_of, run, u32s
 from .test_mma_ldmatrix import lanes_of
 from .test_opcodes import apply, draw
 
@@ -36,7 +34,7 @@ def computed(line: str, *columns: list[int]) -> list[int]:
     for i, name in enumerate("dabc"):
         body += f"ld.param.u64 %p{i}, [p{i}]; mad.wide.u32 %p{i}, %t, 4, %p{i};\n"
         body += f"ld.global.b32 %{name}, [%p{i}];\n" if i else ""
-    out = np.zeros(16, np.uint32)
+    out = u32s(16)
     parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
     arrays = [np.array(column, np.uint32) for column in columns]
     run(f"{body}{line}\nst.global.b32 [%p0], %d;", out, *arrays, block=16, parameters=parameters)
@@ -124,8 +122,8 @@ def test_an_intrinsic_of_cuda():
         o[threadIdx.x] = __vabsdiffu4(x[threadIdx.x], 0x80402010) + __vadd2(x[threadIdx.x], 7)
                          + __vsadu4(x[threadIdx.x], 0x01020304); }"""
     x = np.random.default_rng(3).integers(0, 2**32, 32, np.uint32)
-    out = np.zeros(32, np.uint32)
-    ptx.Module(compile_text(source)).get_function("k")(1, 32, (out, x))
+    out = u32s(32)
+    function_of(compile_text(source))(1, 32, (out, x))
     parts, other = x.view(np.uint8).astype(int).reshape(-1, 4), np.array([16, 32, 64, 128])
     first = np.ascontiguousarray(np.abs(parts - other).astype(np.uint8)).view(np.uint32)[:, 0]
     halves = x.view(np.uint16).reshape(-1, 2) + np.array([7, 0], np.uint16)
@@ -221,7 +219,7 @@ def test_products_of_tiny_elements(m, n, k, kind, operation):
     c = random.integers(-99, 99, (m, n))
 
     def packed(rows, places):
-        out = np.zeros((32, places), np.uint32)
+        out = u32s((32, places))
         for t in range(32):
             for i in range(places * each):
                 out[t, i // each] |= np.uint32(rows(t, i) & (1 << bits) - 1) << np.uint32(
@@ -249,7 +247,7 @@ def test_products_of_tiny_elements(m, n, k, kind, operation):
     out = np.zeros_like(fc)
     body = lanes_of(opcode, parts, "d")
     parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
-    ptx.Module(entry(body, parameters)).get_function("k")(1, 32, (out, fa, fb, fc))
+    function_of(entry(body, parameters))(1, 32, (out, fa, fb, fc))
     if kind == "b1":
         join = np.bitwise_xor if operation == "xor" else np.bitwise_and
         exact = join(a[:, :, None], b[None]).sum(axis=1) + c
@@ -261,7 +259,7 @@ def test_products_of_tiny_elements(m, n, k, kind, operation):
 def test_a_matrix_is_transposed_in_registers():
     halves = np.arange(64, dtype=np.uint16).reshape(8, 8)
     given = np.ascontiguousarray(halves).view(np.uint32).reshape(32)
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     run(""".reg .b32 %a, %d, %t; .reg .b64 %p, %q; mov.u32 %t, %tid.x;
         ld.param.u64 %p, [p0]; ld.param.u64 %q, [p1]; mad.wide.u32 %p, %t, 4, %p;
         mad.wide.u32 %q, %t, 4, %q; ld.global.b32 %a, [%q];
@@ -299,7 +297,7 @@ stackrestore.u64 %k; st.global.u32 [%o], %v;
 
 
 def test_memory_of_the_stack():
-    out = np.zeros(32, np.uint32)
+    out = u32s(32)
     run(ALLOCA.replace("SIZE", "16"), out)
     assert (out == np.arange(32) + 7).all()
     with pytest.raises(ptx.Error, match="alloca needs more than"):

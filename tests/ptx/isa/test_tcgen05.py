@@ -4,8 +4,6 @@ Layouts are held against CuTe's, as CUTLASS 4.2 gives them in bits; operands and
 against index formulas, element by element; sums against `product`, which has tests of its own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,13 +12,15 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.tensor_memory import Area, lanes_from
 from lib.ptx.isa.tcgen05_arithmetic import product, whole_product
-from lib.ptx.isa.tcgen05_descriptors import (
+from lib.ptx.isa.tcgen05_layouts import SHAPES, accumulator, fragment, registers_of
+from lib.ptx.isa.tcgen05_operands import (
     mma_descriptor,
     operand_chunks,
     operand_descriptor,
     zero_columns,
 )
-from lib.ptx.isa.tcgen05_layouts import SHAPES, accumulator, fragment, registers_of
+
+from ..conftest import each_landing, function_of, s32s, u32s
 
 HEAD = """.version 8.7
 .target sm_100a
@@ -52,7 +52,7 @@ def run(body, out, image=None, columns=64, threads=128, **options):
     image = np.zeros(16, np.uint8) if image is None else image
     given = options.pop("given", (0, 0, 0, 0))
     text = (HEAD + body + "ret; }").replace("COLUMNS", str(columns))
-    return ptx.Module(text).get_function("k")(
+    return function_of(text)(
         1, threads, (image, out, np.uint32(image.size), *given), image.size, **options
     )
 
@@ -122,7 +122,7 @@ def copied(shape, repeats, store, narrow, split=0):
         found = many
     lines += "tcgen05.wait::ld.sync.aligned; mul.wide.u32 %x, %tid, 512; add.u64 %x, %out, %x;"
     lines += "".join(f"st.global.b32 [%x+{4 * i}], %r{128 + i};" for i in range(found))
-    out = np.zeros((128, 128), np.uint32)
+    out = u32s((128, 128))
     launch = run(lines + FREE, out, columns=columns, races=True)
     assert not launch.hazards
     return out[:, :found]
@@ -157,7 +157,7 @@ def test_stores(shape, repeats, narrow):
     if SHAPES[shape][1] * repeats * wide > 128:
         pytest.skip("more columns than are allocated")
     found = copied(shape, repeats, True, ".unpack::16b" if narrow else "", 50)
-    wanted = np.zeros((128, 128), np.uint32)
+    wanted = u32s((128, 128))
     lane, word = fragment(shape, repeats)
     for thread in range(128):
         for r in range(many):
@@ -177,7 +177,7 @@ def test_a_store_must_be_waited_for(late):
             "tcgen05.wait::st.sync.aligned; tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w];"
             "tcgen05.wait::ld.sync.aligned; mul.wide.u32 %x, %tid, 4; add.u64 %x, %out, %x;"
             "st.global.b32 [%x], %v;" + FREE)
-    out = np.zeros(128, np.uint32)
+    out = u32s(128)
     assert not run(body, out, races=True, landing=late).hazards
     assert (out == np.arange(128)).all()
     unwaited = body.replace("tcgen05.wait::st.sync.aligned;", "")
@@ -192,7 +192,7 @@ def test_a_store_must_be_waited_for(late):
 
 
 def test_an_allocation_is_freed():
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     assert not run(ALLOC + FREE, out).hazards
     (hazard,) = run(ALLOC, out).hazards
     assert hazard.kind == "tensor memory" and "columns 0-63" in hazard.message
@@ -202,17 +202,17 @@ def test_an_allocation_is_freed():
 @pytest.mark.parametrize("columns", [0, 16, 48, 1024])
 def test_columns_are_a_power_of_two(columns):
     with pytest.raises(ptx.Error, match=f"{columns} columns; it must be a power of two from 32"):
-        run(ALLOC + FREE, np.zeros(1, np.uint32), columns=columns)
+        run(ALLOC + FREE, u32s(1), columns=columns)
 
 
 def test_what_was_not_allocated_is_not_freed():
     with pytest.raises(ptx.Error, match="64 columns from address 0x20 are no allocation.*64 from"):
-        run(ALLOC + "add.u32 %t, %t, 32;" + FREE, np.zeros(1, np.uint32))
+        run(ALLOC + "add.u32 %t, %t, 32;" + FREE, u32s(1))
 
 
 def test_nothing_is_allocated_after_the_permit_is_given_up():
     last = "@%p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     assert not run(ALLOC + last + FREE, out).hazards
     with pytest.raises(ptx.Error, match="gave up the right"):
         run(ALLOC + last + "bar.sync 0;" + ALLOC.split(";\n", 2)[1] + ";" + FREE, out)
@@ -230,17 +230,17 @@ def test_an_allocation_waits_until_there_is_room():
     @%q tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 256;"""
     head = body.replace("[base+4]", "[other]")
     for schedule in ("lowest", "highest", "random"):
-        launch = run(head, np.zeros(1, np.uint32), columns=512, schedule=schedule, races=True)
+        launch = run(head, u32s(1), columns=512, schedule=schedule, races=True)
         assert not launch.hazards
     stuck = ALLOC + SECOND.replace("[base+4]", "[other]") + FREE
     with pytest.raises(ptx.Deadlock, match="waits for 256 columns.*0 of 512 are free.*dealloc"):
-        run(stuck, np.zeros(1, np.uint32), columns=512)
+        run(stuck, u32s(1), columns=512)
 
 
 def test_allocations_may_not_grow():
     body = ALLOC + SECOND.replace("[base+4]", "[other]") + FREE + """bar.sync 0;
     ld.shared.b32 %t, [other]; @%q tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 256;"""
-    (hazard,) = run(body, np.zeros(1, np.uint32)).hazards
+    (hazard,) = run(body, u32s(1)).hazards
     assert "256 columns after 64: allocations may not grow" in hazard.message
 
 
@@ -253,14 +253,14 @@ def test_allocations_may_not_grow():
 ])
 def test_an_instruction_that_is_not_there_says_so_in_one_line(text, why):
     with pytest.raises(ptx.UnsupportedInstruction) as raised:
-        run(text, np.zeros(1, np.uint32))
+        run(text, u32s(1))
     assert why in str(raised.value) and "\n" not in str(raised.value)
     assert "PTX line" in str(raised.value)
 
 
 def test_lanes_of_another_warp_are_out_of_reach():
     load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%t];"
-    launch = run(ALLOC + load + FREE, np.zeros(1, np.uint32))
+    launch = run(ALLOC + load + FREE, u32s(1))
     (hazard,) = launch.hazards
     assert hazard.second is None and hazard.first.warp in (1, 2, 3)
     assert "reaches lanes" in hazard.message and "<< 16" in hazard.message
@@ -275,7 +275,7 @@ def test_of_lanes_out_of_reach_the_warps_own_are_meant(address):
              + address)
     load = """tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%d]; tcgen05.wait::ld.sync.aligned;
     mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"""
-    out = np.zeros(128, np.uint32)
+    out = u32s(128)
     launch = run(ALLOC + OWN + store + load + FREE, out)
     assert (out == np.arange(128)).all()
     assert kinds(launch) == {"tensor memory"}
@@ -287,18 +287,18 @@ def test_of_lanes_out_of_reach_the_warps_own_are_meant(address):
 def test_only_what_is_allocated_is_used(offset, what):
     load = f"tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w+{offset}];"
     launch = run(ALLOC + OWN + load + "tcgen05.wait::ld.sync.aligned;" + FREE,
-                 np.zeros(1, np.uint32))
+                 u32s(1))
     assert [h.kind for h in launch.hazards] == ([] if what is None else ["tensor memory"])
     if what is not None:
         assert what in launch.hazards[0].message
     with pytest.raises(ptx.OutOfBounds, match="lie outside of tensor memory"):
-        run(ALLOC + OWN + load.replace(f"+{offset}", "+512") + FREE, np.zeros(1, np.uint32))
+        run(ALLOC + OWN + load.replace(f"+{offset}", "+512") + FREE, u32s(1))
 
 
 def test_part_of_a_warp_is_refused():
     with pytest.raises(ptx.Divergence, match="only part of a warp"):
         run("@%one tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32;",
-            np.zeros(1, np.uint32))
+            u32s(1))
 
 
 # -- MMAs ---------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def multiply(a_kind, b_kind, d, m, n, swizzle, trans, adds=0, program=PROGRAM, *
     negate, saturate = options.pop("negate", (0, 0)), options.pop("saturate", 0)
     given = (a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, d, m, n, trans, negate, saturate)),
              np.uint32(adds))
-    out = np.zeros((128, 64), np.uint32)
+    out = u32s((128, 64))
     text = program.replace("KIND", KIND.get(a_kind, "f8f6f4"))
     launch = run(text, out, image, given=given, **options)
     return launch, out, a, b
@@ -450,7 +450,7 @@ def test_products(a_kind, b_kind, d, m, n, swizzle, trans):
     assert (out[rows, :n] == wanted(a, b, (a_kind, b_kind, d))).all()
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_a_second_mma_adds(landing):
     twice = PROGRAM.replace(MMA, MMA + "setp.eq.u32 %q, 0, 0;" + MMA)
     case = ("f16", "f16", "f32", 128, 64, 128, (0, 0))
@@ -552,7 +552,7 @@ def test_columns_that_are_left_out_and_shifted():
     a, b = some(rng, "bf16", (128, 16)), some(rng, "bf16", (72, 16))
     image, a_desc = laid_out(a, "bf16", 128, 0, 0)
     more, b_desc = laid_out(b, "bf16", 128, 0, 1 << 15)
-    out = np.zeros((128, 64), np.uint32)
+    out = u32s((128, 64))
     given = (a_desc, b_desc, np.uint32(idesc("bf16", "bf16", "f32", 128, 64)), np.uint32(0))
     launch = run(program.replace("KIND", "f16"), out, image | more, given=given, races=True)
     assert not launch.hazards
@@ -578,7 +578,7 @@ def test_a_in_tensor_memory(kind, m):
     raw[rows] = np.ascontiguousarray(a.astype(f"u{BYTES.get(kind, 1)}")).view(np.uint8)
     image[(1 << 15) - 4096 : 1 << 15] = raw.ravel()
     program = PROGRAM.replace(MMA, take + MMA.replace("%a,", "[%d],"))
-    out = np.zeros((128, 64), np.uint32)
+    out = u32s((128, 64))
     given = (0, b_desc, np.uint32(idesc(kind, kind, "f32", m, n)), np.uint32(0))
     text = program.replace("KIND", KIND.get(kind, "f8f6f4"))
     for landing in ("early", "late"):
@@ -693,7 +693,7 @@ def test_a_descriptor_that_leaves_shared_memory():
     given = (desc(0, 16, 1024, 128), desc(0, 16, 1024, 128),
              np.uint32(idesc("f16", "f16", "f32", 128, 64)), np.uint32(0))
     with pytest.raises(ptx.OutOfBounds, match="A at .* of shared memory.*correct the descriptor"):
-        run(PROGRAM.replace("KIND", "f16"), np.zeros((128, 64), np.uint32), image, given=given)
+        run(PROGRAM.replace("KIND", "f16"), u32s((128, 64)), image, given=given)
 
 
 # -- cp and shift -------------------------------------------------------------------------------
@@ -704,14 +704,14 @@ COPIES = [("128x256b", "", 128, 2), ("128x128b", "", 128, 1), ("64x128b", ".warp
 COPY = "@%one tcgen05.cp.cta_group::1.SHAPE [%t], %a;\n"
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("shape,cast,rows,chunks", COPIES)
 def test_copies(shape, cast, rows, chunks, landing):
     rng = np.random.default_rng(5)
     matrix = rng.integers(0, 256, (rows, 16 * chunks))
     image, found = laid_out(matrix, "u8", 0, 0, 0)
     program = PROGRAM.replace(MMA, COPY.replace("SHAPE", shape + cast))
-    out = np.zeros((128, 64), np.uint32)
+    out = u32s((128, 64))
     launch = run(program, out, image, given=(found, 0, np.uint32(0), np.uint32(0)), races=True,
                  landing=landing)
     assert not launch.hazards
@@ -736,7 +736,7 @@ def test_a_copy_behind_an_mma_is_not_ordered():
     assert not launch.hazards
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_shift(landing):
     """Rows of each warp's lanes move by one, the last stays; mma → shift is ordered."""
     shift = "@%one tcgen05.shift.cta_group::1.down [%t];\n"
@@ -750,7 +750,7 @@ def test_shift(landing):
     assert (out == shifted).all()
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_what_a_shift_leaves_behind_is_renewed(landing):
     """shift → cp.4x256b is ordered, mma → cp.4x256b is not, and the lane is the address's."""
     case = ("f16", "f16", "f32", 128, 64, 128, (0, 0))
@@ -795,17 +795,17 @@ barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 ret; }"""
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_a_commit_arrives_in_each_block_that_its_mask_names(landing):
     """Two arrivals complete each mbarrier: the own commit's and that of the other block."""
-    out = np.zeros(2, np.int32)
-    kernel = ptx.Module(CLUSTER.replace("MASK", "3")).get_function("k")
+    out = s32s(2)
+    kernel = function_of(CLUSTER.replace("MASK", "3"))
     launch = kernel(2, 1, (out,), races=True, landing=landing)
     assert not launch.hazards and out.tolist() == [1, 1]
     with pytest.raises(ptx.Deadlock):
-        ptx.Module(CLUSTER.replace("MASK", "1")).get_function("k")(2, 1, (out,), landing=landing)
+        function_of(CLUSTER.replace("MASK", "1"))(2, 1, (out,), landing=landing)
     with pytest.raises(ptx.Error, match="the mask 0x4 names blocks that the cluster of 2 has not"):
-        ptx.Module(CLUSTER.replace("MASK", "4")).get_function("k")(2, 1, (out,))
+        function_of(CLUSTER.replace("MASK", "4"))(2, 1, (out,))
 
 
 # -- descriptors --------------------------------------------------------------------------------
@@ -881,7 +881,7 @@ def test_what_is_loaded_is_there_behind_the_wait_alone():
     load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w];"
     wait = "tcgen05.wait::ld.sync.aligned;"
     put = "mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"
-    out = np.zeros(128, np.uint32)
+    out = u32s(128)
     run(ALLOC + OWN + store + load + wait + put + FREE, out, landing="late")
     assert (out == np.arange(128)).all()
     run(ALLOC + OWN + store + load + put + wait + FREE, out, landing="late")

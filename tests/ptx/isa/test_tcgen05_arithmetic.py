@@ -5,8 +5,6 @@ Python's random numbers, and the words that the hardware gave for what they make
 (`lib.topics.emulator.foreign.published`).
 """
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ Operands and sums are held against index formulae of this file (and `product`, w
 its own); which block has which rows and columns is layout A and B of PTX ISA 9.7.16.10.5.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -26,6 +24,8 @@ from tests.ptx.isa.test_tcgen05 import (
     vector,
     wanted,
 )
+
+from ..conftest import each_landing, function_of, u32s
 
 BEGIN = """.reg .b32 %rank, %place; .reg .b16 %mask; .reg .pred %leader;
 mov.u32 %rank, %cluster_ctarank; setp.eq.u32 %leader, %rank, ISSUER;
@@ -58,7 +58,7 @@ def run(body, out, image=None, issuer=0, columns=64, cluster=2, grid=2, **option
     size = image[0].size
     text = (HEAD + body + "ret; }").replace("COLUMNS", str(columns))
     text = text.replace("ISSUER", str(issuer)).replace("IMAGE", str(size))
-    return ptx.Module(text).get_function("k")(
+    return function_of(text)(
         grid, 128, (image, out, np.uint32(size), *given), size, cluster=cluster, **options
     )
 
@@ -75,7 +75,7 @@ def multiply(a_kind, b_kind, d, m, n, swizzle, trans, program=PROGRAM, **options
         b_image, b_desc = laid_out(b[mine[1]], b_kind, swizzle, trans[1], 1 << 15)
         images.append(a_image | b_image)
     given = a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, d, m, n, trans)), np.uint32(0)
-    out = np.zeros((2, 128, 64), np.uint32)
+    out = u32s((2, 128, 64))
     launch = run(program.replace("KIND", KIND.get(a_kind, "f8f6f4")), out, np.stack(images),
                  given=given, **options)
     return launch, out, a, b
@@ -148,7 +148,7 @@ def test_a_in_tensor_memory(m):
         images.append(a_image | b_image)
     copy = ("@%leader tcgen05.cp.cta_group::2.128x256b [%t+64], %a;\n"
             + MMA.replace("%a,", "[%t+64],").replace("KIND", "f16"))
-    out = np.zeros((2, 128, 64), np.uint32)
+    out = u32s((2, 128, 64))
     given = a_desc, b_desc, np.uint32(idesc("f16", "f16", "f32", m, 64)), np.uint32(0)
     launch = run(PROGRAM.replace(MMA, copy), out, np.stack(images), given=given, columns=128,
                  races=True)
@@ -164,7 +164,7 @@ def test_a_shift_moves_lanes_of_both_blocks():
     shift = "@%leader tcgen05.shift.cta_group::2.down [%t];\n"
     # Both blocks have seen the first commit before the second can complete the next phase.
     first = WAIT.replace("wait", "first", 1).replace("bra wait", "bra first") + AFTER + CLUSTER
-    out = np.zeros((2, 128, 64), np.uint32)
+    out = u32s((2, 128, 64))
     # A shift behind a copy is in no order: so a commit and a wait stand in between.
     program = PROGRAM.replace(MMA, copy + COMMIT + first + shift)
     program = program.replace(COMMIT + WAIT, COMMIT + WAIT.replace("[bar], 0", "[bar], 1"))
@@ -215,7 +215,7 @@ def test_both_blocks_have_allocated_before_one_issues():
 def test_both_blocks_have_allocated_before_one_frees():
     """cutlass #3435."""
     body = BEGIN + CLUSTER + ALLOC + "bar.sync 0;" + BASE + "BARRIER" + FREE + CLUSTER
-    out = np.zeros((2, 128, 64), np.uint32)
+    out = u32s((2, 128, 64))
     assert not run(body.replace("BARRIER", CLUSTER), out, races=True).hazards
     found = run(body.replace("BARRIER", ""), out, races=True).hazards
     assert found and all("frees tensor memory of its pair while" in h.message for h in found)
@@ -225,14 +225,14 @@ def test_a_peer_that_never_allocates():
     body = BEGIN + CLUSTER + "setp.eq.u32 %p, %tid, 0; setp.ne.u32 %q, %rank, 0; @%q bra end;"
     body += ALLOC + FREE + "end:"
     with pytest.raises(ptx.Deadlock, match=r"until a warp of block \(1, 0, 0\) runs tcgen05.alloc"):
-        run(body, np.zeros((2, 128, 64), np.uint32))
+        run(body, u32s((2, 128, 64)))
 
 
 def test_both_allocate_as_many_columns():
     body = BEGIN + CLUSTER + "setp.eq.u32 %p, %warp, 0; mad.lo.u32 %d, %rank, 32, 32;"
     body += "@%p tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [base], %d;"
     with pytest.raises(ptx.Error, match="allocate 32 and 64 columns together"):
-        run(body, np.zeros((2, 128, 64), np.uint32))
+        run(body, u32s((2, 128, 64)))
 
 
 def test_a_commit_without_multicast_leaves_the_peer_waiting():
@@ -256,7 +256,7 @@ def test_a_peers_operand_is_written_before_the_mma():
 
 
 def test_refusals():
-    out = np.zeros((2, 128, 64), np.uint32)
+    out = u32s((2, 128, 64))
     with pytest.raises(ptx.Error, match="clusters of an even number of blocks, these have 1"):
         run(BEGIN + ALLOC, out, cluster=1)
     with pytest.raises(ptx.ParseError, match="all of a kernel's tcgen05 instructions must have"):
@@ -287,13 +287,13 @@ over:
 @pytest.mark.parametrize("mask", [-0x01000001, -0x01000008, -0x010003B8], ids=hex)
 def test_the_mask_clears_the_peers_bit_and_any_that_are_0(mask):
     """The third is what the compiler makes of an address that is 64 or 72 mod 1,024."""
-    assert not run(LED.replace("MASK", str(mask)), np.zeros((2, 128, 64), np.uint32),
+    assert not run(LED.replace("MASK", str(mask)), u32s((2, 128, 64)),
                    races=True).hazards
 
 
 def test_another_mask_leaves_a_block_its_own_address():
     with pytest.raises(ptx.Deadlock):
-        run(LED.replace("MASK", "-1"), np.zeros((2, 128, 64), np.uint32))
+        run(LED.replace("MASK", "-1"), u32s((2, 128, 64)))
 
 
 RELAXED = CLUSTER.replace("arrive.", "arrive.relaxed.")
@@ -301,7 +301,7 @@ RELAXED = CLUSTER.replace("arrive.", "arrive.relaxed.")
 
 def kinds_of(body):
     body = body.replace("MASK", str(-0x01000001)).replace(CLUSTER, RELAXED, 1)
-    return {h.kind for h in run(body, np.zeros((2, 128, 64), np.uint32), races=True).hazards}
+    return {h.kind for h in run(body, u32s((2, 128, 64)), races=True).hazards}
 
 
 def test_a_fence_of_inits_lasts_over_a_relaxed_arrival():
@@ -348,12 +348,12 @@ add.u64 %out, %out, %x; st.global.b64 [%out], %map; ret; }
 """
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("signalled", [0, 1])
 def test_a_multicast_signals_the_block_of_one_parity(signalled, landing):
     """Both blocks' bytes are counted where the mbarrier's address lies: 2 · 256 bytes."""
     array, out = np.arange(256, dtype=np.uint8).reshape(4, 64), np.zeros((2, 256), np.uint8)
-    launch = ptx.Module(CAST.replace("SIGNALLED", str(signalled))).get_function("k")(
+    launch = function_of(CAST.replace("SIGNALLED", str(signalled)))(
         2, 32, (ptx.tensor_map(array, (4, 64)), out), cluster=2, races=True, landing=landing)
     assert not launch.hazards
     assert (out == array.ravel()).all()

@@ -4,16 +4,16 @@ Sums are held against `scaled_product`, which has tests of its own; where each s
 index formula of this file: row r in lane r mod 32 of column r / 32, byte by byte.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.isa.tcgen05_scaled_arithmetic import scaled_product
+from lib.ptx.isa.tcgen05_arithmetic import scaled_product
 from tests.ptx.isa import test_tcgen05 as alone
 from tests.ptx.isa import test_tcgen05_pair as pair
 from tests.ptx.isa.test_tcgen05 import CODES, desc, laid_out, some
+
+from ..conftest import u32s
 
 SCALES_AT = 0xC000, 0xC400
 LOAD = """.reg .b64 %sfa, %sfb;
@@ -101,7 +101,7 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     for name, value in {**CONSTANTS, "OPCODE": OPCODES[kind, blocks], "GROUP": str(blocks),
                         "SIZE": size, "%issues": "%leader" if blocks == 2 else "%one"}.items():
         text = text.replace(name, value)
-    out = np.zeros((blocks, 128, 64), np.uint32)
+    out = u32s((blocks, 128, 64))
     images = np.stack(images) if blocks == 2 else images[0]
     launch = module.run(change(text), out if blocks == 2 else out[0], images, given=given,
                         columns=128, **options)

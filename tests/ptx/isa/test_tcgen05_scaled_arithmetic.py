@@ -5,16 +5,13 @@ The cases of `B200` and of the edges are those of ``sf-tensor/tcgen05`` (MIT),
 gave for what they make.
 """
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lib.ptx.isa.tcgen05_arithmetic import FORMATS
-from lib.ptx.isa.tcgen05_scaled_arithmetic import scaled_product
+from lib.ptx.isa.tcgen05_arithmetic import FORMATS, scaled_product
 from tests.ptx.isa.test_tcgen05_arithmetic import finite
 
 

@@ -1,11 +1,11 @@
 """tensormap.replace, cp_fenceproxy and the fences of their proxy; st.bulk."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
+
+from ..conftest import each_landing, f32s, function_of, u32s
 
 # A thread of the first warp makes a map in shared memory, publishes it, and a copy uses it.
 TEXT = """
@@ -80,13 +80,13 @@ def run(first, replace, publish, acquire, arch="sm_90a", **options):
     for name, code in (("FIRST", first), ("REPLACE", replace), ("PUBLISH", publish),
                        ("ACQUIRE", acquire)):
         text = text.replace(f"    {name}\n", f"    {code}\n")
-    out = np.zeros((8, 16), np.float32)
-    launch = ptx.Module(text).get_function("k")(1, 32, (given, new, out), **options)
+    out = f32s((8, 16))
+    launch = function_of(text)(1, 32, (given, new, out), **options)
     return out, new, launch
 
 
 @pytest.mark.parametrize("publish", [PUBLISH, RELEASE])
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_a_changed_address(publish, landing):
     out, new, launch = run(OF_HOST, ADDRESS, publish, ACQUIRE, races=True, landing=landing)
     assert (out == new[1:9, 4:20]).all()
@@ -183,9 +183,9 @@ BULK = """
 
 
 def bulk(barrier, nbytes):
-    out = np.zeros(64, np.uint32)
+    out = u32s(64)
     text = BULK.replace("BARRIER", barrier)
-    return out, ptx.Module(text).get_function("k")(1, 64, (out, np.uint32(nbytes)), races=True)
+    return out, function_of(text)(1, 64, (out, np.uint32(nbytes)), races=True)
 
 
 def test_st_bulk():

@@ -1,7 +1,5 @@
 """Textures and surfaces, as NVRTC makes tex.2d, tld4.r, suld.b and sust.b, against an oracle."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -10,7 +8,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import compile_text
+from ..conftest import compile_text, f32s, function_of, s32s
 
 SOURCE = r"""
 extern "C" {
@@ -104,7 +102,7 @@ def test_fetches(name, shape, mode, filter, normalized):
     a = random.random(shape, np.float32)
     spread = 3.0 if normalized else 3.0 * max(shape)
     x = ((random.random((32, len(shape) + (len(shape) == 3))) - 0.3) * spread).astype(np.float32)
-    out = np.zeros(32, np.float32)
+    out = f32s(32)
     texture = ptx.Texture(a, address=mode, filter=filter, normalized=normalized)
     launch(name, texture, x, out)
     exact = [oracle(a, row[: len(shape)], mode, filter, normalized) for row in x]
@@ -126,7 +124,7 @@ def test_channels_and_bytes():
     random = np.random.default_rng(1)
     a, b = random.random((8, 8, 4), np.float32), random.integers(0, 256, (8, 8, 4), np.uint8)
     x = (random.random((32, 2)) * 8).astype(np.float32)
-    four, out = np.zeros((32, 4), np.float32), np.zeros(32, np.int32)
+    four, out = f32s((32, 4)), s32s(32)
     first, second = ptx.Texture(a, 4), ptx.Texture(b, 4)
     launch("four", first, x, four)
     launch("bytes", second, x, out)
@@ -142,14 +140,14 @@ def test_channels_and_bytes():
 
 def test_gathers():
     a = np.arange(64, dtype=np.float32).reshape(8, 8)
-    x, out = np.full((32, 2), 3.2, np.float32), np.zeros((32, 4), np.float32)
+    x, out = np.full((32, 2), 3.2, np.float32), f32s((32, 4))
     texture = ptx.Texture(a)
     launch("gather", texture, x, out)  # around (2.7, 2.7): texels 2 and 3 of each axis
     assert out[0].tolist() == [a[3, 2], a[3, 3], a[2, 3], a[2, 2]]
 
 
 def test_surfaces():
-    a, b = np.arange(64, dtype=np.float32).reshape(2, 32), np.zeros((2, 32), np.float32)
+    a, b = np.arange(64, dtype=np.float32).reshape(2, 32), f32s((2, 32))
     first, second = ptx.Surface(a), ptx.Surface(b)
     launch("surface", first, second, grid=2)
     assert (b == 2 * a[:, ::-1]).all()
@@ -175,18 +173,18 @@ def test_outside_of_a_surface(mode, found):
 
 
 def test_what_is_wrong_is_named():
-    out, x = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    out, x = f32s(32), f32s(32)
     with pytest.raises(ptx.Error, match="is no texture: pass a ptx.Texture"):
         launch("one", 12345, x, out)
-    surface = ptx.Surface(np.zeros(4, np.float32))
+    surface = ptx.Surface(f32s(4))
     with pytest.raises(ptx.Error, match="is no texture"):
         launch("one", surface, x, out)
-    texture = ptx.Texture(np.zeros((4, 4), np.float32))
+    texture = ptx.Texture(f32s((4, 4)))
     with pytest.raises(ptx.Error, match="a texture of 2 axes, read with 1"):
         launch("one", texture, x, out)
     for options in ({"filter": "cubic"}, {"channels": 3}, {"read": "normalized"}):
         with pytest.raises(ValueError):
-            ptx.Texture(np.zeros((4, 4), np.float32), **options)
+            ptx.Texture(f32s((4, 4)), **options)
 
 
 DECLARED = """.version 8.0
@@ -205,11 +203,11 @@ DECLARED = """.version 8.0
 ])
 def test_references_are_said_not_to_be_emulated_in_one_plain_line(declared, used):
     with pytest.raises(ptx.UnsupportedInstruction, match="references are not emulated; pass a tex"):
-        ptx.Module(DECLARED.format(declared, used)).get_function("k")
+        function_of(DECLARED.format(declared, used))
 
 
 @pytest.mark.parametrize("query", ["txq.width.b32 %i, [%r];", "suq.height.b32 %i, [%r];"])
 def test_queries_are_said_not_to_be_emulated(query):
     with pytest.raises(ptx.UnsupportedInstruction, match=f"{query[:3]} is not emulated") as said:
-        ptx.Module(DECLARED.format("", query)).get_function("k")
+        function_of(DECLARED.format("", query))
     assert "It has" not in str(said.value) and "\n" not in str(said.value)

@@ -1,7 +1,5 @@
 """wgmma and its operands against scalar oracles: every type, layout and swizzle."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -12,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import ptx
-from lib.ptx.core.alternate_formats import to_float32
+from lib.ptx.core.rounding import to_float32
 from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
 
-from ..conftest import run_on_gpu
+from ..conftest import each_landing, each_schedule, f32s, function_of, run_on_gpu, u32s
 
 SPAN = {0: 16, 1: 128, 2: 64, 3: 32}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
@@ -176,7 +174,7 @@ def encode(d: Descriptor) -> int:
 
 def registers_of(a):
     """A's registers, (4, 128): rows g and g + 8 of a warp, then the second 16 bytes."""
-    parts = np.zeros((4, 128), np.uint32)
+    parts = u32s((4, 128))
     for lane, r in itertools.product(range(128), range(4)):
         row = lane // 32 * 16 + lane % 32 // 4 + 8 * (r % 2)
         at = 16 * (r // 2) + 4 * (lane % 4)
@@ -240,7 +238,7 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
     if gpu:
         result = run_on_gpu(text, 128, args, len(image))
     else:
-        result = ptx.Module(text).get_function("k")(1, 128, args, len(image), **launch)
+        result = function_of(text)(1, 128, args, len(image), **launch)
     if dtype == "f16":
         np.testing.assert_allclose(values_of(out, dtype), deal(exact), rtol=2e-3, atol=0.02)
     elif dtype == "s32":
@@ -302,8 +300,8 @@ def test_types_on_a_gpu(kind, dtype, n):
             check(kind, dtype, n, gpu=True, **options)
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_schedule
+@each_landing
 def test_schedules(schedule, landing):
     result = check("f16", "f32", 64, schedule=schedule, landing=landing, races=True)
     assert not result.hazards
@@ -317,9 +315,9 @@ def broken(change, **launch):
 def hazards(change, **launch):
     text = change(kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0"))
     image = np.zeros(4096, np.uint8)
-    args = (image, np.zeros((4, 128), np.uint32), np.zeros((4, 128), np.float32), 0,
+    args = (image, u32s((4, 128)), f32s((4, 128)), 0,
             encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
-    return ptx.Module(text).get_function("k")(1, 128, args, 4096, **launch).hazards
+    return function_of(text)(1, 128, args, 4096, **launch).hazards
 
 
 def test_faults():
@@ -386,10 +384,10 @@ def test_products_of_two_shapes_need_a_fence(kind, d, a, between, expected):
 @pytest.mark.parametrize("threads", [32, 96, 160])
 def test_a_block_without_a_whole_warpgroup_is_refused(threads):
     text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
-    args = (np.zeros(4096, np.uint8), np.zeros((4, 256), np.uint32),
-            np.zeros((4, 256), np.float32), 0, encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
+    args = (np.zeros(4096, np.uint8), u32s((4, 256)),
+            f32s((4, 256)), 0, encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
     with pytest.raises(ptx.Divergence, match="needs a warpgroup of 128 threads"):
-        ptx.Module(text).get_function("k")(1, threads, args, 4096)
+        function_of(text)(1, threads, args, 4096)
 
 
 @pytest.mark.parametrize("given", ["%d0, %d1, %d2", "%d0, %d1, %d2, %d3, %d0", "%d0, %d1, %d2, 1"])
@@ -397,7 +395,7 @@ def test_accumulators_that_do_not_fit_are_refused(given):
     text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
     count = given.count(",") + 1
     with pytest.raises(ptx.ParseError, match=f"the accumulators are 4 registers, not {count}"):
-        ptx.Module(text.replace("%d0, %d1, %d2, %d3", given)).get_function("k")
+        function_of(text.replace("%d0, %d1, %d2, %d3", given))
 
 
 def test_the_lanes_that_lack_are_named():
@@ -421,11 +419,11 @@ def test_copies_of_accumulators_come_along():
     wait = "wgmma.wait_group.sync.aligned 0;"
     renamed = text.replace(wait, f".reg .f32 %e; mov.f32 %e, %d0; {wait} mov.f32 %d0, %e;")
     for each in (text, renamed):
-        out = np.zeros((4, 128), np.float32)
+        out = f32s((4, 128))
         ones = np.full((4, 128), 0x3C003C00, np.uint32)
         image = np.full(4096, 0x3C, np.uint8)
         args = (image, ones, out, 0, encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
-        result = ptx.Module(each).get_function("k")(1, 128, args, 4096, landing="late")
+        result = function_of(each)(1, 128, args, 4096, landing="late")
         assert not result.hazards
         assert (out == 16 * np.array(0x3C3C, np.uint16).view(np.float16)).all()
 
@@ -436,7 +434,7 @@ def test_refused():
         ("m64n40k32", "s32.s8.s8"), ("m64n8k16", "f32.f16.bf16"),
     ):
         with pytest.raises(ptx.Error, match="m64n|N = "):
-            ptx.Module(kernel(shape, types, 4, "f32", True, "")).get_function("k")
+            function_of(kernel(shape, types, 4, "f32", True, ""))
 
 
 DRIFT = """
@@ -474,7 +472,7 @@ AGAIN:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_warp_may_be_ahead_of_its_warpgroup(seed):
-    out = np.zeros((128, 4), np.float32)
-    function = ptx.Module(DRIFT).get_function("k")
+    out = f32s((128, 4))
+    function = function_of(DRIFT)
     launch = function(1, 128, (out,), schedule="random", seed=seed, races=True)
     assert (out == 96).all() and not launch.hazards

@@ -4,19 +4,16 @@ The oracle is written from the models that `lib/ptx/isa/wgmma_fp8.py` names, in 
 a GPU the emulator itself is what is compared: until that has passed the arithmetic is modelled.
 """
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lib import ptx
-from lib.ptx.core.alternate_formats import to_float32
+from lib.ptx.core.rounding import to_float32
 from lib.ptx.isa import wgmma_fp8
 
-from ..conftest import run_on_gpu
+from ..conftest import function_of, run_on_gpu, u32s
 from .test_wgmma import deal, encode, kernel, layout, place, values_of, words_of
 
 PAIRS = list(itertools.product(wgmma_fp8.KINDS, repeat=2))
@@ -177,12 +174,12 @@ def product(kinds, a, b, c, dtype="f32", keep=1, signs=(1, 1), on_gpu=False) -> 
     out = words_of(c, dtype)
     text = kernel(f"m64n{n}k32", f"{dtype}.{kinds[0]}.{kinds[1]}", len(out), dtype, False,
                   f", {signs[0]}, {signs[1]}")
-    args = (image, np.zeros((4, 128), np.uint32), out, np.uint64(encode(a_at)),
+    args = (image, u32s((4, 128)), out, np.uint64(encode(a_at)),
             np.uint64(encode(b_at)), np.uint32(keep), np.uint32(len(image)))
     if on_gpu:
         run_on_gpu(text, 128, args, len(image))
     else:
-        ptx.Module(text).get_function("k")(1, 128, args, len(image))
+        function_of(text)(1, 128, args, len(image))
     return out
 
 

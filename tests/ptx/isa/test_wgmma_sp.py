@@ -1,16 +1,14 @@
 """wgmma.sp against products of the dense matrices, with A packed as the manual's figures say."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.core.alternate_formats import to_float32
+from lib.ptx.core.rounding import to_float32
 
-from ..conftest import run_on_gpu
+from ..conftest import function_of, run_on_gpu
 from .test_mma_ldmatrix import encoded
 from .test_mma_sp import metadata_place, sparse_matrix
 from .test_wgmma import (
@@ -95,7 +93,7 @@ def check(form, n, selector=0, a_registers=False, modes=(1, 1), majors=("k", "k"
     if gpu:
         found = run_on_gpu(text, 128, args, len(args[0]))
     else:
-        found = ptx.Module(text).get_function("k")(1, 128, args, len(args[0]), **launch)
+        found = function_of(text)(1, 128, args, len(args[0]), **launch)
     # Whole numbers: exact in every type, but for the halves of D.
     np.testing.assert_allclose(values_of(out, form[2]), deal(exact),
                                rtol=1e-3 if form[2] == "f16" else 0)
@@ -136,7 +134,7 @@ def test_undefined_metadata_is_an_error_where_it_matters(form, code):
     _, out, args = operands(form, 8)
     lane, bit = metadata_place(form[3], form[0], 11, 2, 0)
     args[5][64 + lane] = args[5][64 + lane] & ~np.uint32(15 << bit) | np.uint32(code << bit)
-    function = ptx.Module(text_of(form, 8, len(out), 0, True, ("k", "k"))).get_function("k")
+    function = function_of(text_of(form, 8, len(out), 0, True, ("k", "k")))
     args[1][:] = args[1] | np.uint32(0x01010101)  # nothing stored is zero
     with pytest.raises(ptx.Error, match=rf"metadata {code:#06b} of row 11, .* undefined: .*warp 2"):
         function(1, 128, args, len(args[0]))
@@ -153,7 +151,7 @@ def test_a_span_too_short_for_k_is_refused():
 def test_selectors_that_ptxas_refuses_are_refused(form, selector):
     text = text_of(form, 8, 4, selector, True, ("k", "k"))
     with pytest.raises(ptx.ParseError, match="the sparsity selector is a constant from 0 to"):
-        ptx.Module(text).get_function("k")
+        function_of(text)
 
 
 @pytest.mark.parametrize("change, said", [
@@ -165,18 +163,18 @@ def test_other_shapes_and_operands_are_refused(change, said):
     if "%e" in change[0]:
         text = text.replace(", p, 1, 1, 0", ", p")
     with pytest.raises(ptx.ParseError, match=said):
-        ptx.Module(text).get_function("k")
+        function_of(text)
 
 
 def test_shared_memory_read_is_counted_and_watched():
     exact, out, args = operands(FORMS[0], 64)
     text = text_of(FORMS[0], 64, len(out), 0, False, ("k", "k"))
-    launch = ptx.Module(text).get_function("k")(1, 128, args, len(args[0]), races=True, trace=True)
+    launch = function_of(text)(1, 128, args, len(args[0]), races=True, trace=True)
     site = next(s for s in launch.trace.sites if s.kind == "wgmma")
     assert site.wavefronts == (64 * 32 + 64 * 64) // 128  # half of A, all of B
     # The last bytes of K of B, which only a sparse product reads, are refilled too early.
     wait = "wgmma.wait_group.sync.aligned 0;"
     early = f"mov.u32 %v, s; @q st.shared.b32 [%v+{16 * 1024 + 48}], 0; {wait}"
     text = text.replace(wait, early.replace("@q", "setp.eq.u32 q, %t, 0; @q"))
-    launch = ptx.Module(text).get_function("k")(1, 128, args, len(args[0]), races=True)
+    launch = function_of(text)(1, 128, args, len(args[0]), races=True)
     assert "race" in {h.kind for h in launch.hazards}

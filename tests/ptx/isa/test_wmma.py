@@ -1,13 +1,11 @@
 """wmma in every shape, type, layout and space, and what it is counted as."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import HEAD, run
+from ..conftest import HEAD, function_of, run, u32s
 from .test_mma_ldmatrix import REGISTER, encoded, random_matrices
 
 HALVES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
@@ -101,7 +99,7 @@ def wmma_counts(shape, kind, c_kind, layouts, space, target="sm_80"):
     body = wmma_kernel(shape, kind, c_kind, layouts, space)
     text = HEAD.replace("sm_80", target) + f".visible .entry k({parameters}) {{\n{body}\nret;\n}}\n"
     given = [encoded(np.zeros(4096), of) for of in (kind, kind, c_kind, c_kind)]
-    launch = ptx.Module(text).get_function("k")(1, 32, (*given, *[32] * 4))
+    launch = function_of(text)(1, 32, (*given, *[32] * 4))
     return {
         "".join(site.opcode.split(".")[1:3]): (site.kind, site.requests, site.bytes_per_lane)
         for site in launch.trace.sites
@@ -166,7 +164,7 @@ def test_wmma_loads_what_the_accesses_allow_and_says_what_ptx_wants(at, stride, 
     st.global.v4.b32 [%o], {%r0, %r1, %r2, %r3};""".replace(
         "LOAD", copying.replace("REGISTERS", ", ".join(f"%r{i}" for i in range(8))))
     parameters = ".param .u64 p, .param .u64 o"
-    out, expected = np.zeros(128, np.uint32), np.zeros(128, np.uint32)
+    out, expected = u32s(128), u32s(128)
     found = run(body, data, out, parameters=parameters)
     assert [h.kind for h in found.hazards] == ["alignment"]
     tight = np.zeros((16, 16), np.float16)

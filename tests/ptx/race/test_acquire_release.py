@@ -1,9 +1,8 @@
 """What an atomic of both orders hands on, and what a later store takes away."""
 
-import numpy as np
 import pytest
 
-from lib import ptx
+from ..conftest import function_of, u32s
 
 HEAD = """.version 8.0
 .target sm_80
@@ -25,8 +24,8 @@ ld.global.u32 %r4, [%d]; st.global.u32 [%d+4], %r4; ret; }"""
 
 
 def races(text):
-    data, flag = np.zeros(2, np.uint32), np.zeros(1, np.uint32)
-    done = ptx.Module(HEAD + FIRST + text).get_function("f")(1, 96, (data, flag), races=True)
+    data, flag = u32s(2), u32s(1)
+    done = function_of(HEAD + FIRST + text, "f")(1, 96, (data, flag), races=True)
     assert data.tolist() == [1, 1]
     return [hazard.kind for hazard in done.hazards]
 

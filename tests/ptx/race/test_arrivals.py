@@ -1,7 +1,5 @@
 """mbarriers made for another number of arrivals than come: told in every order."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -11,6 +9,8 @@ from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
 from lib.ptx import advice
+
+from ..conftest import s32s
 
 ORDERS = [(schedule, landing) for schedule in ("lowest", "highest", "random")
           for landing in ("early", "late")]
@@ -61,7 +61,7 @@ def launched(schedule, landing, code=None, kernel="ring", blocks=1, threads=192,
     if code is None:
         code = RING.replace("ARRIVE_FULL", fill).replace("ARRIVE_EMPTY", take)
         code = code.replace("FULL", str(full)).replace("EMPTY", str(empty))
-    x, y = np.arange(512, dtype=np.int32), np.zeros(512, np.int32)
+    x, y = np.arange(512, dtype=np.int32), s32s(512)
     return module(code).get_function(kernel)(
         blocks, threads, (x, y), races=True, trace=False, seed=5, schedule=schedule,
         landing=landing)

@@ -1,48 +1,44 @@
 """Blocks that wait for each other: standard patterns are right, what they lack is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 from lib.ptx.core import scheduler
 
-from ..conftest import HERE, compile_kernels, run
-
-SCHEDULES = ("lowest", "highest", "random")
+from ..conftest import HERE, compile_kernels, each_schedule, f32s, function_of, run, s32s, u32s
 
 
 def launch(name, grid, block, args, macros=(), arch="compute_75", **options):
     text = compile_kernels(arch, str(HERE / "blocks.cu"), tuple(f"-D{m}" for m in macros))
-    return ptx.Module(text).get_function(name)(grid, block, args, **options)
+    return function_of(text, name)(grid, block, args, **options)
 
 
 def last_block(macros=(), blocks=6, threads=64, **options):
     x = np.arange(1000, dtype=np.float32)
-    parts, total = np.zeros(blocks * threads, np.float32), np.zeros(1, np.float32)
-    count = np.zeros(1, np.uint32)
+    parts, total = f32s(blocks * threads), f32s(1)
+    count = u32s(1)
     done = launch("last_block", blocks, threads, (x, parts, count, total, 1000), macros, **options)
     return done, total[0] == x.sum()
 
 
 def semaphore(macros=(), blocks=5, threads=64, **options):
-    c, turn = np.zeros(threads, np.float32), np.zeros(1, np.int32)
+    c, turn = f32s(threads), s32s(1)
     done = launch("semaphore", blocks, threads, (c, turn), macros, **options)
     return done, (c == 2**blocks - 1).all()
 
 
 def grid_barrier(macros=(), blocks=4, threads=64, **options):
     x = np.arange(blocks * threads, dtype=np.float32)
-    y, count, exact = np.zeros_like(x), np.zeros(1, np.uint32), np.roll(x, -2 * threads) + 2
+    y, count, exact = np.zeros_like(x), u32s(1), np.roll(x, -2 * threads) + 2
     done = launch("grid_barrier", blocks, threads, (x, y, count), macros, **options)
     return done, np.array_equal(x, exact)
 
 
 def fix_up(macros=(), blocks=8, threads=64, **options):
     x = np.arange(blocks * threads, dtype=np.float32)
-    parts, c = np.zeros((2, x.size // 2), np.float32)
-    ready = np.zeros(blocks // 2, np.int32)
+    parts, c = f32s((2, x.size // 2))
+    ready = s32s(blocks // 2)
     done = launch("fix_up", blocks, threads, (x, parts, ready, c), macros, **options)
     return done, np.array_equal(c.reshape(-1, threads), x.reshape(-1, 2, threads).sum(axis=1))
 
@@ -51,7 +47,7 @@ PATTERNS = (last_block, semaphore, grid_barrier, fix_up)
 
 
 @pytest.mark.parametrize("arch", ["compute_75", "compute_90a"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_standard_patterns_are_right(pattern, schedule, arch):
     done, right = pattern(schedule=schedule, races=True, arch=arch)
@@ -66,7 +62,7 @@ def test_standard_patterns_are_right(pattern, schedule, arch):
     (grid_barrier, "SKIP_BARRIER"),
     (fix_up, "SKIP_FENCE"), (fix_up, "SKIP_SECOND_FENCE"), (fix_up, "SKIP_BARRIER"),
 ])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_what_they_lack_is_found(pattern, macro, schedule):
     done, _ = pattern([macro], schedule=schedule, races=True)
     races = [h for h in done.hazards if h.kind == "race"]
@@ -88,7 +84,7 @@ def test_batches_carry_flags_on(monkeypatch):
 
 
 def test_sums_by_atomics_are_no_race():
-    x, c = np.ones((7, 64), np.float32), np.zeros(64, np.float32)
+    x, c = np.ones((7, 64), np.float32), f32s(64)
     done = launch("atomics", 7, 64, (x, c), races=True)
     assert (c == 7).all() and not done.hazards
 
@@ -99,9 +95,9 @@ def impatient(monkeypatch):
     monkeypatch.setattr(scheduler, "POLLS_END", 4 * scheduler.POLLS_STIR)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_flag_that_nobody_sets(impatient, schedule):
-    flag, out = np.zeros(2, np.int32)[:, None]
+    flag, out = s32s(2)[:, None]
     with pytest.raises(ptx.Deadlock) as error:
         launch("waits_for_nobody", 3, 64, (flag, out), schedule=schedule)
     said = str(error.value)
@@ -112,15 +108,15 @@ def test_a_flag_that_nobody_sets(impatient, schedule):
     assert out[0] == 1
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_flag_that_nobody_sets_while_others_wait_at_a_barrier(impatient, schedule):
     with pytest.raises(ptx.Deadlock, match="flag that nobody sets.*Barrier 0 has 32 of 64"):
-        launch("spins_while_others_wait", 1, 64, (np.zeros(1, np.int32),), schedule=schedule)
+        launch("spins_while_others_wait", 1, 64, (s32s(1),), schedule=schedule)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_an_endless_loop_is_stopped(schedule):
-    out = np.zeros(1, np.int32)
+    out = s32s(1)
     with pytest.raises(ptx.Endless) as error:
         launch("never_ends", 1, 32, (out, 2), schedule=schedule, turns=1000)
     said = str(error.value)
@@ -130,7 +126,7 @@ def test_an_endless_loop_is_stopped(schedule):
     launch("never_ends", 1, 32, (out, -99), schedule=schedule, turns=None)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("barrier", ["bar.red", "barrier.cta.red"])
 @pytest.mark.parametrize("yes", [0, 5, 96])
 def test_votes_at_a_barrier(yes, barrier, schedule):
@@ -141,6 +137,6 @@ def test_votes_at_a_barrier(yes, barrier, schedule):
     {barrier}.popc.u32 %n, 0, %p; {barrier}.and.pred %a, 0, 96, %p; {barrier}.or.pred %o, 1, !%p;
     @%a add.u32 %n, %n, 1000; @%o add.u32 %n, %n, 2000;
     st.global.u32 [%d], %n;"""
-    out = np.zeros(96, np.uint32)
+    out = u32s(96)
     run(body, out, block=96, schedule=schedule)
     assert (out == yes + 1000 * (yes == 96) + 2000 * (yes < 96)).all()

@@ -1,7 +1,5 @@
 """What an mbarrier of a peer's orders: what arrival and wait name in their scopes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
 
-from ..conftest import compile_text
+from ..conftest import compile_text, each_landing, f32s, function_of
 
 # The second block writes, and arrives at a barrier of the first one's, which then reads (or, where
 # the first block hands its own buffer over, writes again).
@@ -57,8 +55,8 @@ WAITS = {"narrow": "mbarrier.try_wait.parity.shared::cta.b64",
 def launched(arrive, wait, first, second):
     text = SOURCE.replace("FIRST", first).replace("SECOND", second)
     text = text.replace("ARRIVE", ARRIVALS[arrive]).replace("WAIT", WAITS[wait])
-    kernel = ptx.Module(compile_text(text, "compute_90a")).get_function("k")
-    return kernel(2, 128, (np.zeros(256, np.float32),), races=True)
+    kernel = function_of(compile_text(text, "compute_90a"))
+    return kernel(2, 128, (f32s(256),), races=True)
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -84,7 +82,7 @@ def test_what_was_never_handed_back_may_not():
     text = SOURCE.replace("WAIT p, [%1], 0;", "setp.eq.u32 p, 0, 0;")
     text = text.replace("FIRST", LOAD + KEEP).replace("SECOND", "s[threadIdx.x] = 3;")
     kernel = ptx.Module(compile_text(text.replace("ARRIVE", ARRIVALS["wide"]), "compute_90a"))
-    launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
+    launch = kernel.get_function("k")(2, 128, (f32s(256),), races=True)
     assert "race" in {hazard.kind for hazard in launch.hazards}
 
 
@@ -116,7 +114,7 @@ def test_a_fence_behind_a_relaxed_arrival_is_too_late():
     text = SOURCE.replace("FIRST", "s[threadIdx.x] = 2;").replace("SECOND", LOAD + KEEP)
     text = text.replace("ARRIVE", ARRIVALS["relaxed"] + " fence.acq_rel.cluster;")
     kernel = ptx.Module(compile_text(text.replace("WAIT", WAITS["wide"]), "compute_90a"))
-    launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
+    launch = kernel.get_function("k")(2, 128, (f32s(256),), races=True)
     assert {hazard.kind for hazard in launch.hazards} == {"race"}
 
 
@@ -131,7 +129,7 @@ def test_a_fence_before_a_relaxed_arrival_at_the_clusters_barrier(arrive, fence,
     text = text.replace("FIRST", "").replace("SECOND", LOAD + KEEP)
     text = text.replace("ARRIVE", ARRIVALS["narrow"]).replace("WAIT", WAITS["narrow"])
     kernel = ptx.Module(compile_text(text, "compute_90a"))
-    launch = kernel.get_function("k")(2, 128, (np.zeros(256, np.float32),), races=True)
+    launch = kernel.get_function("k")(2, 128, (f32s(256),), races=True)
     assert bool(launch.hazards) != ordered
 
 
@@ -155,8 +153,8 @@ extern "C" __global__ __cluster_dims__(2) void k(float* o)
 @pytest.mark.parametrize("scope", ["cta", "cluster", "gpu"])
 def test_atomics_meet_in_the_scope_that_they_name(scope, own):
     text = ATOMIC.replace("SCOPE", scope).replace("OWN", own)
-    kernel = ptx.Module(compile_text(text, "compute_90a")).get_function("k")
-    launch = kernel(4, 32, (np.zeros(64, np.float32),), races=True)
+    kernel = function_of(compile_text(text, "compute_90a"))
+    launch = kernel(4, 32, (f32s(64),), races=True)
     spaces = {space for hazard in launch.hazards for space in ("shared", "global")
               if f"in {space} memory" in hazard.message}
     assert spaces == {"cta": {"shared", "global"}, "gpu": set(),
@@ -185,12 +183,12 @@ extern "C" __global__ __cluster_dims__(2) void k(const float* a, float* o)
 """
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("who, kinds", [("true", set()), ("cluster_rank() == 0", {"race"})])
 def test_what_a_multicast_brings_each_block_waits_for_by_its_own_barrier(who, kinds, landing):
     text = MULTICAST.replace("WHO", who)
     module = RawModule(code=text, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
-    args = np.ones(32, np.float32), np.zeros(64, np.float32)
+    args = np.ones(32, np.float32), f32s(64)
     try:
         launch = module.get_function("k")(2, 32, args, races=True, landing=landing)
     except ptx.UninitialisedRead:
@@ -251,13 +249,13 @@ extern "C" __global__ __cluster_dims__(2) void k(const float* x, float* o)
 
 
 @pytest.mark.parametrize("scope", ["release.cta", "release.cluster"])
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 def test_arrivals_are_counted_whatever_their_scope(landing, scope):
     kinds = {}
     for count in (2, 1):
         text = RING.replace("SCOPE", scope).replace("COUNT", str(count))
-        kernel = ptx.Module(compile_text(text, "compute_90a")).get_function("k")
-        arrays = np.arange(16, dtype=np.float32), np.zeros(8, np.float32)
+        kernel = function_of(compile_text(text, "compute_90a"))
+        arrays = np.arange(16, dtype=np.float32), f32s(8)
         try:
             kinds[count] = {hazard.kind for hazard in kernel(
                 2, 64, arrays, races=True, landing=landing).hazards}

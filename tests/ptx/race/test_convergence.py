@@ -6,6 +6,7 @@ import pytest
 import lib
 from lib import ptx
 
+from ..conftest import each_schedule, function_of, s32s
 from ..conftest import run as run_ptx
 
 SOURCE = r"""
@@ -79,9 +80,6 @@ extern "C" __global__ void one_never_comes(int* out, const int* in, int n)
     out[threadIdx.x] = in[threadIdx.x];
 }
 """
-SCHEDULES = ("lowest", "highest", "random")
-
-
 @pytest.fixture(scope="module")
 def module():
     return lib.RawModule(code=SOURCE)
@@ -102,14 +100,14 @@ def slow(values, start, n=2):
 
 
 def run(module, name, given, n=2, **options):
-    out = np.zeros(32, np.int32)
+    out = s32s(32)
     args = (out, given, np.int32(n))
     launch = module.get_function(name)((1,), (32,), args, races=True, **options)
     assert not launch.hazards
     return out
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_lanes_of_a_cold_path_are_waited_for(module, given, schedule):
     v = np.array([slow(given, i) if given[i] < 0 else i for i in range(32)], np.int32)
     assert (run(module, "shuffle", given, schedule=schedule) == v + v[np.arange(32) ^ 16]).all()
@@ -119,18 +117,18 @@ def test_lanes_of_a_cold_path_are_waited_for(module, given, schedule):
     assert set(run(module, "vote", given, schedule=schedule).view(np.uint32).tolist()) == {ballot}
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_warp_s_lanes_may_wait_for_each_other_at_different_places(module, given, schedule):
     assert (run(module, "two_places", given, schedule=schedule) == given[0]).all()
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_lanes_that_left_need_not_come(module, given, schedule):
     assert run(module, "some_left", given, 7, schedule=schedule).tolist() == [1] * 7 + [0] * 25
 
 
 def launched(module, name, given, n, block=32):
-    args = (np.zeros(64, np.int32), np.resize(given, 64), np.int32(n))
+    args = (s32s(64), np.resize(given, 64), np.int32(n))
     return module.get_function(name)((1,), (block,), args)
 
 
@@ -170,7 +168,7 @@ def test_a_shuffle_from_lanes_that_are_there_is_clean(module, given, n):
 
 def test_a_mask_of_those_that_run_it_is_right_where_its_lanes_are_read(module, given):
     launch = launched(module, "half_of_them", given, 20)
-    out = np.zeros(32, np.int32)
+    out = s32s(32)
     module.get_function("half_of_them")((1,), (32,), (out, given, np.int32(20)))
     assert (out[:19] == given[:19] + given[1:20]).all() and (out[20:] == given[20:]).all()
     # Lane 19 reads a lane that its mask leaves out, which PTX says nothing of, and stores the sum.
@@ -286,25 +284,25 @@ def test_both_spellings_of_a_block_s_barrier_are_one():
     """Also where half of a warp comes to it by a detour, behind the other half."""
     counters = []
     for barrier in ("bar.sync 0;", "barrier.sync.aligned 0;"):
-        launch = ptx.Module(f""".version 8.4
+        launch = function_of(f""".version 8.4
         .target sm_90a
         .address_size 64
         .visible .entry k() {{
         .reg .b32 %t; .reg .pred %p; .shared .b32 s;
         mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; @%p bra COLD;
         JOIN: st.shared.u32 [s], %t; {barrier} ret;
-        COLD: bra JOIN; }}""").get_function("k")(1, 32, ())
+        COLD: bra JOIN; }}""")(1, 32, ())
         counters.append((launch.trace.counters(), [h.kind for h in launch.hazards]))
     assert counters[0] == counters[1]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_mask_that_names_others_is_reported(module, given, schedule):
     with pytest.raises(ptx.Divergence, match=r"names lanes that do not run it: .*lane 20"):
         run(module, "too_many_named", given, 20, schedule=schedule)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_lane_that_never_comes_to_its_warp_s_barrier_is_reported(module, given, schedule):
     with pytest.raises((ptx.Deadlock, ptx.Divergence)) as raised:
         run(module, "one_never_comes", given, 20, schedule=schedule)

@@ -1,7 +1,5 @@
 """this_grid().sync(): all blocks of a cooperative launch wait for each other."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import compile_text
+from ..conftest import compile_text, each_schedule, function_of, s32s
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -27,22 +25,22 @@ extern "C" __global__ void k(int* a, int* b) {
 
 @cache
 def kernel(sync: str, arch: str) -> ptx.Function:
-    return ptx.Module(compile_text(SOURCE.replace("SYNC", sync), arch)).get_function("k")
+    return function_of(compile_text(SOURCE.replace("SYNC", sync), arch))
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 @pytest.mark.parametrize("arch", ["compute_75", "compute_90a"])
 def test_the_grid_meets(arch, schedule):
     i = np.arange(256)
-    a, b = np.zeros((2, 256), np.int32)
+    a, b = s32s((2, 256))
     launch = kernel("grid.sync()", arch)(4, 64, (a, b), races=True, schedule=schedule)
     exact = 3 * ((i + 77) % 256)
     assert (b == exact).all() and (a == exact[(i + 5) % 256]).all()
     assert not launch.hazards, launch.hazards[:2]
 
 
-@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+@each_schedule
 def test_a_barrier_of_the_block_is_not_enough(schedule):
-    a, b = np.zeros((2, 256), np.int32)
+    a, b = s32s((2, 256))
     launch = kernel("__syncthreads()", "compute_75")(4, 64, (a, b), races=True, schedule=schedule)
     assert any(h.kind == "race" for h in launch.hazards)

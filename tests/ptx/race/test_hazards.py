@@ -1,17 +1,14 @@
 """Each way to get it wrong is reported, with both accesses, their PTX lines and CUDA lines."""
 
-from __future__ import annotations
-
 import re
 
-import numpy as np
 import pytest
 
 from lib import ptx
 from lib.ptx import advice
 from lib.topics.emulator.zoo import model
 
-from ..conftest import HERE, compile_kernels
+from ..conftest import HERE, compile_kernels, f32s, function_of
 
 SPECIMENS = {one.name: one for one in model.specimens()}
 SOURCE = HERE / "hazards.cu"
@@ -51,8 +48,8 @@ def run(kernel: str, lineinfo: bool = True, **options):
     wgmma = kernel.startswith("wgmma")
     blocks = 2 if kernel.startswith(("global_race", "cluster", "block_exits")) else 1
     blocks = 1 if kernel == "global_race_in_a_block" else blocks
-    function = ptx.Module(text).get_function(kernel)
-    return function(blocks, 128 if wgmma else 64, (np.zeros(512, np.float32),), **options)
+    function = function_of(text, kernel)
+    return function(blocks, 128 if wgmma else 64, (f32s(512),), **options)
 
 
 @pytest.mark.parametrize("kernel", REPORTED)

@@ -3,8 +3,6 @@
 The table of mutants and verdicts is written to _build/mutants-emulator.md.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from lib.ptx.mutants import SETTINGS, mutants
 from tools.mutation import BUILD, FirstHazard, Table, until_a_hazard
 
 from .. import test_hopper
-from ..conftest import HERE, compile_kernels, run
+from ..conftest import HERE, compile_kernels, function_of, run, u32s
 from . import test_blocks
 
 
@@ -36,7 +34,7 @@ def test_tensor_kernels(arch, name, table):
     exact = a.astype(float) @ b.astype(float)
 
     def runs(text):
-        function = ptx.Module(text).get_function(name)
+        function = function_of(text, name)
 
         def run(**options):
             c = np.full((64, 64), np.nan, np.float32)
@@ -88,7 +86,7 @@ def test_a_launch_ends_at_its_first_hazard_where_that_is_enough():
         st.shared.u32 [s], %r1;
         st.shared.u32 [s+4], %r1;
         st.global.u32 [%rd1], 1;"""
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     whole = run(body, out, block=64, races=True)
     assert [one.kind for one in whole.hazards[:2]] == ["race"] * 2 and out[0] == 1
     out[0] = 0

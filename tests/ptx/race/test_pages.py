@@ -1,16 +1,13 @@
 """The race detector remembers the touched pages of an array, as many as its limit allows."""
 
-from __future__ import annotations
-
 import tracemalloc
 
-import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.race import pages
+from lib.ptx.race import clocks as pages
 
-from ..conftest import entry
+from ..conftest import entry, function_of, u32s
 from . import test_blocks, test_hazards
 
 # Each of the blocks' threads reads and writes its word of a row of 64 KiB.
@@ -37,8 +34,8 @@ def test_what_a_flag_carries_lies_in_pages_too(pattern, monkeypatch):
 
 
 def test_an_array_of_2_gib_takes_what_is_touched_of_it():
-    function = ptx.Module(entry(TILE)).get_function("k")
-    array = np.zeros((2 << 30) // 4, np.uint32)  # pages of zeros, which take no memory either
+    function = function_of(entry(TILE))
+    array = u32s((2 << 30) // 4)  # pages of zeros, which take no memory either
     tracemalloc.start()
     tracemalloc.reset_peak()
     launch = function(128, 128, (array,), races=True, trace=False)
@@ -48,8 +45,8 @@ def test_an_array_of_2_gib_takes_what_is_touched_of_it():
 
 
 def test_the_limit_is_told_in_one_line(monkeypatch):
-    function = ptx.Module(entry(TILE)).get_function("k")
-    array = np.zeros((64 << 20) // 4, np.uint32)
+    function = function_of(entry(TILE))
+    array = u32s((64 << 20) // 4)
     monkeypatch.setattr(pages, "MAX_BYTES", 16 * 80 * pages.WORDS)
     assert not function(16, 32, (array,), races=True).hazards
     with pytest.raises(ptx.Error, match=(

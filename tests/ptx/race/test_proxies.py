@@ -1,11 +1,10 @@
 """What the asynchronous proxy reads and writes: fences before it, waits behind it, arrays."""
 
-from __future__ import annotations
-
-import numpy as np
 import pytest
 
 from lib import ptx
+
+from ..conftest import each_landing, f32s, function_of, u32s
 
 # 128 threads write 2048 bytes of shared memory, 16 each, and something asynchronous reads them.
 # .loc makes the writer CUDA line 10 and the reader CUDA line 20.
@@ -61,15 +60,15 @@ FENCE = "fence.proxy.async.shared::cta;"
 def hazards(write: str, read: str, fence: str = FENCE, barrier: str = "bar.sync 0;", **options):
     text = TEXT.replace("WRITE", write).replace("READ", read)
     text = text.replace("FENCE", fence).replace("BARRIER", barrier)
-    box, given, out = (np.zeros(n, np.float32) for n in (512, 512, 512))
+    box, given, out = (f32s(n) for n in (512, 512, 512))
     args = (ptx.tensor_map(box, (256,)), given, out)
     if "tensor" in read:  # two boxes of 256 floats
         half = "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%m, {256}], [%a+1024];"
         text = text.replace("cp.async.bulk.commit_group;", half + "cp.async.bulk.commit_group;")
-    return ptx.Module(text).get_function("k")(1, 128, args, races=True, **options).hazards
+    return function_of(text)(1, 128, args, races=True, **options).hazards
 
 
-@pytest.mark.parametrize("landing", ["early", "late"])
+@each_landing
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("write", WRITES)
 def test_what_ordinary_instructions_wrote_needs_a_proxy_fence(write, read, landing):
@@ -145,9 +144,9 @@ AFTER = "bar.sync 0; ld.global.u32 %v, [%d]; st.global.u32 [%o], %v;"
 
 def stored(body: str, grid=1, **options):
     """Run statements behind 1024 bytes of shared memory that are ready for a copy."""
-    array, out = np.zeros((16, 24), np.uint32), np.zeros(64, np.uint32)
+    array, out = u32s((16, 24)), u32s(64)
     tensor_map = ptx.tensor_map(array, (16, 16))
-    function = ptx.Module(STORE.replace("BODY", body)).get_function("k")
+    function = function_of(STORE.replace("BODY", body))
     return function(grid, 64, (tensor_map, array, out), races=True, **options), array
 
 

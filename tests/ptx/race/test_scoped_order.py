@@ -1,15 +1,21 @@
 """Threads of a block that wait for each other by flags: right ones are clean, others are found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import HERE, compile_kernels, compile_text, run
+from ..conftest import (
+    HERE,
+    compile_kernels,
+    compile_text,
+    each_schedule,
+    f32s,
+    function_of,
+    run,
+    u32s,
+)
 
-SCHEDULES = ("lowest", "highest", "random")
 MISSING = ("WEAK", "SKIP_BARRIER", "SKIP_WAIT", "USE_GUESS")  # each for a kernel of its own
 ARCHES = ("compute_75", "compute_80", "compute_90a")
 
@@ -17,11 +23,11 @@ ARCHES = ("compute_75", "compute_80", "compute_90a")
 def launch(name, arch="compute_75", macros=(), **options):
     text = compile_kernels(arch, str(HERE / "flags.cu"), tuple(f"-D{m}" for m in macros))
     x = np.arange(512, dtype=np.float32)
-    y = np.zeros(128, np.float32)
+    y = f32s(128)
     if name == "swap":
-        x = np.zeros(4 + 128, np.float32)
+        x = f32s(4 + 128)
     args, block = ((x,) if name == "swap" else (x, y)), 64 if name == "fences" else 128
-    done = ptx.Module(text).get_function(name)(1, block, args, races=True, **options)
+    done = function_of(text, name)(1, block, args, races=True, **options)
     return done, x, y
 
 
@@ -32,7 +38,7 @@ def is_right(name, x, y) -> bool:
     return (x[:4] == 32).all() if name == "swap" else np.array_equal(y, exact[name])
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", ["counter", "fences", "barrier", "copy", "copies", "swap"])
 def test_what_is_synchronised_is_clean(name, arch, schedule):
@@ -47,7 +53,7 @@ def test_copies_that_land_late(name):
     assert is_right(name, x, y) and not done.hazards
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("name, arch", [
     ("counter", "compute_75"), ("fences", "compute_75"), ("barrier", "compute_75"),
     ("copies", "compute_75"), ("swap", "compute_75"),
@@ -98,7 +104,7 @@ DONE:
 ])
 def test_every_way_to_release_and_acquire(writes, loads, fence, clean):
     body = FLAG.replace("WRITE", writes).replace("LOAD", loads).replace("FENCE", fence)
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     done = run(body, out, block=64, races=True)
     assert out[0] == 7
     assert bool(done.hazards) != clean, done.hazards[:2]
@@ -108,7 +114,7 @@ def test_every_way_to_release_and_acquire(writes, loads, fence, clean):
 def test_atomics_of_a_blocks_scope_by_two_blocks_are_a_race(scope, kinds):
     text = compile_text('extern "C" __global__ void k(float* o)'
                         "{ atomicAddSCOPE(o + threadIdx.x, 1.f); }".replace("SCOPE", scope))
-    kernel = ptx.Module(text).get_function("k")
-    launch = kernel(2, 32, (np.zeros(32, np.float32),), races=True)
+    kernel = function_of(text)
+    launch = kernel(2, 32, (f32s(32),), races=True)
     assert {hazard.kind for hazard in launch.hazards} == kinds
-    assert kernel(1, 32, (np.zeros(32, np.float32),), races=True).clean
+    assert kernel(1, 32, (f32s(32),), races=True).clean

@@ -1,14 +1,11 @@
 """Waits for an mbarrier that may fail, and what a kernel does then."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.ptx import advice
 
-from ..conftest import compile_text
+from ..conftest import compile_text, f32s, function_of
 
 # A bulk copy fills `s`; each thread waits in its own way, and reads another's element.
 SOURCE = r"""
@@ -65,8 +62,8 @@ HEEDED = {
 def launched(wait, fill, **options):
     text, count = FILLS[fill]
     source = SOURCE.replace("FILL", text).replace("WAIT", wait).replace("COUNT", str(count))
-    kernel = ptx.Module(compile_text(source, "compute_90a")).get_function("k")
-    a, o = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    kernel = function_of(compile_text(source, "compute_90a"))
+    a, o = np.arange(128, dtype=np.float32), f32s(128)
     return kernel(1, 128, (a, o), races=True, **options), o
 
 
@@ -98,6 +95,6 @@ def test_a_wait_for_what_a_barrier_orders_before_it_need_not_be_looked_at():
 def test_without_races_no_wait_fails():
     text, count = FILLS["copied"]
     source = SOURCE.replace("FILL", text).replace("WAIT", "tried(b);").replace("COUNT", str(count))
-    kernel = ptx.Module(compile_text(source, "compute_90a")).get_function("k")
-    launch = kernel(1, 128, (np.zeros(128, np.float32), np.zeros(128, np.float32)))
+    kernel = function_of(compile_text(source, "compute_90a"))
+    launch = kernel(1, 128, (f32s(128), f32s(128)))
     assert not launch.failed and launch.clean

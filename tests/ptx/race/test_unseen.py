@@ -1,7 +1,5 @@
 """Mistakes by somebody who had not read the detector: found, with their own cause and cure."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,8 @@ from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
 from lib.ptx import advice
+
+from ..conftest import s32s
 
 HEAD = '#include "asm.cuh"\nextern "C" __global__ void k(const int* x, int* y)\n'
 
@@ -18,7 +18,7 @@ def launched(body: str, threads: int = 64, arch: str = "sm_90a", shared: int = 0
     kernel = RawModule(code=HEAD + body, options=[f"-I{ROOT / 'cuda' / 'zoo'}"],
                        arch=arch).get_function("k")
     x = np.arange(64, dtype=np.int32)
-    return kernel((1,), (threads,), (x, np.zeros(96, np.int32)), shared, **settings)
+    return kernel((1,), (threads,), (x, s32s(96)), shared, **settings)
 
 
 def raised(body: str, **settings) -> tuple[ptx.Error, str]:

@@ -1,13 +1,11 @@
 """Lanes of one warp that exchange volatile values: told, unless something orders the lanes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from ..conftest import compile_text, run
+from ..conftest import compile_text, each_schedule, function_of, run, s32s, u32s
 
 REDUCE = r"""
 extern "C" __global__ void reduce(const int* x, int* sum)
@@ -28,19 +26,16 @@ extern "C" __global__ void reduce(const int* x, int* sum)
     if (i == 0) *sum = s[0];
 }
 """
-SCHEDULES = ("lowest", "highest", "random")
-
-
 def reduced(between: str, at_end: str, **options) -> ptx.Launch:
     source = REDUCE.replace("BETWEEN", between).replace("AT_END", at_end)
-    x, total = np.arange(64, dtype=np.int32), np.zeros(1, np.int32)
+    x, total = np.arange(64, dtype=np.int32), s32s(1)
     text = compile_text(source, filename="reduce.cu")
-    launch = ptx.Module(text).get_function("reduce")(1, 64, (x, total), races=True, **options)
+    launch = function_of(text, "reduce")(1, 64, (x, total), races=True, **options)
     assert total[0] == x.sum()
     return launch
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_warp_synchronous_reduction_is_a_warning_at_its_own_lines(schedule):
     launch = reduced("", "", schedule=schedule)
     assert {hazard.kind for hazard in launch.hazards} == {"warning"}
@@ -54,7 +49,7 @@ def test_a_warp_synchronous_reduction_is_a_warning_at_its_own_lines(schedule):
     assert "What to do: order the lanes with __syncwarp()" in str(launch)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 @pytest.mark.parametrize("between, at_end", [
     ("", "__syncwarp();"),
     ("", "if (__shfl_sync(0xffffffffu, other, 0) == -1) s[i] = 1;"),
@@ -80,7 +75,7 @@ bar.sync 0;
 """
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_lanes_of_a_warp_that_take_turns_by_a_polled_flag_are_clean(schedule):
     body = HAND_OVER + """
 POLL: ld.volatile.shared.u32 %v, [flag]; setp.ne.u32 %q, %v, %t; @%q bra POLL;
@@ -88,12 +83,12 @@ add.u32 %v, %v, 1; st.volatile.shared.u32 [flag], %v;
 bar.sync 0;
 @%p ld.volatile.shared.u32 %v, [flag]; @%p st.global.u32 [%o], %v;
 """
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     done = run(body, out, block=64, races=True, schedule=schedule)
     assert out[0] == 64 and not done.hazards, done.hazards[:2]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_a_flag_with_fences_orders_the_lanes_of_a_warp(schedule):
     body = HAND_OVER + """
 setp.eq.u32 %q, %t, 9; @!%p bra READ;
@@ -104,7 +99,7 @@ POLL: ld.volatile.shared.u32 %v, [flag]; setp.eq.u32 %p, %v, 0; @%p bra POLL;
 membar.cta; ld.volatile.shared.u32 %v, [word]; st.global.u32 [%o], %v;
 DONE:
 """
-    out = np.zeros(1, np.uint32)
+    out = u32s(1)
     done = run(body, out, races=True, schedule=schedule)
     assert out[0] == 7 and not done.hazards, done.hazards[:2]
 
@@ -129,7 +124,7 @@ setp.eq.u32 %q, %t, 9;
 @%q ld.{space}.shared.u32 %v, [word];
 @%q st.global.u32 [%o], %v;
 """
-    done = run(body, np.zeros(1, np.uint32), races=True)
+    done = run(body, u32s(1), races=True)
     assert {hazard.kind for hazard in done.hazards} == kinds
 
 
@@ -140,7 +135,7 @@ setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
 setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
 shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;
 """
-    (hazard,) = run(body, np.zeros(1, np.uint32), races=True).hazards
+    (hazard,) = run(body, u32s(1), races=True).hazards
     assert (hazard.first.lane, hazard.second.lane) == (5, 9)
 
 
@@ -149,7 +144,7 @@ def test_a_write_after_a_read_counts_too():
 setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
 setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
 """
-    (hazard,) = run(body, np.zeros(1, np.uint32), races=True).hazards
+    (hazard,) = run(body, u32s(1), races=True).hazards
     assert hazard.message.startswith("write after read") and hazard.kind == "warning"
 
 
@@ -158,7 +153,7 @@ def test_volatile_accesses_of_different_warps_are_no_data_race():
 setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
 setp.eq.u32 %q, %t, 40; @%q ld.volatile.shared.u32 %v, [word];
 """
-    assert not run(body, np.zeros(1, np.uint32), block=64, races=True).hazards
+    assert not run(body, u32s(1), block=64, races=True).hazards
 
 
 def test_a_read_through_the_read_only_cache_of_what_the_kernel_wrote_names_both():
@@ -168,7 +163,7 @@ def test_a_read_through_the_read_only_cache_of_what_the_kernel_wrote_names_both(
     out[threadIdx.x] = __ldg(a + 31 - threadIdx.x);
 }"""
     module = ptx.Module(compile_text(source, filename="f.cu"))
-    a, out = np.zeros(32, np.int32), np.zeros(32, np.int32)
+    a, out = s32s(32), s32s(32)
     hazard, *_ = module.get_function("f")(1, 32, (a, out), races=True).hazards
     assert "read-only cache" in hazard.message
     assert (hazard.first.cuda[1], hazard.second.cuda[1]) == (2, 4)

@@ -1,7 +1,5 @@
 """Waits that are there and too weak: what is told names the wait, not a write that is missing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,8 @@ from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
 from lib.ptx import advice
+
+from ..conftest import s32s
 
 SOURCE = r"""
 #include "asm.cuh"
@@ -62,7 +62,7 @@ extern "C" __global__ void stored(const int* x, int* y)
 def launched(kernel: str, weak: int, landing: str = "late", **options):
     options_of = [f"-I{ROOT / 'cuda' / 'zoo'}", f"-DKEEP={weak}"]
     module = RawModule(code=SOURCE, options=options_of, arch="sm_90a")
-    x, y = np.arange(256, dtype=np.int32), np.zeros(64, np.int32)
+    x, y = np.arange(256, dtype=np.int32), s32s(64)
     return module.get_function(kernel)(1, 32, (x, y), landing=landing, trace=False, **options)
 
 
@@ -99,5 +99,5 @@ def test_memory_that_nobody_writes_is_told_as_before():
         y[threadIdx.x] = s[threadIdx.x];
     }"""
     with pytest.raises(ptx.UninitialisedRead) as stopped:
-        RawModule(code=source).get_function("k")(1, 32, (np.zeros(32, np.int32),))
+        RawModule(code=source).get_function("k")(1, 32, (s32s(32),))
     assert any("write the memory on every path" in note for note in stopped.value.__notes__)

@@ -22,7 +22,7 @@ from lib.ptx.core import tensormap
 from lib.ptx.core.machine import BANKS, LINE, WARP
 from lib.ptx.isa import fragments
 from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
-from lib.ptx.isa.tcgen05_descriptors import operand_chunks, operand_descriptor
+from lib.ptx.isa.tcgen05_operands import operand_chunks, operand_descriptor
 from lib.show.banks import WORD, describe
 from lib.show.coalescing import Access
 from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS

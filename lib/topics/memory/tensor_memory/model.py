@@ -27,8 +27,7 @@ from lib.run.prepared import lay_out
 from lib.run.runner import emulate, planned, run
 
 if TYPE_CHECKING:
-    from lib.ptx.core.batch import Batch
-    from lib.ptx.core.step import BasicBlock
+    from lib.ptx.core.batch import BasicBlock, Batch
 
 # What a warp does from an instruction on, by how that begins: the phases of a timeline.
 _BEGINS = {
