@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lib.compiler import waiting
-from lib.compiler.waiting import lasting
+from lib.compiler import streams
+from lib.compiler.streams import lasting
 
 # Problems so small take seconds, and are not foreseen.
 SMALL = 2**27
@@ -74,5 +74,5 @@ def progress(what: str, seconds: float = 0.0) -> Iterator[None]:
         How long it is expected to take; 0 if nobody knows.
     """
     of = f" of about {lasting(seconds)}" if seconds else ""
-    with waiting.progress(lambda spent: f"{what}: {lasting(spent)}{of}"):
+    with streams.progress(lambda spent: f"{what}: {lasting(spent)}{of}"):
         yield

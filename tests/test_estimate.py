@@ -7,7 +7,7 @@ import time
 import pytest
 
 from lib import estimate
-from lib.compiler import waiting
+from lib.compiler import streams
 
 
 class Terminal(io.StringIO):
@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 
 def test_work_that_lasts_is_told_and_the_line_is_cleared(monkeypatch):
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "SILENT_SECONDS", 0.02)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with estimate.progress("emulating 01_naive", 90.0):
         time.sleep(0.2)
@@ -30,7 +30,7 @@ def test_short_work_and_pipes_hear_nothing(monkeypatch):
     with estimate.progress("emulating 01_naive"):
         pass
     assert terminal.getvalue() == ""
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
     with estimate.progress("emulating 01_naive"):
         time.sleep(0.1)
@@ -38,7 +38,7 @@ def test_short_work_and_pipes_hear_nothing(monkeypatch):
 
 
 def test_an_error_stops_the_telling(monkeypatch):
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with pytest.raises(KeyboardInterrupt), estimate.progress("emulating 01_naive"):
         time.sleep(0.1)

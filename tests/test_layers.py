@@ -361,7 +361,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
         "chapters.09_fp32_limit": "late = text.replace('__threadfence();', '')",
     },
     private_words: {
-        "lib.cli.running": "from lib.compiler.waiting import progress as told",
+        "lib.cli.running": "from lib.compiler.streams import progress as told",
         "lib.kernels.grid": "def launched(beside: int) -> None: ...",
         "lib.ptx.core.lanes": "MOST_LANES = 4",
         "lib.records.told": "",

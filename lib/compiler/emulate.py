@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arguments, cupy_script, from_python, link, waiting
+from lib.compiler import arguments, cupy_script, from_python, link, streams
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import (
@@ -30,8 +30,7 @@ from lib.compiler.raw_module import (
     open_kernel,
     stopped_document,
 )
-from lib.compiler.streams import stdout_to_stderr
-from lib.compiler.waiting import lasting
+from lib.compiler.streams import lasting
 from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
 from lib.ptx.core.visible import visible
@@ -52,8 +51,8 @@ def emulate(options: argparse.Namespace) -> int:
                                         else "there is no such file"))
     progress = ptx.Progress() if options.yes else Foreseen()
     far = Far(path.name, progress)
-    apart = stdout_to_stderr() if options.json else nullcontext()
-    with _recorded(options, progress) as launches, waiting.progress(far, options.progress), apart:
+    apart = streams.stdout_to_stderr() if options.json else nullcontext()
+    with _recorded(options, progress) as launches, streams.progress(far, options.progress), apart:
         try:
             script = path.suffix == ".py" and not (options.triton or options.numba)
             if script and options.link:

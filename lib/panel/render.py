@@ -15,7 +15,7 @@ from lib import ptx
 from lib.kernels.spec import Kernel
 from lib.panel import tasks
 from lib.panel.bundle import Mistake
-from lib.panel.result import Finished, Result, Stopped
+from lib.panel.request import Finished, Result, Stopped
 from lib.panel.tasks import Task
 from lib.paths import CUDA
 from lib.ptx.core.memory import WINDOWS

@@ -27,12 +27,15 @@ from lib.panel.request import (
     MAX_FIRST,
     MAX_MOMENTS,
     MAX_TURNS,
+    Finished,
     Refused,
     Request,
+    Result,
+    Stopped,
     read,
     whole,
+    wrong_elements,
 )
-from lib.panel.result import Finished, Result, Stopped, wrong_elements
 from lib.problem import Problem, Reference
 from lib.run.prepared import Step, lay_out
 

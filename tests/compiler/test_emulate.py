@@ -18,7 +18,7 @@ import pytest
 
 from lib import ptx
 from lib.__main__ import main as book_main
-from lib.compiler import arguments, command, emulate, link, waiting
+from lib.compiler import arguments, command, emulate, link, streams
 from lib.paths import ROOT
 
 FILE = r"""
@@ -260,12 +260,12 @@ def long(tmp_path, n, m):
 
 
 def test_a_long_launch_says_how_far_it_is_before_any_block_has_ended(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("COLUMNS", "200")
     now = iter(np.arange(1, 10**6))  # a look every hundredth of a second, and a second each
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: float(next(now)))
-    monkeypatch.setattr(waiting, "TERMINAL_SECONDS", 0.01)
+    monkeypatch.setattr(streams.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(streams, "TERMINAL_SECONDS", 0.01)
     status, _, _ = call(*long(tmp_path, 30, 200))
     said = terminal.getvalue()
     assert status == 0 and re.search(r"long\.cu: \d+ (s|minutes), [\d,]+ instructions \(", said)
@@ -278,8 +278,8 @@ def test_a_long_launch_says_how_far_it_is_before_any_block_has_ended(call, tmp_p
 def test_progress_is_told_to_who_asks_and_never_on_stdout(path, tmp_path):
     """10^8 steps, of which nobody waits for more than the first few."""
     words = [str(word) for word in long(tmp_path, 1, 10**8)]
-    code = ("import sys; from lib.compiler import command, waiting; "
-            "waiting.SILENT_SECONDS = waiting.LINE_SECONDS = 0.3; "
+    code = ("import sys; from lib.compiler import command, streams; "
+            "streams.SILENT_SECONDS = streams.LINE_SECONDS = 0.3; "
             "sys.exit(command.main(sys.argv[1:]))")
     done = subprocess.run([sys.executable, "-c", code, *words, "--json", "--progress", "--turns",
                            "2000"], capture_output=True, text=True, timeout=120, cwd=ROOT)

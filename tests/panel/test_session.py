@@ -14,8 +14,7 @@ from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.panel import render
 from lib.panel.bundle import carried_over
-from lib.panel.request import DEFAULT
-from lib.panel.result import wrong_elements
+from lib.panel.request import DEFAULT, wrong_elements
 from lib.panel.session import Session
 from lib.paths import ROOT
 from lib.problem import Problem
