@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 
 from lib import gpus
 from lib.compiler.arch import check_arch
+from lib.compiler.command import flags
 from lib.kernels import catalogue as kernels
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant, parted
@@ -25,7 +26,7 @@ Number = TypeVar("Number", int, float)
 def adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
     def add(function: Callable[..., int], name: str, text: str, json_help: str) -> Any:
         parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:])
-        parser.add_argument("--json", action="store_true", help=f"print JSON: {json_help}")
+        flags(parser, json=f"print JSON: {json_help}")
         parser.set_defaults(run=function)
         return parser
 
@@ -63,8 +64,7 @@ def add_problem(
 
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true",
-                        help="let the emulator run even if it takes longer than a minute")
+    flags(parser, yes="let the emulator run even if it takes longer than a minute")
 
 
 def seed(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lib.cli import common
 from lib.compiler import command as emulator
+from lib.compiler.command import flags
 
 if TYPE_CHECKING:
     from lib.topics.emulator.foreign.model import Foreign
@@ -29,10 +30,9 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
               "sanitizer, sanitizer_of_cure, sentryward, sentryward_of_cure}]}, which "
               "cuda/zoo/README.md describes; with --record {file, left}")
     zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
-    zoo.add_argument("--record", action="store_true",
-                     help="run them under compute-sanitizer on this GPU, and record what it says")
-    zoo.add_argument("--sentryward", action="store_true",
-                     help="verify them with SentryWard, and record what it says (no GPU)")
+    flags(
+        zoo, record="run them under compute-sanitizer on this GPU, and record what it says",
+        sentryward="verify them with SentryWard, and record what it says (no GPU)")
     zoo.add_argument("--minutes", type=common.minutes, default=8.0,
                      help="how long this chunk of --record may last; the next one goes on")
     zoo.add_argument("--jobs", type=common.count, default=6, help="processes at once, for --record")
@@ -46,11 +46,10 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                          help="only kernels whose REPOSITORY:KERNEL has such a text")
     foreign.add_argument("--folder", required=True,
                          help="where the clones are, each at the revision that the set names")
-    foreign.add_argument("--files", action="store_true",
-                         help="compile public files as they are, in place of running kernels")
-    foreign.add_argument("--counters", action="store_true",
-                         help="launch them on this GPU under ncu, beside the emulator")
-    foreign.add_argument("--write", action="store_true", help="record the results")
+    flags(
+        foreign, files="compile public files as they are, in place of running kernels",
+        counters="launch them on this GPU under ncu, beside the emulator",
+        write="record the results")
 
 
 def _zoo(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lib import gpus
 from lib.cli import common
+from lib.compiler.command import flags
 from lib.kernels import catalogue as kernels
 from lib.kernels import spec
 from lib.kernels.spec import Kernel, Variant, parted
@@ -28,8 +29,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
     common.add_problem(bench, arch=False, ptx_arch=True)
-    bench.add_argument("--thorough", action="store_true",
-                       help="turns of 5, 50 and 500 ms, each alone, energy, other inputs, cycles")
+    flags(bench, thorough="turns of 5, 50 and 500 ms, each alone, energy, other inputs, cycles")
 
     profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
                   json_help="{kernel, variant, M, N, K, metrics}")
@@ -46,21 +46,16 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         "all")
     record.add_argument("--minutes", type=float, default=8.0,
                         help="after so long nothing more is begun; the next run goes on behind it")
-    record.add_argument("--whole", action="store_true",
-                        help="measure what records have at another commit, too")
-    record.add_argument("--headline", action="store_true",
-                        help="time 4096 and 8192, and measure nothing else: for a second GPU")
-    record.add_argument("--quick", action="store_true",
-                        help="each version's first variant in under five minutes, into one file")
-    record.add_argument("--draft", action="store_true",
-                        help="measure though cuda/ or lib/ differ from the commit, into "
-                        "_build/drafts, which no page shows")
-    record.add_argument("--plan", action="store_true",
-                        help="measure nothing: print what is missing or stale; with --gpu for a "
-                        "GPU that need not be here")
-    record.add_argument("--ladder", action="store_true",
-                        help="every version's fastest kernel, cuBLAS and public kernels in one "
-                        "pass on this board, in ten minutes")
+    flags(
+        record, whole="measure what records have at another commit, too",
+        headline="time 4096 and 8192, and measure nothing else: for a second GPU",
+        quick="each version's first variant in under five minutes, into one file",
+        draft="measure though cuda/ or lib/ differ from the commit, into "
+              "_build/drafts, which no page shows",
+        plan="measure nothing: print what is missing or stale; with --gpu for a "
+             "GPU that need not be here",
+        ladder="every version's fastest kernel, cuBLAS and public kernels in one "
+               "pass on this board, in ten minutes")
     record.add_argument("--folder", action="append", default=[], metavar="NAME=FOLDER",
                         help="of --ladder: where a public kernel's sources are (see rivals)")
     record.add_argument("--gpu", help="of --plan: whose records, such as H200 (default: this one)")
@@ -72,21 +67,19 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     rivals.add_argument("--folder", action="append", default=[], metavar="NAME=FOLDER",
                         help="where a peer's sources are; CUTLASS is found if it is installed")
     rivals.add_argument("--sizes", default="2048,4096,8192", help="cubes, with commas between them")
-    rivals.add_argument("--list", action="store_true",
-                        help="say which peers there are, and which revision of them is expected")
+    flags(rivals, list="say which peers there are, and which revision of them is expected")
     rivals.add_argument("--build", type=int, metavar="CAPABILITY",
                         help="only compile them, for a GPU such as 90, which need not be here")
-    rivals.add_argument("--record", action="store_true", help="write a record of them")
+    flags(rivals, record="write a record of them")
 
     search = add(_search, "search", "time what the rule of Hopper's kernels may launch, on layers "
                  "of public models and on random shapes", json_help="{file, timed, asked}; of "
                  "--judge {kind: {products, first_timed, share, least_share, of_rival, "
                  "least_of_rival}}")
     which = search.add_mutually_exclusive_group()
-    which.add_argument("--held-out", action="store_true",
-                       help="on those that no rule is fitted to (default: those that it is)")
-    which.add_argument("--recorded", action="store_true",
-                       help="on the shapes of the rule's own record: cubes, odd and large ones")
+    flags(
+        which, held_out="on those that no rule is fitted to (default: those that it is)",
+        recorded="on the shapes of the rule's own record: cubes, odd and large ones")
     which.add_argument("--judge", type=Path, metavar="FILE",
                        help="time nothing: say how today's rule chooses among what a search "
                        "has written there")
@@ -107,8 +100,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         ptx_arch=True)
     launch.add_argument("--candidate", default="",
                         help="of cuBLAS: which of cublasLt's candidates, from 0; -1 is its default")
-    launch.add_argument("--apart", action="store_true",
-                        help="launch a kernel called busy before each")
+    flags(launch, apart="launch a kernel called busy before each")
     launch.description = (f"{launch.description}; SHAPE may be several, with + between them, "
                           "VARIANT and CANDIDATE too, with commas")
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 from lib.cli import common
+from lib.compiler.command import flags
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.problem import parse_shape
@@ -30,16 +31,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                          "all rows)")
     results.add_argument("--gpu", help="only this GPU, such as H100")
     results.add_argument("--shape", help="only this shape: MxNxK, or one number for a cube")
-    results.add_argument("--all", action="store_true", help="every row")
+    flags(results, all="every row")
     what = results.add_mutually_exclusive_group()
-    what.add_argument("--readme", action="store_true", help="write the table into README.md")
-    what.add_argument("--check", action="store_true",
-                      help="fail if a record's kernel has changed since, if a record can't be "
-                      "trusted, or if README's table differs")
-    what.add_argument("--schema", action="store_true",
-                      help="print what a record holds, as a JSON Schema")
-    what.add_argument("--csv", action="store_true",
-                      help="print every row as CSV, public kernels' too")
+    flags(
+        what, readme="write the table into README.md",
+        check="fail if a record's kernel has changed since, if a record can't be "
+              "trusted, or if README's table differs",
+        schema="print what a record holds, as a JSON Schema",
+        csv="print every row as CSV, public kernels' too")
 
 
 def _results(options: argparse.Namespace) -> int:

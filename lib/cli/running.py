@@ -11,6 +11,7 @@ from typing import Any
 
 from lib import estimate, gpus
 from lib.cli import common
+from lib.compiler.command import flags
 from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
 from lib.kernels.catalogue import KERNELS
@@ -38,7 +39,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                 "pair of source lines: {kind, first, second, pairs, message, advice, called_from}")
     common.add_problem(check)
     check.add_argument("--backend", default="auto", choices=BACKENDS)
-    check.add_argument("--races", action="store_true", help="let the emulator look for races")
+    flags(check, races="let the emulator look for races")
     check.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
                        help="the emulator's order of warps")
     check.add_argument("--seed", type=common.seed, default=0, help="seed of the inputs: 0 or more")
@@ -59,7 +60,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                     "warps_per_sm, occupancy, limited_by}")
     common.add_kernel(resources)
     common.add_arch(resources)
-    resources.add_argument("--sass", action="store_true", help="print the inner loop's SASS too")
+    flags(resources, sass="print the inner loop's SASS too")
 
     export = add(_export, "export", "one kernel as a .cu to take away, with its launch and a test",
                  json_help="{kernel, variant, instantiation, M, N, K, arch, file}")

@@ -11,6 +11,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lib.compiler import arguments, streams
 
@@ -55,28 +56,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "argument is: 'filter=float32[9]:ones', limit=int:5")
     parser.add_argument("--out", action="append", default=[], metavar="[NAME=]FILE.npy",
                         help="write an argument's array; NAME is the file's stem if not given")
-    parser.add_argument("--races", action="store_true", help="look for races")
+    flags(parser, races="look for races")
     parser.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
                         help="order of the warps")
     parser.add_argument("--landing", default="early", choices=("early", "late"),
                         help="when asynchronous copies land")
-    parser.add_argument("--strict", action="store_true",
-                        help="stop where memory is read that nobody wrote; one value that several "
-                        "lanes store to one word is a finding, too")
+    flags(parser, strict="stop where memory is read that nobody wrote; one value that several "
+                         "lanes store to one word is a finding, too")
     parser.add_argument("--allow", action="append", default=[], metavar="KIND",
                         help="findings of this kind, as they are told (warning, race, …), are "
                         "notes: they don't fail the command")
-    parser.add_argument("--link", action="store_true", help="end with the link that opens the "
-                        "book's page \"Try your own kernel\" on what ran; nothing is sent")
-    parser.add_argument("--go-on", action="store_true",
-                        help="leave a block that stops with an error, and run the others")
+    flags(
+        parser, link="end with the link that opens the "
+             "book's page \"Try your own kernel\" on what ran; nothing is sent",
+        go_on="leave a block that stops with an error, and run the others")
     parser.add_argument("--turns", type=_natural, metavar="N",
                         help="runs of instructions between branches that a batch of blocks may "
                         "take before it is stopped as endless; 0: any number (default: 1,048,576)")
-    parser.add_argument("--progress", action="store_true",
-                        help="say on stderr how far it is, also where that is no terminal")
-    parser.add_argument("--yes", action="store_true",
-                        help="let it run even if it takes longer than an hour")
+    flags(
+        parser, progress="say on stderr how far it is, also where that is no terminal",
+        yes="let it run even if it takes longer than an hour")
     parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
                         help="fail if a launch costs more: 'sectors_per_request < 5', "
                         "'bank_conflicts == 0'")
@@ -88,6 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-D", action="append", default=[], type=_macro, dest="define",
                         metavar="NAME[=VALUE]")
     parser.add_argument("--option", action="append", default=[], help="one more of NVRTC's")
+
+
+def flags(parser: Any, **named: str) -> None:
+    """Add options that are given or not, by their names, each with its help."""
+    for name, said in named.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=said)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(description=DESCRIPTION)
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    flags(parser, json=JSON_HELP)
     add_arguments(parser)
     options = parser.parse_args(argv)
     try:
