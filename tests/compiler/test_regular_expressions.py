@@ -12,6 +12,7 @@ import ast
 import importlib
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,10 +44,7 @@ def expressions() -> dict[tuple[str, int, str], tuple[re.Pattern, set[str]]]:
     """Each expression by its file, its line and its text, with the methods by which it is used."""
     every: dict = {}
     trees = {path: ast.parse(path.read_text()) for path in modules()}
-    called = {(node.func.value.id, node.func.attr)
-              for tree in trees.values() for node in ast.walk(tree)
-              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-              and isinstance(node.func.value, ast.Name) and node.func.attr in METHODS}
+    called = {(of, way) for tree in trees.values() for of, way, _ in calls(tree)}
     for path, tree in trees.items():
         name = ".".join(("lib", *path.relative_to(ROOT).with_suffix("").parts))
         module = importlib.import_module(name.removesuffix(".__init__"))
@@ -54,17 +52,22 @@ def expressions() -> dict[tuple[str, int, str], tuple[re.Pattern, set[str]]]:
             if isinstance(value, re.Pattern):
                 ways = {way for of, way in called if of == variable} or {"search"}
                 every[path.name, 0, value.pattern] = value, ways
-        for node in ast.walk(tree):
-            if (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-                    and isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
-                    and node.func.attr in METHODS):
-                text, way = written(node.args[0], vars(module)), node.func.attr
-                if text is not None:
-                    flags = re.M * ("re.M" in ast.unparse(node)) | re.S * (
-                        "re.S" in ast.unparse(node) or "DOTALL" in ast.unparse(node)) | re.X * (
-                        "re.X" in ast.unparse(node))
-                    every[path.name, node.lineno, text] = re.compile(text, flags), {way}
+        for of, way, node in calls(tree):
+            text = written(node.args[0], vars(module)) if of == "re" else None
+            if text is not None:
+                said = ast.unparse(node)
+                flags = re.M * ("re.M" in said) | re.S * (
+                    "re.S" in said or "DOTALL" in said) | re.X * ("re.X" in said)
+                every[path.name, node.lineno, text] = re.compile(text, flags), {way}
     return every
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
+    """The calls of a method of an expression's, or of the module's: of what, which, and where."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(of), way)) if way in METHODS:
+                yield of, way, node
 
 
 def written(node: ast.expr, names: dict) -> str | None:
