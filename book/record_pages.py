@@ -116,12 +116,3 @@ def offer_nothing_to_run(
 def setup(app: Sphinx) -> None:
     """Behind the theme, which adds its buttons at 501."""
     app.connect("html-page-context", offer_nothing_to_run, priority=502)
-
-
-def main() -> None:
-    """Write them: `python -m book.record_pages`."""
-    write(Path(__file__).resolve().parent.parent)
-
-
-if __name__ == "__main__":
-    main()

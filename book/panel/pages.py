@@ -139,14 +139,11 @@ class Panels:
 
         self.folder = Path(app.outdir).parent / "panel"
         self.target = Path(app.outdir) / "_static" / "live"
-        self.stems = stems
-        self.written = files.written
-        self.evidence = files.evidence
+        self.stems, self.files = stems, files
         modules = files.modules()
         files.make_all(stems, self.folder, modules)
         files.write_folder(self.target, stems, self.folder, modules)
-        self.own, self.mistakes = files.own_written, files.mistakes()
-        self.exercises = files.linked
+        self.mistakes = files.mistakes()
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -193,13 +190,13 @@ def fill(
         return
     base = "../" * pagename.count("/") + "_static/live/"
     if own:
-        panel = panels.own(panels.stems, panels.folder, panels.target, base)
+        panel = panels.files.own_written(panels.stems, panels.folder, panels.target, base)
         context["body"] = context["body"].replace(MARK, panel, 1)
         app.add_js_file("live/own.js", loading_method="defer", priority=810)
     else:
-        panel, session = panels.written(stem, panels.folder, panels.target, base)
-        body = panels.exercises(placed(context["body"], panel, stem), stem)
-        context["body"] = questions(body, session, panels.evidence, stem)
+        panel, session = panels.files.written(stem, panels.folder, panels.target, base)
+        body = panels.files.linked(placed(context["body"], panel, stem), stem)
+        context["body"] = questions(body, session, panels.files.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
 
 
