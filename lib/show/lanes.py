@@ -51,7 +51,7 @@ def sectors(pitch: int = 4096) -> Scene:
     """01: one load of B where a warp lies along a row, one of A where it lies down a column."""
     along, down = [4 * i for i in range(WARP)], [4 * pitch * i for i in range(WARP)]
     cost = [touched(addresses)[1] for addresses in (along, down)]
-    return Scene(f"The same 32 floats: {plural(cost[0], 'wavefront')}, or {cost[1]}",
+    return Scene(f"A load of 32 floats: {plural(cost[0], 'wavefront')}, or {cost[1]}",
                  row(_load("Lanes along a row: the load of B", along),
                      _load("Lanes down a column: the load of A", down)),
                  "modelled: from the lanes' addresses",
@@ -111,12 +111,10 @@ def banks(before: Sequence[Access], after: Sequence[Access]) -> Scene:
     made = [column(words(loads[0].name, bold=True), _banks(loads),
                    words(f"{plural(cost, 'wavefront')}", worse=cost > min(costs)))
             for loads, cost in zip((before, after), costs, strict=True)]
-    served = [len(loads[0].rows()[0][1]) for loads in (before, after)]
-    return Scene(f"Four of a lane's eight floats of B: {costs[0]} wavefronts for {served[0]} lanes "
-                 f"each, then {costs[1]} for {served[1]}", row(*made),
-                 "modelled: from the lanes' addresses",
-                 "a row is a wavefront, beside it the lanes that it serves; blue: banks that "
-                 "deliver a float, below to the two lanes that want it")
+    return Scene(f"Four floats of B for each lane: {costs[0]} wavefronts, then {costs[1]}",
+                 row(*made), "modelled: from the lanes' addresses",
+                 "a row is a wavefront, and the lanes that it serves; blue: banks that deliver a "
+                 "float")
 
 
 def columns_of_b() -> tuple[list[Access], list[Access]]:

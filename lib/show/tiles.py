@@ -102,8 +102,8 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
             drawing.label(box, rows[half], over=colour)
             start = halves[half]
             drawing.arrow((start[0] + 79, 59), (box[0] + 35, 136), colour)
-    return Scene(f"Each block asks for half of B and gets all of it: {together / alone:.0%} of the "
-                 "bytes asked for", drawing.html(), "modelled: from the tile's sizes",
+    return Scene(f"Each block loads half of B for both: {together / alone:.0%} of the bytes",
+                 drawing.html(), "modelled: from the tile's sizes",
                  f"tile {tile[0]}×{tile[1]}×{tile[2]}; A's tile is each block's own")
 
 

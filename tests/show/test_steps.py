@@ -16,7 +16,7 @@ def test_lanes_touch_what_the_emulator_counts():
     assert lanes.touched(ALONG) == (4, 1) and lanes.touched(DOWN) == (32, 32)
     assert lanes.touched([0] * WARP) == (1, 1)
     scene = lanes.sectors()
-    assert scene.title == "The same 32 floats: 1 wavefront, or 32"
+    assert scene.title == "A load of 32 floats: 1 wavefront, or 32"
     assert "32 sectors of 32 bytes, 32 lines: 32 wavefronts" in scene.text
 
 
@@ -25,8 +25,7 @@ def test_banks_serve_a_word_each_per_wavefront():
     for load in (*before, *after):
         assert len(load.rows()) == load.cost
     assert [sum(load.cost for load in loads) for loads in (before, after)] == [8, 4]
-    assert lanes.banks(before, after).title.endswith(
-        "8 wavefronts for 4 lanes each, then 4 for 32")
+    assert lanes.banks(before, after).title.endswith(": 8 wavefronts, then 4")
     assert [served for _, served in before[0].rows()][:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     column = lanes.Access("down a column", [32 * lane for lane in range(WARP)])
     assert len(column.rows()) == column.cost == 32
@@ -55,7 +54,7 @@ def test_cycles_are_those_of_the_spans():
 
 def test_a_recorded_warp_waits_less_where_loads_are_ahead():
     version = Version("07_double_buffer")
-    late, ahead = (tiles_of(version, name, 2) for name in ("neither", "unpromised"))
+    late, ahead = (tiles_of(version, name, 2) for name in ("neither", "both"))
     assert [sum(span.kind == "wait" for span in spans) for spans in (late, ahead)] == [2, 2]
     assert cycles.waited(late) > 10 * cycles.waited(ahead)
     assert late[0].start == 0 and all(a.end == b.start for a, b in zip(late, late[1:],

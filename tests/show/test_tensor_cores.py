@@ -43,7 +43,7 @@ def test_warps_of_a_block_share_rows_and_columns():
     assert tiles.fragments_read((64, 64)) == (8, 16)
     assert "0.5 fragment loads" in tiles.vectors().title
     assert tiles.loaded((128, 256, 64), 2) == (384 * 64, 256 * 64)
-    assert tiles.multicast().title.endswith("67% of the bytes asked for")
+    assert tiles.multicast().title.endswith("67% of the bytes")
 
 
 def test_shifted_blocks_do_the_same_a_part_of_a_round_later():
