@@ -224,4 +224,4 @@ def rectangle(before: Share = STRIP, after: Share = TALL) -> Scene:
                  f"{b / q * WARP:.3g}",
                  row(_warp(before), _warp(after), _numbers(after)),
                  "modelled: from the tile's sizes",
-                 "blue: floats read for one k; pink: a warp's elements of C, dark: lane 0's")
+                 "blue: floats read for one k; pale: a warp's elements of C; pink: lane 0's")
