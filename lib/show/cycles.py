@@ -25,7 +25,8 @@ def under(before: tuple[str, Sequence[Span]], after: tuple[str, Sequence[Span]],
                             ("wait", "waits for it", False),
                             ("compute", "FMAs, and stores between", False),
                             ("barrier", "barrier", False))),
-                 evidence, f"one warp, {tiles} tiles, {end:,.0f} cycles; a second block shares the SM")
+                 evidence,
+                 f"one warp, {tiles} tiles, {end:,.0f} cycles; a second block shares the SM")
 
 
 PARTS = (("compute", "FMA"), ("load", "other instructions"), ("wait", "empty"),
