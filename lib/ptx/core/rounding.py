@@ -219,23 +219,40 @@ def from_bf16(bits: ndarray) -> ndarray:
 # -- Alternate floating-point formats (e4m3, e5m2, bf16, tf32, f16) and bytes, as float32. --------
 
 
+# Type -> bits of the exponent and fraction, bias, and what the largest exponent means.
+FORMATS = {
+    "f32": (8, 23, 127, "ieee"), "tf32": (8, 10, 127, "ieee"), "bf16": (8, 7, 127, "ieee"),
+    "f16": (5, 10, 15, "ieee"), "e5m2": (5, 2, 15, "ieee"), "e4m3": (4, 3, 7, "nan"),
+    "e2m3": (2, 3, 1, ""), "e3m2": (3, 2, 3, ""), "e2m1": (2, 1, 1, ""),
+}
+NOTHING = -(1 << 20)  # the raw exponent of a zero: below all others
+
+
+def taken_apart(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
+    """Return value and raw exponent of encoded numbers, the exponent `NOTHING` of a zero."""
+    wide, fraction, bias, top = FORMATS[kind]
+    codes = codes.astype(np.int64)
+    if kind == "tf32":
+        codes = codes >> 13
+    exponent, mantissa = codes >> fraction & (1 << wide) - 1, codes & (1 << fraction) - 1
+    raw = np.maximum(exponent, 1) - bias
+    whole = mantissa + ((exponent > 0).astype(np.int64) << fraction)
+    values = np.ldexp(whole.astype(np.float64), (raw - fraction).astype(np.int32))
+    if top == "ieee":
+        last = exponent == (1 << wide) - 1
+        values = np.where(last, np.where(mantissa > 0, np.nan, np.inf), values)
+    elif top == "nan":
+        last = (exponent == (1 << wide) - 1) & (mantissa == (1 << fraction) - 1)
+        values = np.where(last, np.nan, values)
+    values = np.where(codes >> wide + fraction & 1, -values, values)
+    return values, np.where(values == 0, NOTHING, raw)
+
+
 @lru_cache(maxsize=2)
 @read_only
 def _small_floats(kind: str) -> ndarray:
     """Return what the 256 bit patterns of a kind of 8-bit floats stand for."""
-    bits, bias, largest = {"e4m3": (3, 7, 0x7F), "e5m2": (2, 15, 0x7C)}[kind]
-    code = np.arange(256)
-    exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
-    value = np.where(
-        exponent == 0,
-        fraction * 2.0 ** (1 - bias - bits),
-        (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
-    )
-    low = code & 0x7F
-    value = np.where(low >= largest, np.nan, value)
-    if kind == "e5m2":
-        value = np.where(low == largest, np.inf, value)
-    return np.where(code & 0x80, -value, value).astype(np.float32)
+    return taken_apart(np.arange(256), kind)[0].astype(np.float32)
 
 
 def to_float32(raw: ndarray, kind: str) -> ndarray:

@@ -8,25 +8,30 @@ from numpy import ndarray
 from ..core.batch import Batch, Compute, Run
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES, joined, parted
-from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32, to_float32
+from ..core.rounding import (
+    FORMATS,
+    directed,
+    from_bf16,
+    odd_f32,
+    repaired,
+    taken_apart,
+    to_bf16,
+    to_f32,
+    to_float32,
+)
 from .floating_point import flushed, saturated
 
 # -- cvt of pairs of the narrowest floats: 4 and 6 bits, and scales (powers of two), on sm_100. ---
 
 
-# Bits of the fraction and of the exponent, and its bias; all codes are finite (PTX ISA 5.2.3).
-FORMATS = {"e2m1x2": (1, 2, 1), "e2m3x2": (3, 2, 1), "e3m2x2": (2, 3, 3)}
 SCALE = "ue8m0x2"
-NARROW = (*FORMATS, SCALE)
+NARROW = ("e2m1x2", "e2m3x2", "e3m2x2", SCALE)
 
 
 def numbers(kind: str) -> ndarray:
-    """What the codes of a format stand for, those without the sign bit."""
-    fraction, exponent, bias = FORMATS[kind]
-    code = np.arange(1 << fraction + exponent)
-    high, low = code >> fraction, code & (1 << fraction) - 1
-    return np.where(high == 0, low * 2.0 ** (1 - bias - fraction),
-                    (1 + low / (1 << fraction)) * 2.0 ** (high - bias))
+    """What the codes of a format stand for, those without the sign bit; all are finite."""
+    exponent, fraction, _, _ = FORMATS[kind[:-2]]
+    return taken_apart(np.arange(1 << exponent + fraction), kind[:-2])[0]
 
 
 def nearest(value: ndarray, finite: ndarray) -> ndarray:

@@ -39,14 +39,14 @@ class Descriptor:
 @lru_cache(maxsize=1024)
 @read_only
 def chunk_addresses(
-    descriptor: Descriptor, rows: int, major: str, chunks: int = 2
+    descriptor: Descriptor, rows: int, major: str, chunks: int = 2, nbytes: int = 2
 ) -> np.ndarray:
     """Return where the 16-byte chunks of an operand lie in shared memory.
 
     `descriptor`: of the operand. `rows`: rows of A, or columns of B. `major`: "k": chunks run along
-    K, shape (rows, chunks). "mn": along the rows, shape (8 chunks, rows / 8), for elements of 2
-    bytes. `chunks`: of K, in one row: 2, or 4 where B is multiplied by a sparse A. Returns byte
-    addresses.
+    K, shape (rows, chunks). "mn": along the rows, shape (K, rows / elements of a chunk). `chunks`:
+    of K, in one row: 2, or 4 where B is multiplied by a sparse A. `nbytes`: of an element. Returns
+    byte addresses.
 
     The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
     swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
@@ -61,7 +61,8 @@ def chunk_addresses(
         place = row % 8 * span + row // 8 * stride
         place = place + chunk * (16 if descriptor.mode else leading)
     else:
-        k, chunk = np.arange(8 * chunks)[:, None], np.arange(rows // 8)[None, :]
+        k = np.arange(16 * chunks // nbytes)[:, None]
+        chunk = np.arange(rows * nbytes // 16)[None, :]
         if descriptor.mode:
             width = span // 16
             place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride

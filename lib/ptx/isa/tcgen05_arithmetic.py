@@ -19,16 +19,10 @@ import numpy as np
 from numpy import ndarray
 
 from ..core.constant import read_only
+from ..core.rounding import FORMATS, NOTHING, taken_apart
 
 FRACTION = 25  # bits of the window below the largest exponent
 NAN32, NAN16 = 0x7FFFFFFF, 0x7FFF
-# Type -> bits of the exponent and fraction, bias, and what the largest exponent means.
-FORMATS = {
-    "f32": (8, 23, 127, "ieee"), "tf32": (8, 10, 127, "ieee"), "bf16": (8, 7, 127, "ieee"),
-    "f16": (5, 10, 15, "ieee"), "e5m2": (5, 2, 15, "ieee"), "e4m3": (4, 3, 7, "nan"),
-    "e2m3": (2, 3, 1, ""), "e3m2": (3, 2, 3, ""), "e2m1": (2, 1, 1, ""),
-}
-NOTHING = -(1 << 20)  # the raw exponent of a zero: below all others
 
 
 def decoded(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
@@ -39,7 +33,7 @@ def decoded(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
     `NOTHING` where the value is zero.
     """
     if kind in ("tf32", "f32"):
-        return _taken_apart(codes, kind)
+        return taken_apart(codes, kind)
     values, raw = _table(kind)
     place = (codes & np.array(len(values) - 1, codes.dtype)).astype(np.intp, copy=False)
     return values.take(place), raw.take(place)
@@ -49,26 +43,7 @@ def decoded(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
 @read_only
 def _table(kind: str) -> tuple[ndarray, ndarray]:
     exponent, fraction, _, _ = FORMATS[kind]
-    return _taken_apart(np.arange(1 << 1 + exponent + fraction, dtype=np.uint32), kind)
-
-
-def _taken_apart(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
-    wide, fraction, bias, top = FORMATS[kind]
-    codes = codes.astype(np.int64)
-    if kind == "tf32":
-        codes = codes >> 13
-    exponent, mantissa = codes >> fraction & (1 << wide) - 1, codes & (1 << fraction) - 1
-    raw = np.maximum(exponent, 1) - bias
-    whole = mantissa + ((exponent > 0).astype(np.int64) << fraction)
-    values = np.ldexp(whole.astype(np.float64), (raw - fraction).astype(np.int32))
-    if top == "ieee":
-        last = exponent == (1 << wide) - 1
-        values = np.where(last, np.where(mantissa > 0, np.nan, np.inf), values)
-    elif top == "nan":
-        last = (exponent == (1 << wide) - 1) & (mantissa == (1 << fraction) - 1)
-        values = np.where(last, np.nan, values)
-    values = np.where(codes >> wide + fraction & 1, -values, values)
-    return values, np.where(values == 0, NOTHING, raw)
+    return taken_apart(np.arange(1 << 1 + exponent + fraction, dtype=np.uint32), kind)
 
 
 def product(

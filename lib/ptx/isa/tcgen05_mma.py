@@ -32,6 +32,7 @@ from .tcgen05_operands import (
     PACKED,
     MmaDescriptor,
     Operand,
+    bytes_of,
     mma_descriptor,
     placed,
     report_chunks,
@@ -344,7 +345,7 @@ class _Mma:
         shape = self.shape
         assert self.a_area is not None
         columns = np.arange(self.a_area.first, self.a_area.last)[None, :]
-        nbytes = {"f16": 2, "bf16": 2, "tf32": 4}.get(shape.types[0], 1)
+        nbytes = bytes_of(shape.types[0])
         first = accumulator(shape.rows, 1, shape.folded)[0] + self.lane
         parts, sums = LANES // shape.rows if shape.folded else 1, []
         for half in range(parts):

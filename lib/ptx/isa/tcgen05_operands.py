@@ -19,7 +19,7 @@ from ..core.errors import Error, OutOfBounds, UninitialisedRead, UnsupportedInst
 from ..core.machine import WARP
 from ..core.syntax import Instruction
 from ..race.clocks import EPOCH
-from .matrix_descriptor import MASKS, SPANS, Descriptor
+from .matrix_descriptor import Descriptor, chunk_addresses
 
 # Descriptors of tcgen05: what an MMA multiplies, and where its operands lie in shared memory.
 
@@ -37,6 +37,11 @@ K_BYTES = 32  # of a row of A, a column of B, in all of these kinds
 ATOMS_OF_32 = 4
 _MODES = {0: 0, 1: ATOMS_OF_32, 2: 1, 4: 2, 6: 3}
 _MAX_SHIFT = (0, 8, 16, 32)  # columns, by bits 30 and 31 of an instruction descriptor
+
+
+def bytes_of(kind: str) -> int:
+    """Return the bytes of an element, those of less than a byte as 1."""
+    return {"f16": 2, "bf16": 2, "tf32": 4}.get(kind, 1)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class MmaDescriptor:
     @property
     def k(self) -> int:
         """Elements along K."""
-        return K_BYTES // {"f16": 2, "bf16": 2, "tf32": 4}.get(self.a, 1)
+        return K_BYTES // bytes_of(self.a)
 
 
 @lru_cache(maxsize=256)
@@ -202,22 +207,7 @@ def operand_chunks(
             "transposed operands of 32-bit elements are swizzled by 128 bytes, 32-byte atomicity "
             "(mode 1)"
         )
-    span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
-    leading, stride = descriptor.leading, descriptor.stride
-    if major == "k":
-        row, chunk = np.arange(rows)[:, None], np.arange(chunks)[None, :]
-        place = row % 8 * span + row // 8 * stride
-        place = place + chunk * (16 if descriptor.mode else leading)
-    else:
-        k = np.arange(K_BYTES // nbytes)[:, None]
-        chunk = np.arange(rows * nbytes // 16)[None, :]
-        if descriptor.mode:
-            width = span // 16
-            place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride
-        else:
-            place = chunk * stride + k % 8 * 16 + k // 8 * leading
-    place = descriptor.start + place
-    return place ^ ((((place >> 7) - descriptor.base) & mask) << 4)
+    return chunk_addresses(descriptor, rows, major, chunks, nbytes)
 
 
 def _in_atoms_of_32(descriptor: Descriptor, rows: int, major: str, nbytes: int) -> ndarray:
@@ -256,7 +246,7 @@ class Operand:
     ) -> None:
         self.f, self.row, self.kind, self.major, self.name = f, row, kind, major, name
         self.instruction = instruction
-        nbytes = {"f16": 2, "bf16": 2, "tf32": 4}.get(kind, 1)
+        nbytes = bytes_of(kind)
         if major == "mn" and kind in PACKED:
             raise UnsupportedInstruction(f"no transposed {name} of {kind}")
         self.nbytes = nbytes
