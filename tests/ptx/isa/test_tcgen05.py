@@ -484,6 +484,9 @@ def test_lanes_that_are_left_out_keep_what_they_have():
     full = wanted(a, b, ("f16", "f16", "f32"))
     full[[0, 2, 127]] = 7
     assert (out == full).all()
+    before, _, behind = program.partition(COMMIT)
+    launch, *_ = multiply(*case, program=before + COMMIT + behind.replace(WAIT, "", 1), races=True)
+    assert "lanes 1, 3-126, columns 0-63" in launch.hazards[0].message
 
 
 @pytest.mark.parametrize("m,n", [(32, 64), (64, 64), (128, 64), (32, 256)])
