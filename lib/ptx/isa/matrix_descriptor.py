@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +12,11 @@ from ..core.constant import read_only
 
 SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
 MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
+
+
+def fields_of(bits: int) -> Callable[[int, int], int]:
+    """Make the function that takes a field out of bits: from the lowest one on, so wide."""
+    return lambda low, width: bits >> low & (1 << width) - 1
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,10 @@ class Descriptor:
     def of(cls, bits: int) -> Descriptor:
         """Take a descriptor's 64 bits apart."""
 
-        def field_(low: int, width: int) -> int:
-            return bits >> low & (1 << width) - 1
-
+        field = fields_of(bits)
         return cls(
-            field_(0, 14) << 4, field_(16, 14) << 4, field_(32, 14) << 4, field_(49, 3),
-            field_(62, 2),
+            field(0, 14) << 4, field(16, 14) << 4, field(32, 14) << 4, field(49, 3),
+            field(62, 2),
         )
 
 

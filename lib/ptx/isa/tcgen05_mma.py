@@ -22,6 +22,7 @@ from ..core.syntax import Address, Immediate, Instruction, Vector
 from ..core.syntax import Operand as AnyOperand
 from ..core.tensor_memory import EVERY_LANE, LANES, Area
 from ..race.tensor_order import TensorAccess
+from .matrix_descriptor import fields_of
 from .tcgen05 import check_group, tensor_operand
 from .tcgen05_arithmetic import FORMATS, product, scaled_product, whole_product
 from .tcgen05_layouts import accumulator, accumulator_lanes
@@ -403,9 +404,7 @@ class ScaledDescriptor:
         UnsupportedInstruction for sparse A and for K = 96.
         """
 
-        def field(low: int, width: int) -> int:
-            return bits >> low & (1 << width) - 1
-
+        field = fields_of(bits)
         name = f"the instruction descriptor {bits:#010x}"
         if field(2, 1):
             raise UnsupportedInstruction(f"{name} says that A is sparse")

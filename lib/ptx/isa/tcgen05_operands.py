@@ -19,7 +19,7 @@ from ..core.errors import Error, OutOfBounds, UninitialisedRead, UnsupportedInst
 from ..core.machine import WARP
 from ..core.syntax import Instruction
 from ..race.clocks import EPOCH
-from .matrix_descriptor import Descriptor, chunk_addresses
+from .matrix_descriptor import Descriptor, chunk_addresses, fields_of
 
 # Descriptors of tcgen05: what an MMA multiplies, and where its operands lie in shared memory.
 
@@ -73,9 +73,7 @@ def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> M
     UnsupportedInstruction if A is sparse.
     """
 
-    def field(low: int, width: int) -> int:
-        return bits >> low & (1 << width) - 1
-
+    field = fields_of(bits)
     operands, results, _ = KINDS[kind]
     if field(2, 1):
         raise UnsupportedInstruction("the instruction descriptor says that A is sparse")
@@ -129,9 +127,7 @@ def zero_columns(bits: int, says: MmaDescriptor) -> tuple[ndarray, int]:
     first span, of which the ISA says nothing.
     """
 
-    def field(low: int, width: int) -> int:
-        return bits >> low & (1 << width) - 1
-
+    field = fields_of(bits)
     if field(36, 3) or field(62, 2):
         raise Error(f"the zero-column mask {bits:#018x} has a reserved bit set (36 to 38, 62, 63)")
     shift, limit = field(56, 6), min(says.max_shift, 16 if says.m == 32 else 32)
