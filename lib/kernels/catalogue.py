@@ -95,10 +95,9 @@ CATALOGUE: dict[str, Kernel] = {
                 square("swapped", 32, 1, "warp", "neighbouring threads own neighbouring rows",
                         COALESCED=False),
             ),
-            pairs=(
-                Pair("neighbouring threads own neighbouring columns", "01_naive/swapped",
-                     "01_naive/coalesced", "COALESCED"),
-            ),
+            pairs=Pair.table("01_naive", """
+                swapped → coalesced (COALESCED): neighbouring threads own neighbouring columns
+            """),
         ),
         Kernel(
             stem="02_shared_tile",
@@ -116,12 +115,10 @@ CATALOGUE: dict[str, Kernel] = {
                         file="02_shared_tile_one", A_SHARED=True, B_SHARED=True, GROUP=8),
                 square("tile16", 16, 16, "block", "16×16×16 tiles"),
             ),
-            pairs=(
-                Pair("tiles in bands of 8 rows", "02_shared_tile/tile32",
-                     "02_shared_tile/ordered"),
-                Pair("tiles of 16×16, not 32×32", "02_shared_tile/tile32",
-                     "02_shared_tile/tile16", "TILE"),
-            ),
+            pairs=Pair.table("02_shared_tile", """
+                tile32 → ordered: tiles in bands of 8 rows
+                tile32 → tile16 (TILE): tiles of 16×16, not 32×32
+            """),
         ),
         Kernel(
             stem="03_strip",
@@ -150,17 +147,15 @@ CATALOGUE: dict[str, Kernel] = {
                 thread_tile("tile_64x32", "a strip of eight, 64×32×32 tiles",
                              BM=64, BN=32, BK=32, TM=8, file="03_strip_tiles"),
             ),
-            pairs=(
-                Pair("a strip of eight", "03_strip/element", "03_strip/strip8", "TM"),
-                Pair("tiles of 64×32, not 32×32", "03_strip/strip8", "03_strip/tile_64x32", "BM"),
-                Pair("16 warps per SM, not 24", "03_strip/strip8", "03_strip/sixteen_warps",
-                     launched=True),
-                Pair("tiles of 64×64, not 32×32, at 16 warps per SM", "03_strip/sixteen_warps",
-                     "03_strip/tile64"),
-                Pair("steps of 8 along K, not 32", "03_strip/tile64", "03_strip/columns_first"),
-                Pair("neighbouring threads own neighbouring columns", "03_strip/strips_first",
-                     "03_strip/columns_first", "STRIPS_FIRST"),
-            ),
+            pairs=Pair.table("03_strip", """
+                element → strip8 (TM): a strip of eight
+                strip8 → tile_64x32 (BM): tiles of 64×32, not 32×32
+                strip8 → sixteen_warps (launch): 16 warps per SM, not 24
+                sixteen_warps → tile64: tiles of 64×64, not 32×32, at 16 warps per SM
+                tile64 → columns_first: steps of 8 along K, not 32
+                strips_first → columns_first (STRIPS_FIRST): \
+                    neighbouring threads own neighbouring columns
+            """),
         ),
         Kernel(
             stem="04_register_tile",
@@ -179,14 +174,11 @@ CATALOGUE: dict[str, Kernel] = {
                 thread_tile("step_16", "tile8 in steps of 16 along K",
                              BM=128, BN=128, BK=16, TM=8, TN=8),
             ),
-            pairs=(
-                Pair("the thread's tile, 8×8 in place of 8×1", "03_strip/columns_first",
-                     "04_register_tile/block64"),
-                Pair("the block's tile, 128×128 in place of 64×64", "04_register_tile/block64",
-                     "04_register_tile/tile8"),
-                Pair("steps of 16 along K", "04_register_tile/tile8", "04_register_tile/step_16",
-                     "BK"),
-            ),
+            pairs=Pair.table("04_register_tile", """
+                03_strip/columns_first → block64: the thread's tile, 8×8 in place of 8×1
+                block64 → tile8: the block's tile, 128×128 in place of 64×64
+                tile8 → step_16 (BK): steps of 16 along K
+            """),
         ),
         Kernel(
             stem="05_bank_conflicts",
@@ -220,24 +212,19 @@ CATALOGUE: dict[str, Kernel] = {
                 square("tile_swizzled", 32, 32, "block", "transposed, columns XORed",
                         file="05_bank_conflicts_tile", PAD=0, LAYOUT="SWIZZLED"),
             ),
-            pairs=(
-                Pair("a thread's rows and columns 16 apart", "05_bank_conflicts/together",
-                     "05_bank_conflicts/spread", "SPREAD"),
-                Pair("a thread's rows and columns 16 apart, in steps of 32",
-                     "05_bank_conflicts/together_32", "05_bank_conflicts/spread_32", "SPREAD"),
-                Pair("rows of As two floats longer", "05_bank_conflicts/together",
-                     "05_bank_conflicts/padded", "PAD"),
-                Pair("rows of As two floats longer, spread", "05_bank_conflicts/spread",
-                     "05_bank_conflicts/spread_padded", "PAD"),
-                Pair("rows of 33 floats where nothing conflicts", "02_shared_tile/tile32",
-                     "05_bank_conflicts/tile_padded"),
-                Pair("the cure of a conflict, 33 floats a row", "05_bank_conflicts/tile_transposed",
-                     "05_bank_conflicts/tile_transposed_padded", "PAD"),
-                Pair("A's tile transposed, no conflict in either", "05_bank_conflicts/tile_padded",
-                     "05_bank_conflicts/tile_transposed_padded", "LAYOUT"),
-                Pair("columns XORed", "05_bank_conflicts/tile_transposed",
-                     "05_bank_conflicts/tile_swizzled", "LAYOUT"),
-            ),
+            pairs=Pair.table("05_bank_conflicts", """
+                together → spread (SPREAD): a thread's rows and columns 16 apart
+                together_32 → spread_32 (SPREAD): \
+                    a thread's rows and columns 16 apart, in steps of 32
+                together → padded (PAD): rows of As two floats longer
+                spread → spread_padded (PAD): rows of As two floats longer, spread
+                02_shared_tile/tile32 → tile_padded: rows of 33 floats where nothing conflicts
+                tile_transposed → tile_transposed_padded (PAD): \
+                    the cure of a conflict, 33 floats a row
+                tile_padded → tile_transposed_padded (LAYOUT): \
+                    A's tile transposed, no conflict in either
+                tile_transposed → tile_swizzled (LAYOUT): columns XORed
+            """),
         ),
         Kernel(
             stem="06_vectorized",
@@ -264,19 +251,14 @@ CATALOGUE: dict[str, Kernel] = {
                 thread_tile("step_32", "float4 in steps of 32 along K",
                              BM=128, BN=128, BK=32, TM=8, TN=8, vec=4),
             ),
-            pairs=(
-                Pair("A's tile transposed", "05_bank_conflicts/spread",
-                     "06_vectorized/transposed"),
-                Pair("all steps of a tile unrolled", "06_vectorized/transposed",
-                     "06_vectorized/unrolled", "UNROLL"),
-                Pair("128-bit loads from shared memory", "06_vectorized/unrolled",
-                     "06_vectorized/shared_128"),
-                Pair("128-bit loads from global memory", "06_vectorized/shared_128",
-                     "06_vectorized/global_128", "VEC"),
-                Pair("steps of 16 along K", "06_vectorized/global_128", "06_vectorized/float4",
-                     "BK"),
-                Pair("steps of 32 along K", "06_vectorized/float4", "06_vectorized/step_32", "BK"),
-            ),
+            pairs=Pair.table("06_vectorized", """
+                05_bank_conflicts/spread → transposed: A's tile transposed
+                transposed → unrolled (UNROLL): all steps of a tile unrolled
+                unrolled → shared_128: 128-bit loads from shared memory
+                shared_128 → global_128 (VEC): 128-bit loads from global memory
+                global_128 → float4 (BK): steps of 16 along K
+                float4 → step_32 (BK): steps of 32 along K
+            """),
         ),
         Kernel(
             stem="07_double_buffer",
@@ -309,33 +291,21 @@ CATALOGUE: dict[str, Kernel] = {
                 square("tile_unrolled", 32, 32, "block", "the tutorial's, two tiles per pass",
                         file="07_double_buffer_tile", BUFFERS=2, STAGED=False, UNROLL=2),
             ),
-            pairs=(
-                Pair("pointers that advance along K", "06_vectorized/global_128",
-                     "07_double_buffer/neither"),
-                Pair("values wait in registers", "07_double_buffer/neither",
-                     "07_double_buffer/staged", "STAGED"),
-                Pair("a second buffer", "07_double_buffer/neither",
-                     "07_double_buffer/two_buffers", "BUFFERS"),
-                Pair("a second buffer, values in registers", "07_double_buffer/staged",
-                     "07_double_buffer/both", "BUFFERS"),
-                Pair("values wait in registers, two buffers", "07_double_buffer/two_buffers",
-                     "07_double_buffer/both", "STAGED"),
-                Pair("no promise of two blocks", "07_double_buffer/both",
-                     "07_double_buffer/unpromised", "BLOCKS"),
-                Pair("no promise of two blocks, one buffer", "07_double_buffer/staged",
-                     "07_double_buffer/staged_unpromised", "BLOCKS"),
-                Pair("nothing promised, a second buffer",
-                     "07_double_buffer/staged_unpromised", "07_double_buffer/unpromised",
-                     "BUFFERS"),
-                Pair("values wait in registers, 32×32 tiles", "07_double_buffer/tile_one_buffer",
-                     "07_double_buffer/tile_staged", "STAGED"),
-                Pair("a second buffer, 32×32 tiles", "07_double_buffer/tile_one_buffer",
-                     "07_double_buffer/tile_two_buffers", "BUFFERS"),
-                Pair("values wait in registers, two buffers, 32×32 tiles",
-                     "07_double_buffer/tile_two_buffers", "07_double_buffer/tile_both", "STAGED"),
-                Pair("two tiles per pass", "07_double_buffer/tile_two_buffers",
-                     "07_double_buffer/tile_unrolled", "UNROLL"),
-            ),
+            pairs=Pair.table("07_double_buffer", """
+                06_vectorized/global_128 → neither: pointers that advance along K
+                neither → staged (STAGED): values wait in registers
+                neither → two_buffers (BUFFERS): a second buffer
+                staged → both (BUFFERS): a second buffer, values in registers
+                two_buffers → both (STAGED): values wait in registers, two buffers
+                both → unpromised (BLOCKS): no promise of two blocks
+                staged → staged_unpromised (BLOCKS): no promise of two blocks, one buffer
+                staged_unpromised → unpromised (BUFFERS): nothing promised, a second buffer
+                tile_one_buffer → tile_staged (STAGED): values wait in registers, 32×32 tiles
+                tile_one_buffer → tile_two_buffers (BUFFERS): a second buffer, 32×32 tiles
+                tile_two_buffers → tile_both (STAGED): \
+                    values wait in registers, two buffers, 32×32 tiles
+                tile_two_buffers → tile_unrolled (UNROLL): two tiles per pass
+            """),
         ),
         Kernel(
             stem="08_warp_tile",
@@ -375,32 +345,20 @@ CATALOGUE: dict[str, Kernel] = {
                 warp_tile("warp_128x32", "unpromised, warps of 128×32, 128 threads",
                            block=(128, 128, 8), warp=(128, 32), blocks=1),
             ),
-            pairs=(
-                Pair("warps of 64×32 in place of 16×128", "07_double_buffer/both",
-                     "08_warp_tile/unpaired"),
-                Pair("lanes in pairs", "08_warp_tile/unpaired", "08_warp_tile/warp_64x32",
-                     "PAIRED"),
-                Pair("a lane's tile, 8×16 in place of 8×8", "08_warp_tile/warp_64x32",
-                     "08_warp_tile/warp_64x64", "WN"),
-                Pair("steps of 16 along K", "08_warp_tile/warp_64x64",
-                     "08_warp_tile/warp_64x64_k16", "BK"),
-                Pair("a second buffer", "08_warp_tile/one_buffer", "08_warp_tile/warp_64x32",
-                     "BUFFERS"),
-                Pair("no promise of two blocks", "08_warp_tile/warp_64x32",
-                     "08_warp_tile/unpromised", "BLOCKS"),
-                Pair("no promise of two blocks, one buffer", "08_warp_tile/one_buffer",
-                     "08_warp_tile/one_buffer_unpromised", "BLOCKS"),
-                Pair("nothing promised, a second buffer", "08_warp_tile/one_buffer_unpromised",
-                     "08_warp_tile/unpromised", "BUFFERS"),
-                Pair("a lane's tile, 16×8 in place of 8×8", "08_warp_tile/unpromised",
-                     "08_warp_tile/warp_128x32", "WM"),
-                Pair("warps of 64×32, nothing promised", "07_double_buffer/unpromised",
-                     "08_warp_tile/unpromised"),
-                Pair("warps of 64×32, nothing loaded ahead", "08_warp_tile/waiting_flat",
-                     "08_warp_tile/waiting_unpaired", "ORDER"),
-                Pair("lanes in pairs, nothing loaded ahead", "08_warp_tile/waiting_unpaired",
-                     "08_warp_tile/waiting_paired", "ORDER"),
-            ),
+            pairs=Pair.table("08_warp_tile", """
+                07_double_buffer/both → unpaired: warps of 64×32 in place of 16×128
+                unpaired → warp_64x32 (PAIRED): lanes in pairs
+                warp_64x32 → warp_64x64 (WN): a lane's tile, 8×16 in place of 8×8
+                warp_64x64 → warp_64x64_k16 (BK): steps of 16 along K
+                one_buffer → warp_64x32 (BUFFERS): a second buffer
+                warp_64x32 → unpromised (BLOCKS): no promise of two blocks
+                one_buffer → one_buffer_unpromised (BLOCKS): no promise of two blocks, one buffer
+                one_buffer_unpromised → unpromised (BUFFERS): nothing promised, a second buffer
+                unpromised → warp_128x32 (WM): a lane's tile, 16×8 in place of 8×8
+                07_double_buffer/unpromised → unpromised: warps of 64×32, nothing promised
+                waiting_flat → waiting_unpaired (ORDER): warps of 64×32, nothing loaded ahead
+                waiting_unpaired → waiting_paired (ORDER): lanes in pairs, nothing loaded ahead
+            """),
         ),
         Kernel(
             stem="09_fp32_limit",
@@ -426,31 +384,21 @@ CATALOGUE: dict[str, Kernel] = {
                           block=(128, 256, 8), warp=(64, 64)),
                 *fp32_without(),
             ),
-            pairs=(
-                Pair("copies in flight", "08_warp_tile/warp_64x64", "09_fp32_limit/copies"),
-                Pair("no guard in the main loop", "09_fp32_limit/copies",
-                     "09_fp32_limit/unguarded", "GUARDED"),
-                Pair("floats read one k ahead", "09_fp32_limit/unguarded",
-                     "09_fp32_limit/ahead", "AHEAD"),
-                Pair("tiles in bands of 8 rows", "09_fp32_limit/ahead",
-                     "09_fp32_limit/grouped", "GROUP"),
-                Pair("the loop rewritten", "09_fp32_limit/grouped", "09_fp32_limit/square"),
-                Pair("tiles of 128×256, not 128×128", "09_fp32_limit/square",
-                     "09_fp32_limit/broad"),
-                Pair("warps of 128×32, not 64×64", "09_fp32_limit/broad", "09_fp32_limit/wide"),
-                Pair("every other row backwards", "09_fp32_limit/wide", "09_fp32_limit/turning",
-                     "TURNING"),
-                Pair("copies spread over six k", "09_fp32_limit/turning",
-                     "09_fp32_limit/spread", "SPREAD"),
-                Pair("tiles in equal shares", "09_fp32_limit/spread", "09_fp32_limit/large",
-                     launched=True),
-                Pair("every other row backwards, in the whole", "09_fp32_limit/straight",
-                     "09_fp32_limit/large", "TURNING"),
-                Pair("copies spread over six k, in the whole", "09_fp32_limit/at_once",
-                     "09_fp32_limit/large", "SPREAD"),
-                Pair("warps of 128×32, in the whole", "09_fp32_limit/square_warps",
-                     "09_fp32_limit/large"),
-            ),
+            pairs=Pair.table("09_fp32_limit", """
+                08_warp_tile/warp_64x64 → copies: copies in flight
+                copies → unguarded (GUARDED): no guard in the main loop
+                unguarded → ahead (AHEAD): floats read one k ahead
+                ahead → grouped (GROUP): tiles in bands of 8 rows
+                grouped → square: the loop rewritten
+                square → broad: tiles of 128×256, not 128×128
+                broad → wide: warps of 128×32, not 64×64
+                wide → turning (TURNING): every other row backwards
+                turning → spread (SPREAD): copies spread over six k
+                spread → large (launch): tiles in equal shares
+                straight → large (TURNING): every other row backwards, in the whole
+                at_once → large (SPREAD): copies spread over six k, in the whole
+                square_warps → large: warps of 128×32, in the whole
+            """),
         ),
         Kernel(
             stem="10_wmma",
@@ -475,13 +423,11 @@ CATALOGUE: dict[str, Kernel] = {
                 wmma_direct("sixteen_fragments", "four_warps with 4×4 fragments of C each",
                             warps=(2, 2), each=(4, 4)),
             ),
-            pairs=(
-                Pair("2×2 fragments per warp", "10_wmma/one_fragment", "10_wmma/four_fragments"),
-                Pair("4×4 fragments per warp, not 2×2", "10_wmma/four_warps",
-                     "10_wmma/sixteen_fragments"),
-                Pair("B by columns", "10_wmma/four_fragments", "10_wmma/b_by_columns",
-                     "B_BY_ROWS"),
-            ),
+            pairs=Pair.table("10_wmma", """
+                one_fragment → four_fragments: 2×2 fragments per warp
+                four_warps → sixteen_fragments: 4×4 fragments per warp, not 2×2
+                four_fragments → b_by_columns (B_BY_ROWS): B by columns
+            """),
         ),
         Kernel(
             stem="11_wmma_shared",
@@ -506,16 +452,12 @@ CATALOGUE: dict[str, Kernel] = {
                 *(wmma(f"step_{BK}", f"128×128×{BK}, warps of 32×64", block=(128, 128, BK),
                        warp=(32, 64), alignment=WMMA_ALIGNMENT, PADDING=8) for BK in (16, 64)),
             ),
-            pairs=(
-                Pair("tiles of 64×64, after 32×64", "11_wmma_shared/tile_32x64",
-                     "11_wmma_shared/warps_16x16", "BM"),
-                Pair("warps of 32×32, after 16×16", "11_wmma_shared/warps_16x16",
-                     "11_wmma_shared/warps_32x32"),
-                Pair("padded rows", "11_wmma_shared/unpadded", "11_wmma_shared/warps_32x32",
-                     "PADDING"),
-                Pair("steps of 64 along K, not 16", "11_wmma_shared/step_16",
-                     "11_wmma_shared/step_64", "BK"),
-            ),
+            pairs=Pair.table("11_wmma_shared", """
+                tile_32x64 → warps_16x16 (BM): tiles of 64×64, after 32×64
+                warps_16x16 → warps_32x32: warps of 32×32, after 16×16
+                unpadded → warps_32x32 (PADDING): padded rows
+                step_16 → step_64 (BK): steps of 64 along K, not 16
+            """),
         ),
         Kernel(
             stem="12_wmma_pipeline",
@@ -549,20 +491,14 @@ CATALOGUE: dict[str, Kernel] = {
                           shared_bytes=104 * 1024)
                   for name, meaning, staged in ORDERS),
             ),
-            pairs=(
-                Pair("C through shared memory", "11_wmma_shared/warps_32x32",
-                     "12_wmma_pipeline/epilogue"),
-                Pair("stored after multiplying, not before", "12_wmma_pipeline/at_once",
-                     "12_wmma_pipeline/staged", "LOADS"),
-                Pair("half of the warps load", "12_wmma_pipeline/staged",
-                     "12_wmma_pipeline/roles", "LOADS"),
-                Pair("registers for eight blocks per SM", "12_wmma_pipeline/staged",
-                     "12_wmma_pipeline/eight_blocks", "BLOCKS"),
-                Pair("order held, stored after multiplying", "12_wmma_pipeline/stores_first",
-                     "12_wmma_pipeline/products_first", "STAGED"),
-                Pair("the same with one block per SM", "12_wmma_pipeline/stores_first_alone",
-                     "12_wmma_pipeline/products_first_alone", "STAGED"),
-            ),
+            pairs=Pair.table("12_wmma_pipeline", """
+                11_wmma_shared/warps_32x32 → epilogue: C through shared memory
+                at_once → staged (LOADS): stored after multiplying, not before
+                staged → roles (LOADS): half of the warps load
+                staged → eight_blocks (BLOCKS): registers for eight blocks per SM
+                stores_first → products_first (STAGED): order held, stored after multiplying
+                stores_first_alone → products_first_alone (STAGED): the same with one block per SM
+            """),
         ),
         Kernel(
             stem="13_wmma_vectorized",
@@ -594,21 +530,17 @@ CATALOGUE: dict[str, Kernel] = {
                 wmma("warps_64x64", "step_32, warps of 64×64", block=(128, 128, 32),
                      warp=(64, 64)),
             ),
-            pairs=(
-                Pair("this file for 12's, single halves", "12_wmma_pipeline/staged",
-                     "13_wmma_vectorized/halves_64x64"),
-                *(Pair(f"vectors in tiles of {tile}", f"13_wmma_vectorized/halves_{tile}",
-                       f"13_wmma_vectorized/vectors_{tile}", "VEC")
-                  for tile in ("32x64", "64x64", "128x128")),
-                *(Pair(f"tiles of 128×128 after 64×64, {kind}", f"13_wmma_vectorized/{kind}_64x64",
-                       f"13_wmma_vectorized/{kind}_128x128") for kind in ("halves", "vectors")),
-                Pair("two warps after eight", "13_wmma_vectorized/vectors_32x64",
-                     "13_wmma_vectorized/two_warps", "WN"),
-                Pair("steps of 32 along K", "13_wmma_vectorized/vectors_128x128",
-                     "13_wmma_vectorized/step_32", "BK"),
-                Pair("warps of 64×64, not 32×64", "13_wmma_vectorized/step_32",
-                     "13_wmma_vectorized/warps_64x64", "WM"),
-            ),
+            pairs=Pair.table("13_wmma_vectorized", """
+                12_wmma_pipeline/staged → halves_64x64: this file for 12's, single halves
+                halves_32x64 → vectors_32x64 (VEC): vectors in tiles of 32x64
+                halves_64x64 → vectors_64x64 (VEC): vectors in tiles of 64x64
+                halves_128x128 → vectors_128x128 (VEC): vectors in tiles of 128x128
+                halves_64x64 → halves_128x128: tiles of 128×128 after 64×64, halves
+                vectors_64x64 → vectors_128x128: tiles of 128×128 after 64×64, vectors
+                vectors_32x64 → two_warps (WN): two warps after eight
+                vectors_128x128 → step_32 (BK): steps of 32 along K
+                step_32 → warps_64x64 (WM): warps of 64×64, not 32×64
+            """),
         ),
         Kernel(
             stem="14_ldmatrix",
@@ -639,21 +571,17 @@ CATALOGUE: dict[str, Kernel] = {
                        min_arch="sm_80", file="14_ldmatrix_loads", LATE=late)
                   for name, meaning, late in LOADS),
             ),
-            pairs=(
-                Pair("ldmatrix and mma in WMMA's place", "14_ldmatrix/wmma", "14_ldmatrix/k8"),
-                Pair("ldmatrix and mma.m16n8k16 in WMMA's place", "14_ldmatrix/wmma",
-                     "14_ldmatrix/k16"),
-                Pair("m16n8k16, after m16n8k8 twice", "14_ldmatrix/k8", "14_ldmatrix/k16",
-                     "MMA_K"),
-                Pair("steps of 64 along K, not 32", "14_ldmatrix/step_32", "14_ldmatrix/step_64",
-                     "BK"),
-                Pair("the last load behind the first store, WMMA",
-                     "14_ldmatrix/wmma_loads_first", "14_ldmatrix/wmma_load_late", "LATE"),
-                Pair("the last load behind the first store, m16n8k16",
-                     "14_ldmatrix/k16_loads_first", "14_ldmatrix/k16_load_late", "LATE"),
-                Pair("ldmatrix and mma.m16n8k16 in WMMA's place, all loads first",
-                     "14_ldmatrix/wmma_loads_first", "14_ldmatrix/k16_loads_first"),
-            ),
+            pairs=Pair.table("14_ldmatrix", """
+                wmma → k8: ldmatrix and mma in WMMA's place
+                wmma → k16: ldmatrix and mma.m16n8k16 in WMMA's place
+                k8 → k16 (MMA_K): m16n8k16, after m16n8k8 twice
+                step_32 → step_64 (BK): steps of 64 along K, not 32
+                wmma_loads_first → wmma_load_late (LATE): the last load behind the first store, WMMA
+                k16_loads_first → k16_load_late (LATE): \
+                    the last load behind the first store, m16n8k16
+                wmma_loads_first → k16_loads_first: \
+                    ldmatrix and mma.m16n8k16 in WMMA's place, all loads first
+            """),
             exhibits=(
                 wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
                       warp=(32, 64), MMA_K=8, SWAPPED=True),
@@ -696,32 +624,20 @@ CATALOGUE: dict[str, Kernel] = {
                 *(fragments_ahead(f"ahead_k{mma_k}", f"fragments of 16 ahead, mma.m16n8k{mma_k}",
                                   mma_k=mma_k) for mma_k in (8, 16)),
             ),
-            pairs=(
-                Pair("padded rows", "15_turing_limit/unpadded", "15_turing_limit/padded",
-                     "LAYOUT"),
-                Pair("chunks XORed, after plain rows", "15_turing_limit/unpadded",
-                     "15_turing_limit/swizzled", "LAYOUT"),
-                Pair("chunks XORed, after padding", "15_turing_limit/padded",
-                     "15_turing_limit/swizzled", "LAYOUT"),
-                Pair("the next tiles wait in registers", "15_turing_limit/swizzled",
-                     "15_turing_limit/prefetch", "PREFETCH"),
-                Pair("registers for two blocks per SM", "15_turing_limit/one_block",
-                     "15_turing_limit/prefetch", "BLOCKS"),
-                Pair("the next tiles wait in registers, 128×256", "15_turing_limit/no_prefetch",
-                     "15_turing_limit/one_buffer", "PREFETCH"),
-                Pair("a second buffer, one barrier per tile", "15_turing_limit/one_buffer",
-                     "15_turing_limit/two_buffers"),
-                Pair("addresses made once and XORed", "15_turing_limit/two_buffers",
-                     "15_turing_limit/addresses_xored", "WALK"),
-                Pair("C through shared memory", "15_turing_limit/addresses_xored",
-                     "15_turing_limit/row_by_row"),
-                Pair("bands of 8 rows of tiles", "15_turing_limit/row_by_row",
-                     "15_turing_limit/tile_128x256", "GROUP"),
-                Pair("m16n8k16, after m16n8k8", "15_turing_limit/tile_128x256",
-                     "15_turing_limit/k16", "MMA_K"),
-                Pair("m16n8k16, after m16n8k8 twice, fragments ahead", "15_turing_limit/ahead_k8",
-                     "15_turing_limit/ahead_k16", "MMA_K"),
-            ),
+            pairs=Pair.table("15_turing_limit", """
+                unpadded → padded (LAYOUT): padded rows
+                unpadded → swizzled (LAYOUT): chunks XORed, after plain rows
+                padded → swizzled (LAYOUT): chunks XORed, after padding
+                swizzled → prefetch (PREFETCH): the next tiles wait in registers
+                one_block → prefetch (BLOCKS): registers for two blocks per SM
+                no_prefetch → one_buffer (PREFETCH): the next tiles wait in registers, 128×256
+                one_buffer → two_buffers: a second buffer, one barrier per tile
+                two_buffers → addresses_xored (WALK): addresses made once and XORed
+                addresses_xored → row_by_row: C through shared memory
+                row_by_row → tile_128x256 (GROUP): bands of 8 rows of tiles
+                tile_128x256 → k16 (MMA_K): m16n8k16, after m16n8k8
+                ahead_k8 → ahead_k16 (MMA_K): m16n8k16, after m16n8k8 twice, fragments ahead
+            """),
         ),
         Kernel(
             stem="16_cp_async",
@@ -753,28 +669,19 @@ CATALOGUE: dict[str, Kernel] = {
                 cp_async("tile_128x256_k8", "tile_128x256, mma.m16n8k8 twice",
                          block=(128, 256, 32), stages=4, mma_k=8),
             ),
-            pairs=(
-                Pair("cp.async and a ring of four, m16n8k16", "15_turing_limit/ahead_k16",
-                     "16_cp_async/tile_128x256"),
-                *(Pair(f"m16n8k16, after m16n8k8 twice{where}", f"16_cp_async/{first}",
-                       f"16_cp_async/{second}", "MMA_K") for where, first, second in (
-                    ("", "k8", "tile_256x128"),
-                    (", 128×256", "tile_128x256_k8", "tile_128x256"),
-                    (", 3 stages", "k8_stages_3", "stages_3"),
-                    (", 2 stages", "k8_stages_2", "stages_2"),
-                )),
-                *(Pair(change, f"16_cp_async/{first}", f"16_cp_async/{second}", "STAGES")
-                  for change, first, second in (
-                    ("3 stages after 2, m16n8k16", "stages_2", "stages_3"),
-                    ("4 stages after 3, m16n8k16", "stages_3", "tile_256x128"),
-                    ("3 stages after 2, m16n8k8", "k8_stages_2", "k8_stages_3"),
-                    ("4 stages after 3, m16n8k8", "k8_stages_3", "k8"),
-                )),
-                Pair("copies past the L1", "16_cp_async/through_l1", "16_cp_async/tile_256x128",
-                     "PAST_L1"),
-                Pair("256×128 after 128×256", "16_cp_async/tile_128x256",
-                     "16_cp_async/tile_256x128"),
-            ),
+            pairs=Pair.table("16_cp_async", """
+                15_turing_limit/ahead_k16 → tile_128x256: cp.async and a ring of four, m16n8k16
+                k8 → tile_256x128 (MMA_K): m16n8k16, after m16n8k8 twice
+                tile_128x256_k8 → tile_128x256 (MMA_K): m16n8k16, after m16n8k8 twice, 128×256
+                k8_stages_3 → stages_3 (MMA_K): m16n8k16, after m16n8k8 twice, 3 stages
+                k8_stages_2 → stages_2 (MMA_K): m16n8k16, after m16n8k8 twice, 2 stages
+                stages_2 → stages_3 (STAGES): 3 stages after 2, m16n8k16
+                stages_3 → tile_256x128 (STAGES): 4 stages after 3, m16n8k16
+                k8_stages_2 → k8_stages_3 (STAGES): 3 stages after 2, m16n8k8
+                k8_stages_3 → k8 (STAGES): 4 stages after 3, m16n8k8
+                through_l1 → tile_256x128 (PAST_L1): copies past the L1
+                tile_128x256 → tile_256x128: 256×128 after 128×256
+            """),
         ),
         Kernel(
             stem="17_wgmma",
@@ -805,20 +712,15 @@ CATALOGUE: dict[str, Kernel] = {
             exhibits=(
                 wgmma_part("uncopied", "n256, nothing copied: wrong", copies=False),
             ),
-            pairs=(
-                Pair("m64n128k16 in place of two m64n64k16", "17_wgmma/n64", "17_wgmma/n128",
-                     "WIDTH"),
-                Pair("m64n256k16 in place of two m64n128k16", "17_wgmma/n128", "17_wgmma/n256",
-                     "WIDTH"),
-                Pair("each product waited for before the next", "17_wgmma/n256", "17_wgmma/serial",
-                     "SERIAL"),
-                Pair("B by columns", "17_wgmma/wide", "17_wgmma/column", "B_BY_ROWS"),
-                Pair("two tiles ahead, not three", "17_wgmma/wide", "17_wgmma/two_ahead"),
-                Pair("products of two steps in flight, cp.async", "17_wgmma/two_ahead",
-                     "17_wgmma/in_flight", "IN_FLIGHT"),
-                Pair("bands of 16 rows of tiles", "17_wgmma/in_flight", "17_wgmma/band_16",
-                     "GROUP"),
-            ),
+            pairs=Pair.table("17_wgmma", """
+                n64 → n128 (WIDTH): m64n128k16 in place of two m64n64k16
+                n128 → n256 (WIDTH): m64n256k16 in place of two m64n128k16
+                n256 → serial (SERIAL): each product waited for before the next
+                wide → column (B_BY_ROWS): B by columns
+                wide → two_ahead: two tiles ahead, not three
+                two_ahead → in_flight (IN_FLIGHT): products of two steps in flight, cp.async
+                in_flight → band_16 (GROUP): bands of 16 rows of tiles
+            """),
         ),
         Kernel(
             stem="18_tma",
@@ -837,10 +739,10 @@ CATALOGUE: dict[str, Kernel] = {
                 tma_part("barrier", "wide, a barrier of the block per step", whole=True),
                 tma_part("mbarriers", "wide, a stage is freed by mbarriers", whole=False),
             ),
-            pairs=(
-                Pair("mbarriers free a stage in place of a barrier of the block",
-                     "18_tma/barrier", "18_tma/mbarriers", "WHOLE"),
-            ),
+            pairs=Pair.table("18_tma", """
+                barrier → mbarriers (WHOLE): \
+                    mbarriers free a stage in place of a barrier of the block
+            """),
         ),
         Kernel(
             stem="19_warp_specialization",
@@ -865,16 +767,12 @@ CATALOGUE: dict[str, Kernel] = {
                 specialized_part("unmoved", "wide without setmaxnreg", moves=False),
                 specialized_part("one_warp", "unmoved, one warp produces", warps=1, moves=False),
             ),
-            pairs=(
-                Pair("one tile for a block", "19_warp_specialization/two_tiles",
-                     "19_warp_specialization/one_tile", "TILES"),
-                Pair("setmaxnreg", "19_warp_specialization/unmoved",
-                     "19_warp_specialization/two_tiles", "MOVES"),
-                Pair("one warp produces, not four", "19_warp_specialization/unmoved",
-                     "19_warp_specialization/one_warp", "WARPS"),
-                Pair("ping-pong: a tile for each consumer", "19_warp_specialization/cooperative",
-                     "19_warp_specialization/ping_pong", "PING_PONG"),
-            ),
+            pairs=Pair.table("19_warp_specialization", """
+                two_tiles → one_tile (TILES): one tile for a block
+                unmoved → two_tiles (MOVES): setmaxnreg
+                unmoved → one_warp (WARPS): one warp produces, not four
+                cooperative → ping_pong (PING_PONG): ping-pong: a tile for each consumer
+            """),
         ),
         Kernel(
             stem="20_persistent",
@@ -902,20 +800,14 @@ CATALOGUE: dict[str, Kernel] = {
                          replace(RING, in_flight=1, staged=2), **BF16_COLUMN),
                 persists("half", "wide, C in FP16", replace(RING, in_flight=1, staged=2), **HALF),
             ),
-            pairs=(
-                Pair("persistent blocks", "19_warp_specialization/wide",
-                     "20_persistent/persistent"),
-                Pair("products of two steps in flight", "20_persistent/persistent",
-                     "20_persistent/in_flight", "IN_FLIGHT"),
-                Pair("C through shared memory", "20_persistent/persistent",
-                     "20_persistent/staged", "STAGED"),
-                Pair("C through shared memory, products in flight", "20_persistent/in_flight",
-                     "20_persistent/wide", "STAGED"),
-                Pair("products of two steps in flight, C through shared memory",
-                     "20_persistent/staged", "20_persistent/wide", "IN_FLIGHT"),
-                Pair("ping-pong", "20_persistent/cooperative", "20_persistent/ping_pong",
-                     "PING_PONG"),
-            ),
+            pairs=Pair.table("20_persistent", """
+                19_warp_specialization/wide → persistent: persistent blocks
+                persistent → in_flight (IN_FLIGHT): products of two steps in flight
+                persistent → staged (STAGED): C through shared memory
+                in_flight → wide (STAGED): C through shared memory, products in flight
+                staged → wide (IN_FLIGHT): products of two steps in flight, C through shared memory
+                cooperative → ping_pong (PING_PONG): ping-pong
+            """),
             menu=every_type(launched_of_20),
             own_shapes=shapes.SECOND_WAVES,
         ),
@@ -954,33 +846,24 @@ CATALOGUE: dict[str, Kernel] = {
                 clustered("cooperative", "ping_pong, but a tile for both warpgroups",
                           replace(OF_21["ping_pong"], ping_pong=False)),
             ),
-            pairs=(
-                # A band is so many clusters high: the same rows of C take half as many of clusters
-                # twice as high.
-                *(Pair(f"clusters of {one}", f"21_clusters/{before}", f"21_clusters/{after}",
-                       changed) for one, before, after, changed in (
-                    ("2 × 1", "unclustered", "wide", ""),
-                    ("1 × 2", "cluster_1x1", "cluster_1x2", "CLUSTER_N"),
-                    ("4 × 1, not 2 × 1", "band_8", "cluster_4x1", ""),
-                    ("2 × 2, not 2 × 1", "wide", "cluster_2x2", "CLUSTER_N"),
-                )),
-                *(Pair(f"bands and clusters twice as high, {one}", f"21_clusters/{before}",
-                       f"21_clusters/{after}", "CLUSTER_M") for one, before, after in (
-                    ("2 × 1", "cluster_1x1", "wide"), ("4 × 1", "wide", "cluster_4x1"),
-                )),
-                *(Pair(f"bands of {rows} rows of clusters", f"21_clusters/{before}",
-                       f"21_clusters/{after}", "GROUP") for rows, before, after in (
-                    (2, "band_1", "band_2"), (4, "band_2", "wide"), (8, "wide", "band_8"),
-                    (16, "band_8", "band_16"),
-                )),
-                Pair("Hilbert's curve", "21_clusters/band_8", "21_clusters/hilbert_8", "HILBERT"),
-                Pair("products of two steps in flight, in clusters", "21_clusters/waiting",
-                     "21_clusters/in_flight", "IN_FLIGHT"),
-                Pair("C through shared memory, in clusters", "21_clusters/waiting",
-                     "21_clusters/staged", "STAGED"),
-                Pair("ping-pong, in clusters", "21_clusters/cooperative",
-                     "21_clusters/ping_pong", "PING_PONG"),
-            ),
+            # A band is so many clusters high: the same rows of C take half as many of clusters
+            # twice as high.
+            pairs=Pair.table("21_clusters", """
+                unclustered → wide: clusters of 2 × 1
+                cluster_1x1 → cluster_1x2 (CLUSTER_N): clusters of 1 × 2
+                band_8 → cluster_4x1: clusters of 4 × 1, not 2 × 1
+                wide → cluster_2x2 (CLUSTER_N): clusters of 2 × 2, not 2 × 1
+                cluster_1x1 → wide (CLUSTER_M): bands and clusters twice as high, 2 × 1
+                wide → cluster_4x1 (CLUSTER_M): bands and clusters twice as high, 4 × 1
+                band_1 → band_2 (GROUP): bands of 2 rows of clusters
+                band_2 → wide (GROUP): bands of 4 rows of clusters
+                wide → band_8 (GROUP): bands of 8 rows of clusters
+                band_8 → band_16 (GROUP): bands of 16 rows of clusters
+                band_8 → hilbert_8 (HILBERT): Hilbert's curve
+                waiting → in_flight (IN_FLIGHT): products of two steps in flight, in clusters
+                waiting → staged (STAGED): C through shared memory, in clusters
+                cooperative → ping_pong (PING_PONG): ping-pong, in clusters
+            """),
             menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF),
                   *every_type(searched_of_21), *every_type(untimed_of_21)),
         ),
@@ -1014,17 +897,14 @@ CATALOGUE: dict[str, Kernel] = {
                 replace(few_tiles("late", "unsplit, launched when the one before has ended", SMALL),
                         programmatic_launch=False),
             ),
-            pairs=(
-                *(Pair(f"{blocks} blocks share K", f"22_few_tiles/{before}",
-                       f"22_few_tiles/{after}", "CLUSTER_K") for blocks, before, after in (
-                    (2, "unsplit", "split_2"), (4, "split_2", "split"), (8, "split", "split_8"),
-                )),
-                Pair("operands swapped", "22_few_tiles/split", "22_few_tiles/swapped", "SWAPPED"),
-                Pair("tiles of 16 rows, not 64", "22_few_tiles/swapped",
-                     "22_few_tiles/swapped_16", "BM"),
-                Pair("launched before the one before has ended", "22_few_tiles/late",
-                     "22_few_tiles/unsplit", launched=True),
-            ),
+            pairs=Pair.table("22_few_tiles", """
+                unsplit → split_2 (CLUSTER_K): 2 blocks share K
+                split_2 → split (CLUSTER_K): 4 blocks share K
+                split → split_8 (CLUSTER_K): 8 blocks share K
+                split → swapped (SWAPPED): operands swapped
+                swapped → swapped_16 (BM): tiles of 16 rows, not 64
+                late → unsplit (launch): launched before the one before has ended
+            """),
             menu=(*every_type(launched_of_22), *every_type(searched_of_22),
                   *every_type(untimed_of_22)),
         ),
@@ -1044,10 +924,9 @@ CATALOGUE: dict[str, Kernel] = {
                 stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], stream_k_share=0),
             ),
             menu=launched_of_23(),
-            pairs=(
-                Pair("the last wave cut along K", "23_stream_k/whole", "23_stream_k/cut",
-                     launched=True),
-            ),
+            pairs=Pair.table("23_stream_k", """
+                whole → cut (launch): the last wave cut along K
+            """),
         ),
         Kernel(
             stem="24_any_row",
@@ -1068,10 +947,9 @@ CATALOGUE: dict[str, Kernel] = {
                         **BF16_COLUMN),
                 any_row("half", "read, C in FP16", replace(SMALL, loaders=3), **HALF),
             ),
-            pairs=(
-                Pair("warps read rows in place of a copy and TMA", "24_any_row/packed",
-                     "24_any_row/read"),
-            ),
+            pairs=Pair.table("24_any_row", """
+                packed → read: warps read rows in place of a copy and TMA
+            """),
             menu=every_type(launched_of_24),
         ),
         EPILOGUE,
@@ -1086,12 +964,10 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_100a",
             variants=tcgen05(),
-            pairs=(
-                Pair("two accumulators", "27_tcgen05/one_accumulator",
-                     "27_tcgen05/wide", "ACCUMULATORS"),
-                Pair("C through shared memory", "27_tcgen05/unstaged", "27_tcgen05/wide",
-                     "STAGED"),
-            ),
+            pairs=Pair.table("27_tcgen05", """
+                one_accumulator → wide (ACCUMULATORS): two accumulators
+                unstaged → wide (STAGED): C through shared memory
+            """),
         ),
         Kernel(
             stem="28_cta_pairs",
@@ -1105,13 +981,11 @@ CATALOGUE: dict[str, Kernel] = {
             variants=cta_pairs(),
             laid=scaled_pairs(),
             traced=256,  # a pair has two blocks already where a tile isn't full
-            pairs=(
-                Pair("two blocks multiply together", "27_tcgen05/wide", "28_cta_pairs/four_stages"),
-                Pair("two stages more", "28_cta_pairs/four_stages", "28_cta_pairs/in_turns",
-                     "STAGES"),
-                Pair("the next tile by launch control", "28_cta_pairs/in_turns",
-                     "28_cta_pairs/pair", "CONTROL"),
-            ),
+            pairs=Pair.table("28_cta_pairs", """
+                27_tcgen05/wide → four_stages: two blocks multiply together
+                four_stages → in_turns (STAGES): two stages more
+                in_turns → pair (CONTROL): the next tile by launch control
+            """),
         ),
     )
 }

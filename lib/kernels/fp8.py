@@ -149,25 +149,21 @@ FP8 = Kernel(
         *(_few_of(name, scaling) for scaling in ("vector", "tensor")
           for name in ("few_64", "few_128")),
     ),
-    pairs=(
-        Pair("each 128 of K promoted", "26_fp8/no_promotion", "26_fp8/after_each", "PARTS"),
-        Pair("promoted behind the next products", "26_fp8/after_each", "26_fp8/tensor", "PARTS"),
-        Pair("scales read a step ahead", "26_fp8/blocks_late", "26_fp8/blocks_ahead", "AHEAD"),
-        Pair("two sets of partial sums", "26_fp8/blocks_ahead", "26_fp8/two_parts", "PARTS"),
-        Pair("a scale per 128 of K", "26_fp8/tensor", "26_fp8/two_parts", "SCALES"),
-        Pair("scales read two steps ahead", "26_fp8/two_parts", "26_fp8/early", "AHEAD"),
-        Pair("pairs of blocks share A's tiles", "26_fp8/early", "26_fp8/early_pairs", "CLUSTER_N"),
-        Pair("pairs of blocks share B's tiles", "26_fp8/early", "26_fp8/early_share_b",
-             "CLUSTER_M"),
-        Pair("twice the rows, waited for", "26_fp8/blocks_ahead", "26_fp8/tall"),
-        Pair("of twice the rows, scales two steps ahead", "26_fp8/tall", "26_fp8/tall_early",
-             "AHEAD"),
-        Pair("of twice the rows, pairs share A's tiles", "26_fp8/tall_early", "26_fp8/tall_pairs",
-             "CLUSTER_N"),
-        Pair("the second warpgroup a step behind", "26_fp8/tall_pairs", "26_fp8/staggered",
-             "STAGGERED"),
-        Pair("two blocks share K", "26_fp8/few_64", "26_fp8/few_64_split", "CLUSTER_K"),
-    ),
+    pairs=Pair.table("26_fp8", """
+        no_promotion → after_each (PARTS): each 128 of K promoted
+        after_each → tensor (PARTS): promoted behind the next products
+        blocks_late → blocks_ahead (AHEAD): scales read a step ahead
+        blocks_ahead → two_parts (PARTS): two sets of partial sums
+        tensor → two_parts (SCALES): a scale per 128 of K
+        two_parts → early (AHEAD): scales read two steps ahead
+        early → early_pairs (CLUSTER_N): pairs of blocks share A's tiles
+        early → early_share_b (CLUSTER_M): pairs of blocks share B's tiles
+        blocks_ahead → tall: twice the rows, waited for
+        tall → tall_early (AHEAD): of twice the rows, scales two steps ahead
+        tall_early → tall_pairs (CLUSTER_N): of twice the rows, pairs share A's tiles
+        tall_pairs → staggered (STAGGERED): the second warpgroup a step behind
+        few_64 → few_64_split (CLUSTER_K): two blocks share K
+    """),
 )
 # What the rule (`lib.dispatch.parts`) may launch; of two that it can't tell apart the first.
 LAUNCHED = (

@@ -150,30 +150,24 @@ EPILOGUE = Kernel(
               Epilogue("gelu", True, True, True)),
         fused("bias_gelu_half", "bias and GELU, C in FP16", IN_TURN, GELU, **HALF),
     ),
-    pairs=(
-        Pair("a bias", "25_epilogue/plain", "25_epilogue/bias", "E"),
-        Pair("ReLU", "25_epilogue/bias", "25_epilogue/bias_relu", "E"),
-        Pair("GELU", "25_epilogue/bias", "25_epilogue/bias_gelu", "E"),
-        Pair("GELU by erf", "25_epilogue/bias", "25_epilogue/bias_gelu_erf", "E"),
-        Pair("SiLU", "25_epilogue/bias", "25_epilogue/bias_silu", "E"),
-        Pair("GELU alone", "25_epilogue/plain", "25_epilogue/gelu", "E"),
-        Pair("a residual", "25_epilogue/plain", "25_epilogue/residual", "E"),
-        Pair("an amax", "25_epilogue/plain", "25_epilogue/amax", "E"),
-        Pair("C through shared memory", "25_epilogue/plain_unstaged", "25_epilogue/plain",
-             "STAGED"),
-        Pair("bias and GELU through shared memory", "25_epilogue/bias_gelu_unstaged",
-             "25_epilogue/bias_gelu", "STAGED"),
-        Pair("a residual through shared memory", "25_epilogue/residual_unstaged",
-             "25_epilogue/residual", "STAGED"),
-        Pair("the unit that has a tanh", "25_epilogue/bias_gelu", "25_epilogue/bias_gelu_unit",
-             "E"),
-        Pair("the bias in registers before the last products end",
-             "25_epilogue/bias_gelu_wide_late", "25_epilogue/bias_gelu_wide", "EARLY"),
-        Pair("224 columns in place of 256", "25_epilogue/bias_gelu_wide",
-             "25_epilogue/bias_gelu_224"),
-        Pair("bias and GELU where nothing hides them", "25_epilogue/plain_wide",
-             "25_epilogue/bias_gelu_wide", "E"),
-    ),
+    pairs=Pair.table("25_epilogue", """
+        plain → bias (E): a bias
+        bias → bias_relu (E): ReLU
+        bias → bias_gelu (E): GELU
+        bias → bias_gelu_erf (E): GELU by erf
+        bias → bias_silu (E): SiLU
+        plain → gelu (E): GELU alone
+        plain → residual (E): a residual
+        plain → amax (E): an amax
+        plain_unstaged → plain (STAGED): C through shared memory
+        bias_gelu_unstaged → bias_gelu (STAGED): bias and GELU through shared memory
+        residual_unstaged → residual (STAGED): a residual through shared memory
+        bias_gelu → bias_gelu_unit (E): the unit that has a tanh
+        bias_gelu_wide_late → bias_gelu_wide (EARLY): \
+            the bias in registers before the last products end
+        bias_gelu_wide → bias_gelu_224: 224 columns in place of 256
+        plain_wide → bias_gelu_wide (E): bias and GELU where nothing hides them
+    """),
 )
 
 # All that can be named, whatever its problem.

@@ -192,6 +192,21 @@ class Pair:
     constant: str = ""
     launched: bool = False  # whether both are the same code, launched otherwise
 
+    @classmethod
+    def table(cls, stem: str, text: str) -> tuple[Pair, ...]:
+        """Pairs, a line each: ``first → second (CONSTANT): change``.
+
+        A side without a version is of `stem`. ``(launch)`` stands where only the launch differs.
+        """
+        found = []
+        for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
+            sides, change = line.split(": ", 1)
+            first, second, *constant = re.sub("[→()]", "", sides).split()
+            first, second = (side if "/" in side else f"{stem}/{side}" for side in (first, second))
+            launched = constant == ["launch"]
+            found.append(cls(change, first, second, "".join(constant) * (not launched), launched))
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class Kernel:
