@@ -30,9 +30,9 @@ class Here:
 
     def lacks(self, variant: Variant) -> str:
         """What must be installed for a variant to be timed; empty if nothing."""
-        from lib.measure import scaled_rival
+        from lib.measure import cublaslt
 
-        return scaled_rival.lacking() if variant.scaling else ""
+        return cublaslt.lacking() if variant.scaling else ""
 
     def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Benchmark:
         """Time a variant against cuBLAS (see `lib.measure.bench.bench`)."""

@@ -19,7 +19,7 @@ from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch, h100_sms
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import bench, scaled_rival, timeline
+from lib.measure import bench, cublaslt, timeline
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.records import store
@@ -129,7 +129,7 @@ def play(gpu: Gpu, put: Callable[[Any, str, Any], None] = setattr) -> Cupy:
     put(device, "cupy", lambda: cupy)
     put(device, "filled", lambda cluster: gpu.sms if cluster < 3 else h100_sms(cluster))
     put(device, "Loaded", Loaded)
-    put(scaled_rival, "lacking", lambda: "")
+    put(cublaslt, "lacking", lambda: "")
     put(bench, "bench", _bench)
     put(timeline, "timeline", _timeline)
     return cupy

@@ -8,7 +8,7 @@ import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.measure import scaled_rival
+from lib.measure import cublaslt
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
@@ -67,9 +67,9 @@ def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown,
 
 
 def test_without_an_optional_package_the_record_is_shown_and_what_to_install(shown, monkeypatch):
-    lacking = scaled_rival.lacking
+    lacking = cublaslt.lacking
     played.play(played.H100, monkeypatch.setattr)
-    monkeypatch.setattr(scaled_rival, "lacking", lacking)
+    monkeypatch.setattr(cublaslt, "lacking", lacking)
     for package in ("nvmath", "pynvml", "torch"):
         monkeypatch.setitem(sys.modules, package, None)
     page = Chapter("26_fp8")

@@ -26,20 +26,6 @@ def declared(kernels: Iterable[Kernel] = ()) -> list[Pair]:
     return [pair for kernel in list(kernels) or CATALOGUE.values() for pair in kernel.pairs]
 
 
-def changed_arguments(pair: Pair) -> tuple[str, ...]:
-    """Names of the template's arguments in which a pair's sides differ.
-
-    Raises ValueError if they are of two templates.
-    """
-    (one, first), (other, second) = named(pair.first), named(pair.second)
-    names = [(first.function or one.function, one.file(first)),
-             (second.function or other.function, other.file(second))]
-    if names[0] != names[1]:
-        raise ValueError(f"{pair.first} and {pair.second} are of two templates")
-    return tuple(name for name, value in first.constants.items()
-                 if second.constants[name] != value)
-
-
 def arch(pair: Pair) -> str:
     """The oldest architecture that both sides run on."""
     sides = (named(pair.first), named(pair.second))
@@ -54,12 +40,6 @@ def ptx_difference(pair: Pair) -> list[str]:
     """
     found = difflib.unified_diff(*_sides(pair), n=0, lineterm="")
     return [line for line in found if not line.startswith(("---", "+++", "@@"))]
-
-
-def same_code(pair: Pair) -> bool:
-    """Whether both sides of a pair have the same PTX: `ptx_difference` finds nothing in it."""
-    one, other = _sides(pair)
-    return one == other
 
 
 def _sides(pair: Pair) -> tuple[list[str], list[str]]:

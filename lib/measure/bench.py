@@ -25,7 +25,7 @@ from lib.dispatch.cost import Choice
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas, cublaslt, inputs, probe, scaled_rival, turns
+from lib.measure import cublas, cublaslt, inputs, probe, turns
 from lib.measure.energy import sustained
 from lib.measure.probe import Sample
 from lib.measure.sensors import Sampler, board, nvml
@@ -118,7 +118,7 @@ class Contest:
         not timed."""
         cp = device.cupy()
         if self.problem.scaling:
-            return [scaled_rival.laid(self.problem, Operands(*one), cp) for one in self.copies]
+            return [cublaslt.laid(self.problem, Operands(*one), cp) for one in self.copies]
         of_c = self.problem.alone.operand("C").shape
         return [(A, B, C if C.shape == of_c else cp.empty(of_c, C.dtype))
                 for A, B, C, *_ in self.copies]
@@ -158,7 +158,7 @@ class Contest:
         problem, first = self.problem.alone, self._rival_copies[0]
         offered = [one for one in cublaslt.candidates(problem, *first) if self._right(one.gemm)]
         if problem.scaling and not offered:
-            raise ValueError(scaled_rival.lacking() or "cublasLt has no right candidate for scales "
+            raise ValueError(cublaslt.lacking() or "cublasLt has no right candidate for scales "
                              f"by {problem.scaling} at {problem.shape}")
 
         def default(*given: Any) -> None:

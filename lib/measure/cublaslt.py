@@ -2,6 +2,13 @@
 
 Through the binding of nvmath-python, which machines with a GPU may have (requirements-gpu.txt); its
 own `Matmul` gives no FP32 result of FP16 operands.
+
+Modes and layouts of scales of 8-bit operands, of CUDA 12.9 and later, are those of compute
+capability 9.0 (cuBLAS, "1D and 2D block scaling for FP8"; PyTorch's `torch._scaled_mm` asks for the
+same strides): of A, a row of M scales for each 128 of K; of B, for each 128 columns a row of
+⌈K/128⌉ scales, whose stride is that number rounded up to a multiple of 4: with another the result
+is wrong and nobody says so. M must be a multiple of 4. Scales are brought into these layouts before
+anything is timed.
 """
 
 from __future__ import annotations
@@ -17,11 +24,14 @@ import numpy as np
 
 from lib.measure import cublas
 from lib.problem import Epilogue, Problem
+from lib.problem.scales import Operands
 from lib.run import device
 
 # As many as it gives: on an H100 seven or eight.
 MAX_CANDIDATES = 100
 WORKSPACE = 128 << 20  # B
+# What rows of scales of B are padded to, and what M must be a multiple of.
+PADDED = 4
 
 # cublasLtMatmulMatrixScale_t's names by what shares a scale: for B, which cuBLAS gets first, and A.
 MODES = {
@@ -68,6 +78,32 @@ def binding() -> Any | None:
         return None
 
 
+def lacking() -> str:
+    """What must be installed for 8-bit floats to be timed; empty if nothing."""
+    lt = binding()
+    if lt is None or not hasattr(lt, "MatmulMatrixScale"):
+        return "8-bit floats have no rival without cublasLt's scales: pip install -U nvmath-python"
+    return ""
+
+
+def laid(problem: Problem, given: Operands, xp: Any = np) -> Operands:
+    """The same operands, their scales as cublasLt's modes have them.
+
+    `xp`: ``numpy`` or ``cupy``: where they live. Raises ValueError if cublasLt takes no such shape.
+    """
+    if problem.scaling != "blocks":
+        return given._replace(scale_a=xp.ascontiguousarray(given.scale_a),
+                              scale_b=xp.ascontiguousarray(given.scale_b))
+    if problem.M % PADDED:
+        raise ValueError(
+            f"cublasLt's VEC128_32F takes M that are multiples of {PADDED}, not {problem.M}"
+        )
+    along, across = given.scale_b.shape
+    room = xp.zeros((across, -(-along // PADDED) * PADDED), "float32")
+    room[:, :along] = given.scale_b.T
+    return given._replace(scale_a=xp.ascontiguousarray(given.scale_a.T), scale_b=room)
+
+
 def candidates(problem: Problem, *first: Any) -> list[Candidate]:
     """What cublasLt's heuristic offers for a problem, its first choice first.
 
@@ -75,13 +111,13 @@ def candidates(problem: Problem, *first: Any) -> list[Candidate]:
     or epilogue. Where a problem with scales asks for no promotion cublasLt is asked for fast sums,
     which its block scales don't have.
 
-    `first`: the operands, of a problem with scales as `lib.measure.scaled_rival.laid` lays them
-    out, so that it is known where scales and biases are.
+    `first`: the operands, of a problem with scales as `laid` lays them out, so that it is known
+    where scales and biases are.
     """
     lt = binding()
     if lt is None or problem.K == 0:
         return []
-    if problem.scaling and (not hasattr(lt, "MatmulMatrixScale") or problem.scaling not in MODES
+    if problem.scaling and (lacking() or problem.scaling not in MODES
                             or not problem.promoted and problem.scaling == "blocks"):
         return []
     if problem.epilogue and problem.epilogue not in EPILOGUES:

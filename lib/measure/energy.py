@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Protocol
 from lib.measure import probe
 from lib.measure.probe import Sample
 from lib.measure.sensors import Counter, Sampler, idle_watts
+from lib.records.noise import spread
 from lib.records.schema import Steady, Sustained
-from lib.records.series import spread
 
 SECONDS = 2.0
 # Clocks, and with them the power of the idle GPU, take a while to fall.

@@ -15,6 +15,7 @@ have passed.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import re
@@ -32,7 +33,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import RULES
 from lib.kernels.fused import EPILOGUE, EPILOGUES, EVERY, apart
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import bench, cublaslt, energy, fused_rival, ncu, turns
+from lib.measure import bench, cublaslt, energy, ncu, turns
 from lib.measure.bench import KernelPlayer
 from lib.measure.record import CLOCKS, chunk_here, provenance
 from lib.measure.sensors import board, idle_watts, nvml
@@ -141,7 +142,7 @@ class Contest:
         for one in cublaslt.candidates(self.problem, *self.copies[0]):
             yield Offer(f"cublasLt fused, candidate {one.place}", OTHERS,
                         _on(self.copies, one.gemm), alike=OTHERS)
-        for name, call in fused_rival.torch_sides(self.problem, self.copies):
+        for name, call in torch_sides(self.problem, self.copies):
             yield Offer(name, OTHERS, _on(self.copies, lambda *given, call=call: call(
                 Given(*given))))
 
@@ -212,7 +213,7 @@ class Contest:
         first.C.view("uint8")[...] = 0xFF  # NaN: what isn't written shows
         made = call(0)
         C = first.C if made is None else self._cp.from_dlpack(
-            fused_rival.bits(made)).view(first.C.dtype)
+            bits(made)).view(first.C.dtype)
         verdict = problem.judge(C, self._answers[bare], *first[3:])
         if not verdict.ok:
             raise WrongResult(f"{offer.name}: {verdict}; not timed")
@@ -233,7 +234,7 @@ class Contest:
                 cublaslt.MISSING if cublaslt.binding() is None else "it has no right candidate"))
         if OTHERS not in found:
             say(f"cublasLt has no right candidate with {self.epilogue.name}")
-        if fused_rival.torch_or_none() is None:
+        if torch_or_none() is None:
             say("PyTorch isn't timed: pip install torch")
         return [those[bench.fastest(self.players(those)) or 0] if len(those) > 1 else those[0]
                 for those in found.values()]
@@ -380,6 +381,94 @@ def _row(
         sides=tuple(timed), board=board(), chunk=chunk, idle_w=idle)
 
 
+# -- PyTorch, which need not be installed --------------------------------------------------------
+
+
+def torch_or_none() -> Any | None:
+    """PyTorch with a GPU; None where it isn't installed, or has none."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def as_tensor(torch: Any, array: Any) -> Any:
+    """The same memory as a tensor; types that CuPy and DLPack name otherwise go as their bits."""
+    if array is None:
+        return None
+    if array.dtype.itemsize == 2:
+        kind = getattr(torch, array.dtype.name)
+        return torch.from_dlpack(array.view("int16")).view(kind)
+    return torch.from_dlpack(array)
+
+
+def bits(tensor: Any) -> Any:
+    """A tensor as DLPack names it to CuPy: one of 16 bits as integers."""
+    torch = importlib.import_module("torch")
+    return tensor.view(torch.int16) if tensor.element_size() == 2 else tensor
+
+
+def expression(torch: Any, epilogue: Epilogue) -> Callable[..., Any]:
+    """The layer as PyTorch's users write it: of x, weight, bias and residual."""
+    functional = torch.nn.functional
+
+    def swiglu(y: Any) -> Any:
+        gate, through = y.chunk(2, -1)
+        return functional.silu(gate) * through
+
+    activations: dict[str, Callable[[Any], Any]] = {
+        "none": lambda y: y, "relu": functional.relu, "silu": functional.silu,
+        "gelu": lambda y: functional.gelu(y, approximate="tanh"), "gelu_erf": functional.gelu,
+        "swiglu": swiglu,
+    }
+    act = activations["gelu" if epilogue.activation == "gelu_unit" else epilogue.activation]
+
+    def layer(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
+        y = act(functional.linear(x, weight, bias))
+        return y if residual is None else y + residual
+
+    return layer
+
+
+def torch_sides(
+    problem: Problem, copies: list[Given]
+) -> Iterator[tuple[str, Callable[[Given], Any]]]:
+    """PyTorch's ways by their names: its operations, its own fused call where it has one, compiled.
+
+    Each is called with one copy of the operands, and returns what it computed. α must be 1 and β 0,
+    and B by columns: so a layer is. SwiGLU takes the first half of the columns as gates, as its
+    users write it; an amax is none of it.
+    """
+    torch, epilogue = torch_or_none(), problem.epilogue or Epilogue()
+    if torch is None or (problem.alpha, problem.beta) != (1.0, 0.0) or (
+            problem.b_layout != "column" or epilogue.amax or problem.dtype != problem.out):
+        return
+    tensors = {
+        one.A.data.ptr: tuple(as_tensor(torch, part) for part in (
+            one.A, one.B, one.bias, one.residual))
+        for one in copies
+    }
+    layer = expression(torch, epilogue)
+
+    def sided(work: Callable[..., Any]) -> Callable[[Given], Any]:
+        def call(given: Given) -> Any:
+            pointer = device.cupy().cuda.get_current_stream().ptr
+            stream = torch.cuda.ExternalStream(pointer) if pointer else (
+                torch.cuda.default_stream())
+            with torch.inference_mode(), torch.cuda.stream(stream):
+                return work(*tensors[given.A.data.ptr])
+
+        return call
+
+    yield "PyTorch", sided(layer)
+    if epilogue.bias and not epilogue.residual and epilogue.activation in ("relu", "gelu"):
+        use = epilogue.activation == "gelu"
+        yield "PyTorch _addmm_activation", sided(lambda x, weight, bias, residual:
+                    torch._addmm_activation(bias, x, weight.t(), use_gelu=use))
+    yield "torch.compile", sided(torch.compile(layer, fullgraph=True, dynamic=False))
+
+
 # -- traffic: ncu runs this module, which launches each side that is named on its first copy of the
 # operands, behind the other copies, so that the caches hold what the products before left --------
 
@@ -505,7 +594,7 @@ def _measure(asked: argparse.Namespace, began: float) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # NVRTC lets go of Python's lock
         compiled = [pool.submit(compile_kernel, kernel, variant, device.arch())
                     for kernel, variant in to_compile(problems, bool(of_parts))]
-        fused_rival.torch_or_none()  # starts meanwhile
+        torch_or_none()  # starts meanwhile
         for one in compiled:
             one.result()
     chunk, where = chunk_here()

@@ -15,7 +15,7 @@ from typing import Protocol
 from lib.measure import probe
 from lib.measure.probe import Sample
 from lib.records import schema
-from lib.records.series import spread
+from lib.records.noise import spread
 
 # One turn is far above an event's resolution (0.5 µs) and short enough that many samples fit.
 TURN_SECONDS = 5e-3

@@ -21,8 +21,8 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.frozen import EMPTY
 from lib.problem import ITEM_BYTES
 from lib.records import schema
+from lib.records.noise import spread
 from lib.records.schema import AnyRecord, Chunk, Clock
-from lib.records.series import spread
 
 # The first commit. Nothing was measured before.
 BEGAN = datetime.date(2026, 11, 21)

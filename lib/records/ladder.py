@@ -9,8 +9,8 @@ from lib.kernels.catalogue import named
 from lib.kernels.spec import Kernel, Variant
 from lib.records import store
 from lib.records.launched import launch_hash
+from lib.records.noise import spread
 from lib.records.schema import LadderEntry, LadderRecord, PeerRow, Row
-from lib.records.series import spread
 
 # Whose records the pages show where no GPU is: the kind of GPU that all of them were made on.
 GPU = "H100"

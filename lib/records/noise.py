@@ -1,4 +1,4 @@
-"""By how much two rows of records must differ before a page calls that a difference.
+"""What several series say together, and by how much two rows must differ to be called different.
 
 The larger of the spread between series of either side and of what cuBLAS, which took turns with
 both, moved between their turns. Rows of two boards are not compared at all.
@@ -6,8 +6,18 @@ both, moved between their turns. Rows of two boards are not compared at all.
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+
 from lib.records.schema import Row
-from lib.records.series import spread
+
+
+def spread(series: Sequence[float]) -> float:
+    """Half the distance between the quartiles, over the median."""
+    if len(series) < 2:
+        return 0.0
+    low, middle, high = statistics.quantiles(series, n=4)
+    return (high - low) / 2 / middle
 
 
 def one_board(first: Row, second: Row) -> bool:

@@ -24,7 +24,7 @@ from lib.dispatch import cost, fit
 from lib.dispatch.cost import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
-from lib.run import described, device, libraries, parts, placed, plans
+from lib.run import device, libraries, parts, placed, plans
 from lib.run import trials as timing
 from lib.run.launching import capturing
 from lib.run.libraries import Library, Look, WantsGradient
@@ -229,7 +229,7 @@ def _made(
         raise ValueError("A, B and C must lie on one GPU")
     A, B = library.placed(placed.A, a[2]), library.placed(placed.B, b[2])
     _check_types(A, B)
-    shape = described.shape_of(A, B)
+    shape = plans.shape_of(A, B)
     out = out or OUT[A.dtype.name]
     C = None
     if c is not None:
@@ -241,7 +241,7 @@ def _made(
         kernel, variant, _ = version([Problem(1, 1, 8, dtype=A.dtype.name, out=out)])
         return LaunchPlan(kernel, variant, "nothing to compute", shape.of_c, out,
                           dict.fromkeys("ABC", 0), {}, NO_MEMORY, None)
-    kernel, variant, problem = version(described.problems(A, B, C, shape, out))
+    kernel, variant, problem = version(plans.problems(A, B, C, shape, out))
     places = (a[0], b[0], c[0] if c else fit.MAX_ALIGNMENT)
     choice = None
     if count > 1 and variant.by_rule:

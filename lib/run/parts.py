@@ -20,7 +20,7 @@ from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES, Epilogue, Problem, with_epilogue, with_scales
 from lib.problem.epilogue import Given
 from lib.problem.scales import DTYPE, OUTS, SCALES, Operands
-from lib.run import described, device, libraries, placed, plans
+from lib.run import device, libraries, placed, plans
 from lib.run.libraries import Library, Look
 from lib.run.placed import Placed, Sketch
 from lib.run.plans import PLANS, LaunchPlan, check_overlap, check_reach, enqueue
@@ -216,8 +216,8 @@ def _product(
     A: Placed, B: Placed, C: Placed, places: tuple[int, int, int], sketch: Sketch
 ) -> list[tuple[Kernel, Step]]:
     """The launches of A·B alone."""
-    kernel, variant, problem = plans.version(described.problems(
-        A, B, C, described.shape_of(A, B), C.dtype.name))
+    kernel, variant, problem = plans.version(plans.problems(
+        A, B, C, plans.shape_of(A, B), C.dtype.name))
     operands = (*plans.matrices(problem)[:2], C)
     return plans.steps_of(kernel, variant, problem, places, operands, sketch)[1]
 

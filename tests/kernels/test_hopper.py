@@ -15,7 +15,7 @@ from lib.kernels.catalogue import CATALOGUE, RULES
 from lib.kernels.grid import LastWave
 from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
-from lib.problem import ITEM_BYTES, Problem
+from lib.problem import Problem
 from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
 from tests.kernels.conftest import REPRESENTATIVES, one_in, slow_but, smallest_of_each
@@ -283,15 +283,6 @@ def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
     assert chosen(512, 512, 512).tile == (64, 64)
 
 
-@pytest.mark.parametrize("shape", [(512, 512, 512), (300, 264, 120)], ids=str)
-def test_a_run_says_which_candidate_was_chosen(shape):
-    variant = RULE.variants[0]
-    problem = variant.problem(*shape)
-    chosen = cost.choose(RULE, variant, problem)
-    found = prepare(RULE, variant, problem, [problem.inputs(0, np)]).plan
-    assert found.reason.startswith(f"{chosen.name}: ") and found.variant.name == chosen.name
-
-
 def test_rows_of_c_that_tma_can_not_store_come_from_registers():
     variant = CLUSTERS.variant("bf16_column")
     done = emulated(CLUSTERS, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
@@ -419,14 +410,6 @@ def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
     assert code.resources.shared_bytes <= 227 * 1024
 
 
-def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
-    one, other = (ROLES.variant(name) for name in ("cooperative", "ping_pong"))
-    changed = {n for n in one.constants if one.constants[n] != other.constants[n]}
-    assert changed == {"PING_PONG"}
-    assert (one.tile, one.block, one.shared_bytes, one.grid, one.maps) == (
-        other.tile, other.block, other.shared_bytes, other.grid, other.maps)
-
-
 def test_products_in_flight_need_a_stage_that_nobody_reads():
     """17's ring has a tile asked for three steps ahead: it would go where products still read."""
     text = WGMMA.file(WGMMA.variant("in_flight")).read_text(encoding="utf-8")
@@ -498,10 +481,3 @@ def test_a_swizzle_costs_copies_nothing_through_the_l1_or_past_it():
         done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
         counters = done.launch.trace.matrix_counters()
         assert counters["copy_wavefronts"] == counters["copy_wavefronts_ideal"] > 0
-
-
-def test_shared_memory_holds_the_ring():
-    variant = CP_ASYNC.variant("step_64")
-    assert variant.shared_bytes == 3 * (128 + 256) * 64 * ITEM_BYTES["float16"]
-    two = CP_ASYNC.variant("two_blocks")
-    assert 2 * (two.shared_bytes + 1024) <= 228 * 1024

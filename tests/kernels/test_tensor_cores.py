@@ -52,16 +52,6 @@ def test_nothing_spills(kernel, variant, arch):
     assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= limit
 
 
-@pytest.mark.parametrize("kernel, variant, arch", one_in(5, [
-    param for param in ON_ARCHITECTURES
-    if param.values[0].group == "FP16" and param.values[1].vectors.narrow
-]))
-def test_narrow_instantiations_use_no_stack(kernel, variant, arch):
-    narrow = variant.scheduled(**variant.vectors.narrow)
-    used = compile_kernel(kernel, narrow, arch).resources
-    assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
-
-
 @pytest.mark.parametrize("kernel, variant, arch", one_in(8, [
     param for param in ON_ARCHITECTURES
     if param.values[0].group == "FP16" and not param.values[1].file

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.measure import cublaslt, fused_bench, fused_rival
+from lib.measure import cublaslt, fused_bench
 from lib.measure.fused_bench import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, Offer, led
 from lib.problem import Epilogue, WrongResult, with_epilogue
 from lib.problem.epilogue import ACTIVATIONS
@@ -106,7 +106,7 @@ def test_pytorch_s_layer_is_the_problem(activation, residual):
     given = problem.inputs()
     operands = (None if one is None else torch.tensor(one.astype("f8"))
                 for one in (given.A, given.B, given.bias, given.residual))
-    found = fused_rival.expression(torch, problem.epilogue)(*operands).numpy()
+    found = fused_bench.expression(torch, problem.epilogue)(*operands).numpy()
     if activation == "swiglu":  # whose gates lie otherwise
         assert found.shape == given.C.shape
     else:
@@ -148,7 +148,7 @@ def played(monkeypatch):
                 for n in range(1, len(players) + 1)]
 
     monkeypatch.setattr(fused_bench.turns, "take", take)
-    monkeypatch.setattr(fused_bench.fused_rival, "torch_or_none", lambda: None)
+    monkeypatch.setattr(fused_bench, "torch_or_none", lambda: None)
     monkeypatch.setattr(fused_bench, "board", lambda: ROW.board)
     monkeypatch.setattr(fused_bench, "CANDIDATES", 2)
     monkeypatch.setattr(fused_bench, "chunk_here", lambda: (ROW.chunk, Chunk(

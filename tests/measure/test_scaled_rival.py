@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lib.measure import cublaslt, scaled_rival
+from lib.measure import cublaslt
 from lib.problem import with_scales
 from lib.problem.scales import BLOCK, SCALES, Operands
 from tests.measure.test_rival import Lt
@@ -90,7 +90,7 @@ def test_without_the_binding_nothing_is_offered(monkeypatch):
 def test_block_scales_lie_as_cublaslt_reads_them(K, stride):
     problem = with_scales(12, 300, K)
     given = problem.inputs(3)
-    found = scaled_rival.laid(problem, given)
+    found = cublaslt.laid(problem, given)
     of_a, of_b = found.scale_a.ravel(), found.scale_b.ravel()
     blocks = -(-K // BLOCK)
     assert found.scale_a.flags.c_contiguous and found.scale_b.flags.c_contiguous
@@ -106,13 +106,13 @@ def test_block_scales_lie_as_cublaslt_reads_them(K, stride):
 def test_rows_that_cublaslt_can_t_scale_are_refused():
     problem = with_scales(13, 256, 256)
     with pytest.raises(ValueError, match="multiples of 4, not 13"):
-        scaled_rival.laid(problem, problem.inputs())
+        cublaslt.laid(problem, problem.inputs())
 
 
 @pytest.mark.parametrize("scaling", sorted(set(SCALES) - {"blocks"}))
 def test_other_scales_stay_as_they_are(scaling):
     problem = with_scales(13, 256, 256, scaling=scaling)
     given = problem.inputs()
-    found = scaled_rival.laid(problem, given)
+    found = cublaslt.laid(problem, given)
     for name in ("scale_a", "scale_b"):
         np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
