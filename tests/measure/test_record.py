@@ -13,11 +13,12 @@ import pytest
 from msgspec import convert, structs
 
 from lib.__main__ import main
-from lib.kernels.catalogue import KERNELS
+from lib.kernels.catalogue import KERNELS, named
 from lib.kernels.shapes import timed
-from lib.measure import bench, cublas, record, tasks
+from lib.measure import bench, cublas, ladder, record, tasks
 from lib.measure.energy import sustained
 from lib.measure.probe import Interval, Sample
+from lib.problem.scales import Operands, numbers
 from lib.records import schema
 from lib.records import store as records
 from lib.records.launched import launch_hash
@@ -512,8 +513,11 @@ class Hot:
 @pytest.fixture
 def played_h100(monkeypatch, tmp_path):
     """An H100 whose kernels the emulator runs, with cuBLAS, cublasLt, sensors and ncu made up."""
-    def product(problem, A, B, C):
-        B = B if problem.b_layout == "row" else B.T
+    def product(problem, A, B, C, *scales):
+        if scales:  # of whole matrices, which are laid out for cublasLt as they are
+            A, B = numbers(problem.scaling, Operands(A, B, C, *scales))
+        elif problem.b_layout == "column":
+            B = B.T
         C[...] = A.astype("float32") @ B.astype("float32")
 
     def profile(metrics, command, kernel=None, cached=False):
@@ -532,7 +536,7 @@ def played_h100(monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "sustained", held)
     monkeypatch.setattr(bench.cublas, "gemm", product)
     monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem, *first: [SimpleNamespace(
-        gemm=lambda A, B, C: product(problem, A, B, C), place=0,
+        gemm=lambda *operands: product(problem, *operands), place=0,
         about=bench.cublaslt.About(66, "128x128", None, None, 1), workspace_bytes=0)])
     for name in ("kernels", "default_kernels"):
         monkeypatch.setattr(bench.cublaslt, name, lambda *_: ("gemm",))
@@ -541,7 +545,7 @@ def played_h100(monkeypatch, tmp_path):
     monkeypatch.setattr(tasks, "HEADLINE", (32,))
 
 
-@pytest.mark.parametrize("stem", ["01_naive", "09_fp32_limit", "10_wmma"])
+@pytest.mark.parametrize("stem", ["01_naive", "09_fp32_limit", "10_wmma", "23_stream_k"])
 def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, tmp_path):
     """The whole way, but for the GPU: benchmarks, older code, counters, a timeline, the file."""
     kernel = KERNELS[stem]
@@ -567,7 +571,7 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     assert steady.watts == pytest.approx(650.0) and len(steady.clock.series_mhz) == 2
     assert row.energy is None and row.joules == (steady.joules, row.sustained.cublas.joules)
     assert len(row.series) == 5
-    thorough = tasks.last_of_its_kind(kernel)
+    thorough = tasks.depth(kernel, (32,) * 3) == tasks.THOROUGH
     assert bool(row.turns) == thorough
     if thorough:
         assert [turn.milliseconds for turn in row.turns] == [5, 50, 500]
@@ -577,6 +581,37 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     assert set(stored.ptx) == set(kernel.ptx_archs)
     assert [one.M for one in stored.counters][:4] == [256, 1024, 2048, 4096]
     assert stored.timeline.blocks
+
+
+def test_a_pass_over_products_with_scales_an_epilogue_and_neither_makes_a_ladder(
+        played_h100, monkeypatch, tmp_path):
+    """The whole way of ``record --ladder``, but for the GPU; what there is isn't measured again."""
+    names = ("01_naive/coalesced", "01_naive/swapped", "25_epilogue/bias_gelu", "26_fp8/tensor")
+    head = built.parsed(built.record())
+    for what, value in (
+            ("SIZES", (32, 64)), ("SIZE", 32), ("SHAPE", "32x32x32"), ("DRAFTS", tmp_path),
+            ("entries", lambda runs: [ladder.Entry(*named(one), side="swapped" in one)
+                                      for one in names]),
+            ("chunk_here", lambda: (CHUNK, head.chunks[CHUNK])), ("_libraries", lambda *_: {}),
+            ("provenance", lambda stem: structs.replace(head, kernel=stem))):
+        monkeypatch.setattr(ladder, what, value)
+    monkeypatch.setattr(ladder.counters, "of_several", lambda names, shape: [
+        {"cycles": 1000} for _ in names])
+    said = []
+    file, warnings = ladder.record({}, said.append, tmp_path)
+    made = records.read(file)
+    assert set(made.entries) == set(names) and not warnings
+    assert {name: [row.M for row in entry.bench] for name, entry in made.entries.items()} == {
+        name: [32] if "swapped" in name else [32, 64] for name in names}
+    for name, entry in made.entries.items():  # 25 and 26 begin while the launch before them ends
+        assert bool(entry.late) == (name[:2] in ("25", "26"))
+        assert bool(entry.counters) == ("swapped" not in name)
+    scaled, fused = (made.entries[name].bench[0] for name in (names[3], names[2]))
+    assert (scaled.scaling, scaled.dtype, fused.out) == ("tensor", "float8_e4m3fn", "bfloat16")
+    assert fused.other_inputs and fused.sustained and len(fused.turns) == 3
+    monkeypatch.setattr(ladder.bench, "Contest", None)
+    again, _ = ladder.record({}, said.append, tmp_path)
+    assert records.read(again).entries == made.entries
 
 
 def test_copies_that_come_first_are_timed_by_themselves(played_h100, monkeypatch):
