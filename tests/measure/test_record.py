@@ -514,6 +514,7 @@ class Hot:
 def played_h100(monkeypatch, tmp_path):
     """An H100 whose kernels the emulator runs, with cuBLAS, cublasLt, sensors and ncu made up."""
     def product(problem, A, B, C, *scales):
+        assert problem.epilogue is None  # what cuBLAS has is the product alone
         if scales:  # of whole matrices, which are laid out for cublasLt as they are
             A, B = numbers(problem.scaling, Operands(A, B, C, *scales))
         elif problem.b_layout == "column":
