@@ -174,11 +174,6 @@ EPILOGUE = Kernel(
 EVERY = (*EPILOGUE.measured, *EPILOGUE.laid)
 
 
-def epilogue_of(variant: Variant) -> Epilogue:
-    """The epilogue of an instantiation."""
-    return Epilogue.of(str(variant.constants["E"]))
-
-
 def misfit(problem: Problem, alignments: tuple[int, ...] = ()) -> str:
     """What of a problem TMA can't step over, or a lane not read in pairs; empty if nothing."""
     item, of_c = ITEM_BYTES[problem.dtype], TMA_STRIDE // ITEM_BYTES[problem.out]
