@@ -146,8 +146,7 @@ def put_in_records(app: Sphinx) -> None:
     if not results.is_dir():
         return
     # A book of some chapters has neither records nor this library.
-    from lib.topics.results.scoreboard.model import csv_text
-    from lib.topics.results.scoreboard.page import CSV
+    from lib.show.scoreboard import CSV, csv_text
 
     place = Path(app.outdir) / results.name
     shutil.rmtree(place, ignore_errors=True)

@@ -83,9 +83,9 @@ CELLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("setup", "", ()),
     ("code", """\
 from lib.chapter import Chapter
-from lib.plotting.display import show
+from lib.show.display import show
 from lib.show.scene import Grid, Scene
-from lib.topics.code.card.page import change
+from lib.show.card import change
 
 page = Chapter("{stem}")
 tile = Grid(16, 16)

@@ -29,9 +29,7 @@ def fill(notebook: NotebookNode, stem: str) -> None:
 
 def filled(text: str, stem: str) -> str:
     """Return Markdown with its numbers brought up to date."""
-    from lib.topics.results.numbers.model import (
-        evaluate,  # what a chapter without numbers doesn't need
-    )
+    from lib.show.numbers import evaluate
 
     return _QUOTED.sub(
         lambda found: f'<data value="{found[1]}">{evaluate(html.unescape(found[1]), stem)}</data>',

@@ -24,7 +24,7 @@ from book import course, pdf
 from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
-    from lib.plotting.style import Drawing
+    from lib.show.chart import Drawing
     from lib.show.scene import Scene
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,10 +51,10 @@ def numbers() -> Mapping[str, Callable[[], object]]:
     from lib.ptx.count.trace import Trace
     from lib.records import foreign, reach, sanitizer, scoreboard, sentryward, store
     from lib.records.schema import CalibrationRecord
-    from lib.topics.emulator.foreign import model as others
-    from lib.topics.emulator.zoo import model as zoo
-    from lib.topics.results.numbers.model import Numbers
-    from lib.topics.version import RECORDED_ON
+    from lib.show import foreign as others
+    from lib.show import zoo
+    from lib.show.numbers import Numbers
+    from lib.show.version import RECORDED_ON
 
     def reached(group: str, part: Callable[[reach.Reach], str]) -> Callable[[], str]:
         return lambda: part(reach.reach(group))
@@ -182,7 +182,7 @@ def stamp(citation: Callable[[], Mapping[str, Any]], name: str) -> Callable[[str
 
 
 def _ladder() -> None:
-    from lib.topics.results.ladder import page
+    from lib.show import ladder as page
 
     page.draw()
 
@@ -202,7 +202,7 @@ FIGURES: Mapping[str, Callable[[], None]] = {
 
 def drawn(name: str) -> Drawing | Scene:
     """A figure as the book's page draws it, in its wide layout."""
-    from lib.plotting.display import collected
+    from lib.show.display import collected
 
     with collected() as figures:
         FIGURES[name]()

@@ -24,7 +24,7 @@ import sys
 sys.path.insert(0, "../..")
 
 from lib.chapter import Chapter
-from lib.topics.results import record
+from lib.show import record
 
 page = Chapter({stem!r})
 """
@@ -80,8 +80,8 @@ def notebook(stem: str) -> NotebookNode:
 
 
 def _sections(stem: str) -> Iterator[tuple[str, str]]:
-    from lib.topics.results import record
-    from lib.topics.version import Version
+    from lib.show import record
+    from lib.show.version import Version
 
     version = Version(stem)
     title = version.kernel.title

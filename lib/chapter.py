@@ -1,7 +1,7 @@
 """What a chapter calls: one kernel version, and the verbs that most chapters show it by.
 
 On a machine with a GPU a chapter measures. Without one it shows what was recorded, and says so.
-What only a chapter or two show is a function of its subject, ``lib.topics.<subject>.page``.
+What only a chapter or two show is a function of its subject, ``lib.show.<subject>``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from lib import gpus
 from lib.kernels.spec import Kernel, Variant
-from lib.plotting.display import note, once_recorded, show, table
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import Benchmark, Timeline
 from lib.run.runner import Run
-from lib.topics.version import RECORDED_ON, TIMED, TRACED, Version
+from lib.show.display import note, once_recorded, show, table
+from lib.show.version import RECORDED_ON, TIMED, TRACED, Version
 
 __all__ = ["RECORDED_ON", "TRACED", "Chapter", "gpus", "note", "once_recorded", "records",
            "show", "table"]
@@ -91,14 +91,14 @@ class Chapter:
 
     def code(self) -> None:
         """Display the difference to the version before, or a new kernel; the whole file folded."""
-        from lib.topics.code.source import page
+        from lib.show import source as page
 
         page.code(self.version)
 
     def excerpt(self, first: str, last: str, variant: str | None = None, closed: bool = False,
                 arguments: Mapping[str, str] | None = None) -> None:
         """Display the kernel's lines from one that holds `first` to one that holds `last`."""
-        from lib.topics.code.source import page
+        from lib.show import source as page
 
         page.excerpt(self.version, first, last, variant, closed, arguments)
 
@@ -106,19 +106,19 @@ class Chapter:
 
     def resources(self, *variants: str) -> None:
         """Display registers, shared memory, spills and resident warps for each architecture."""
-        from lib.topics.limits.occupancy import page
+        from lib.show import occupancy_chart as page
 
         page.resources(self.version, *variants)
 
     def occupancy(self) -> None:
         """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
-        from lib.topics.limits.occupancy import page
+        from lib.show import occupancy_chart as page
 
         page.draw(self.version)
 
     def inner_loop(self, arch: str = "sm_90a") -> None:
         """Display the inner loop's machine code, folded."""
-        from lib.topics.code.source import page
+        from lib.show import source as page
 
         page.inner_loop(self.version, arch)
 
@@ -126,7 +126,7 @@ class Chapter:
 
     def check(self, *variants: str) -> None:
         """Run variants, all if none is named, on awkward shapes; display the errors' bounds."""
-        from lib.topics.results.correctness import page
+        from lib.show import correctness as page
 
         page.check(self.version, *variants)
 
@@ -141,27 +141,27 @@ class Chapter:
             Whose template arguments and launch it is run with: the fastest if not given.
         **options
             `sizes` and `sms`, where a mistake shows on other problems than the usual ones: see
-            `lib.topics.results.correctness.model.findings`.
+            `lib.show.correctness.findings`.
         """
-        from lib.topics.results.correctness import page
+        from lib.show import correctness as page
 
         page.verify(self.version, text, variant, **options)
 
     def counters(self, *variants: str) -> None:
         """Display the counters of the traced run, one column a variant."""
-        from lib.topics.results.counters import page
+        from lib.show import counters as page
 
         page.counters(self.version, *variants)
 
     def coalescing(self, *variants: str, **options: Any) -> None:
         """Draw what warps touched in global memory (`lib.show.coalescing`)."""
-        from lib.topics.memory.accesses import page
+        from lib.show import accesses as page
 
         page.coalescing(self.version, *variants, **options)
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
         """Draw which banks a warp's shared accesses meet, a wavefront a row."""
-        from lib.topics.memory.accesses import page
+        from lib.show import accesses as page
 
         page.banks(self.version, variant, kind)
 
@@ -170,7 +170,7 @@ class Chapter:
     @once_recorded()
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
-        from lib.topics.results.speed import page
+        from lib.show import speed as page
 
         page.speed(self.version, *variants)
 
@@ -179,8 +179,8 @@ class Chapter:
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
         cycles: float | None = None, title: str | None = None, since: float = 0.0,
     ) -> None:
-        """Draw what some warps of one SM do, cycle by cycle (`lib.topics.time.timeline.page`)."""
-        from lib.topics.time.timeline import page
+        """Draw what some warps of one SM do, cycle by cycle (`lib.show.timeline`)."""
+        from lib.show import timeline as page
 
         page.draw(self.version, *variants, with_previous=with_previous, above=above,
                   cycles=cycles or page.WINDOW, title=title, since=since)
@@ -190,8 +190,8 @@ class Chapter:
     @once_recorded()
     def issue_slots(self, *variants: str, above: Sequence[str] | None = None, rival: bool = False
                     ) -> None:
-        """Draw what each issue slot held, here and before (`lib.topics.limits.issue_slots`)."""
-        from lib.topics.limits.issue_slots import page
+        """Draw what each issue slot held, here and before (`lib.show.issue_slots`)."""
+        from lib.show import issue_slots as page
 
         page.draw(self.version, *variants, above=above, rival=rival)
 
@@ -206,13 +206,13 @@ class Chapter:
         against : str, optional
             Another of the version's variants to draw.
         """
-        from lib.topics.limits.roofline import page
+        from lib.show import roofline as page
 
         page.draw(self.version, size, against)
 
     @once_recorded()
-    def busiest(self, size: int = TIMED, lines: bool = False) -> None:
+    def busiest(self, size: int = TIMED) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took."""
-        from lib.topics.limits.bottleneck import page
+        from lib.show import bottleneck as page
 
-        page.draw(self.version, size, lines)
+        page.draw(self.version, size)

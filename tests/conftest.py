@@ -16,7 +16,6 @@ from xdist.scheduler import LoadScopeScheduling
 from book import pdf
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
-from lib.plotting import display
 from lib.run import device
 
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -144,7 +143,7 @@ def _until_the_time_is_over(request):
 def shown(monkeypatch) -> list[str]:
     """Whatever a page displays, as text."""
     seen: list[str] = []
-    monkeypatch.setattr(display, "display", lambda *things, **_: seen.extend(
+    monkeypatch.setattr("IPython.display.display", lambda *things, **_: seen.extend(
         t["text/html"] if isinstance(t, dict) else t.data for t in things))
     return seen
 

@@ -29,11 +29,9 @@ from lib.ptx.launch import Code
 from lib.records import searches, store
 from lib.records.schema import KernelRecord
 from lib.run.runner import Run
-from lib.topics.code.instruction import model as instruction
-from lib.topics.code.instruction.words import OPERATIONS
-from lib.topics.compute.fragments import model as fragments
-from lib.topics.emulator.zoo import model as zoo
-from lib.topics.version import Version
+from lib.show import fragment_maps as fragments
+from lib.show import zoo
+from lib.show.version import Version
 from tests import built
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None), Path, np.generic, np.dtype)
@@ -104,13 +102,11 @@ def used():
     patterns.patterns()
     parts.candidates(Epilogue(), "float16", "float16", "row")
     zoo.compiled(zoo.specimens()[0], cured=True)
-    for operation in OPERATIONS:
-        instruction.has(operation.name, operation.name)
     found = dict(caches())
     for cache in found.values():
         parameters = inspect.signature(cache).parameters.values()
         if (all(one.default is not one.empty for one in parameters)
-                and cache.__module__.startswith(("lib.topics", "lib.compiler"))):
+                and cache.__module__.startswith(("lib.show", "lib.compiler"))):
             cache()
     return found
 

@@ -17,12 +17,12 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import CalibrationRecord, KernelRecord, MachineRecord
 from lib.run import device
-from lib.topics.limits.roofline.page import roofs_table
-from lib.topics.results.counters.page import calibrated
-from lib.topics.results.ladder.page import draw as draw_ladder
-from lib.topics.results.shapes.page import draw as draw_shapes
-from lib.topics.results.speed.page import SPEED_SIZES, provenance
-from lib.topics.version import Version, roof, short_name
+from lib.show.counters import calibrated
+from lib.show.ladder import draw as draw_ladder
+from lib.show.roofline import roofs_table
+from lib.show.shapes import draw as draw_shapes
+from lib.show.speed import SPEED_SIZES, provenance
+from lib.show.version import Version, roof, short_name
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]

@@ -2,7 +2,7 @@
 
 NumPy's sections stand where a person imports, and document all of a signature or are left out; one
 sentence does elsewhere, with what annotations can't say. So numpydoc's own validation, which wants
-sections everywhere, doesn't fit. What pages, figures and explorers of `lib.topics` take alike is
+sections everywhere, doesn't fit. What pages, figures and explorers of `lib.show` take alike is
 described once, in that package.
 """
 
@@ -28,7 +28,7 @@ _TITLE = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.M)
 _FULL = re.compile(r"(?<![\w./-])(?:lib|book|tests)(?:\.[A-Za-z_]\w*)+(?![\w-]*[/.]\w)")
 _QUOTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`(?!`)")
 # What draws or displays: figures, pages and explorers.
-DRAWN = re.compile(r"lib/(topics/.*(figure|page|explorer)|plotting/dots)\.py$")
+DRAWN = re.compile(r"lib/show/\w+\.py$")
 # Packages whose insides have no sections; what a person imports of them, and `Costs`, whose
 # attributes a page prints.
 PLAIN = ("claims", "cli", "compiler", "dispatch", "kernels", "measure", "ptx", "records", "run")
@@ -74,7 +74,7 @@ def attributes(node: ast.ClassDef) -> set[str]:
 @cache
 def described_once() -> frozenset[str]:
     """The parameters that the package of topics describes for all that draw or display."""
-    return frozenset(section(importlib.import_module("lib.topics").__doc__, "Parameters"))
+    return frozenset(section(importlib.import_module("lib.show").__doc__, "Parameters"))
 
 
 def mistakes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[str]:
@@ -238,6 +238,6 @@ def test_a_mistake_of_each_kind_is_seen():
     assert "version" in described_once()
     assert exists("lib.problem.Problem.shape") and exists("lib.gemm") and exists("lib.ptx.core")
     assert not exists("lib.problem.Problem.shapes") and not exists("lib.nothing.at.all")
-    assert resolves("style.finish", "lib.plotting.html") and resolves("Drawing.alt",
-                                                                       "lib.plotting.style")
-    assert not resolves("models.ldmatrix", "lib.topics.memory.ldmatrix.figure")
+    assert resolves("chart.finish", "lib.show.html") and resolves("Drawing.alt",
+                                                                       "lib.show.chart")
+    assert not resolves("models.ldmatrix", "lib.show.ldmatrix")

@@ -30,7 +30,7 @@ Sources = Mapping[str, str]
 
 # Who may import whom: a package, or a module at lib's root, imports only those before it.
 ORDER = ("ptx", "compiler", "paths", "gpus", "bfloat16", "problem", "estimate", "kernels",
-         "dispatch", "show", "records", "run", "plotting", "topics", "panel", "measure", "claims",
+         "dispatch", "records", "run", "show", "panel", "measure", "claims",
          "chapter", "cli", "torch")
 # What draws, and what makes widgets.
 DRAWS = ("matplotlib", "ipywidgets", "IPython")
@@ -160,16 +160,31 @@ def compiler_importing(sources: Sources) -> Iterator[str]:
             )
 
 
+def at_once(text: str) -> str:
+    """A module's text without what functions import later, and type checkers alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = [ast.Pass()]
+    return ast.unparse(tree)
+
+
 def drawing_where_numbers_are_made(sources: Sources) -> Iterator[str]:
-    """A model, a measurement or a scene that loads Matplotlib or widgets: the panel has neither."""
-    edges = graph(sources)
+    """What measures, runs or answers in a browser, with all that it loads: no Matplotlib, no
+    widgets. A page's own module may import them in the function that draws.
+    """
+    loaded_at_once = {name: at_once(text) for name, text in sources.items()}
+    edges = graph(loaded_at_once)
     drawing = {name: others for name in sources if (others := {
-        other for other in imports(name, sources) if other.split(".")[0] in DRAWS})}
+        other for other in imports(name, loaded_at_once) if other.split(".")[0] in DRAWS})}
     for name in sources:
-        if name.endswith(".model") or room(name) in (
-                "measure", "records", "run", "kernels", "dispatch", "show"):
+        if room(name) in ("measure", "records", "run", "kernels", "dispatch", "panel"):
             for loaded in reached(name, edges) & set(drawing):
                 yield f"{name} loads {', '.join(drawing[loaded])}, by {loaded}"
+            yield from (f"{name} imports {other}" for other in imports(name, sources)
+                        if other.split(".")[0] in DRAWS)
 
 
 def pytorch_imported(sources: Sources) -> Iterator[str]:
@@ -181,13 +196,25 @@ def pytorch_imported(sources: Sources) -> Iterator[str]:
 
 
 def figures_that_compute(sources: Sources) -> Iterator[str]:
-    """A figure that reads a record, runs a kernel or compiles: it is given plain data."""
-    for name in sources:
-        if re.search(r"\.\w*figure$", name):
-            for other in imports(name, sources):
-                if room(other) in ("records", "run", "measure", "compiler", "kernels", "dispatch",
-                                   "claims"):
-                    yield f"{name} imports {other}"
+    """A function that draws on axes and reads a record, runs a kernel or compiles: it is given
+    plain data.
+    """
+    for name, text in sources.items():
+        if room(name) != "show":
+            continue
+        tree = ast.parse(text)
+        sources_of = {alias.asname or alias.name: node.module or ""
+                      for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                      for alias in node.names}
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and any(
+                    ast.unparse(one).endswith("styled") for one in function.decorator_list):
+                body = ast.Module(function.body, [])
+                used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+                for one in sorted(used & set(sources_of)):
+                    module = f"{sources_of[one]}.{one}"
+                    if room(module) in ("records", "run", "measure", "compiler", "dispatch"):
+                        yield f"{name}.{function.name} uses {module}"
 
 
 def kernels_or_dispatch_reading_records(sources: Sources) -> Iterator[str]:
@@ -233,8 +260,8 @@ def records_handed_on_as_dicts(sources: Sources) -> Iterator[str]:
 def versions_known_to_generic_modules(sources: Sources) -> Iterator[str]:
     """A version's name in a module that serves all of them."""
     generic = {name for name in sources if room(name) in (
-                   "ptx", "compiler", "dispatch", "run", "plotting")
-               or name in ("lib.chapter", "lib.problem", "lib.gpus", "lib.topics.version",
+                   "ptx", "compiler", "dispatch", "run")
+               or name in ("lib.chapter", "lib.problem", "lib.gpus", "lib.show.version",
                            "lib.kernels.spec", "lib.kernels.grid")}
     for name in generic:
         for node in ast.walk(ast.parse(sources[name])):
@@ -325,20 +352,23 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
                             "if TYPE_CHECKING:\n    from lib.panel.session import Session\n",
     },
     packages_out_of_order: {
-        "lib.records.store": "from lib.topics.memory.ldmatrix import model",
-        "lib.show.banks": "from lib.records import store",
+        "lib.records.store": "from lib.show import ldmatrix",
+        "lib.run.runner": "from lib.panel import session",
     },
     emulator_importing: {"lib.ptx.core.errors": "import cupy"},
     emulator_out_of_order: {"lib.ptx.core.memory": "from lib.ptx.isa import mma"},
     compiler_importing: {"lib.compiler.sass": "from lib import problem"},
     drawing_where_numbers_are_made: {
-        "lib.show.banks": "from lib.plotting import style",
+        "lib.panel.render": "from lib.show import roofline",
         "lib.measure.bench": "def f():\n    import matplotlib.pyplot",
     },
     pytorch_imported: {
         "lib.run.libraries": "def f():\n    import torch", "lib.run.gemm": "import lib.torch",
     },
-    figures_that_compute: {"lib.topics.memory.ldmatrix.figure": "from lib.records import store"},
+    figures_that_compute: {
+        "lib.show.dots": "from lib.records import store\n@style.styled\ndef f():\n"
+                         "    store.load()",
+    },
     kernels_or_dispatch_reading_records: {
         "lib.kernels.spec": "from lib.records import store",
         "lib.dispatch.plan": "def f():\n    from lib.records import searches",
@@ -349,11 +379,11 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     launches_decided_outside_dispatch: {
         "lib.run.prepared": "def f(plan, problem):\n"
                             "    return plan.variant.grid.blocks(problem, (1, 1), 1, 1)",
-        "lib.topics.version": "from lib.dispatch.plan import nearest",
+        "lib.show.version": "from lib.dispatch.plan import nearest",
     },
     records_handed_on_as_dicts: {
         "lib.records.store": "def raw(file: Path) -> list[dict[str, Any]]:\n    return []",
-        "lib.topics.results.speed.page": "from msgspec import to_builtins",
+        "lib.show.speed": "from msgspec import to_builtins",
         "lib.claims.evidence": "import msgspec\ndef f(row):\n    msgspec.structs.asdict(row)",
     },
     replacements_that_may_match_nothing: {
@@ -417,35 +447,6 @@ def test_few_modules_stand_at_the_root():
     assert len(at_root) <= MAX_AT_ROOT, at_root
 
 
-def test_one_name_a_subject():
-    """A topic's folder holds a model, a figure, an explorer or a page, and nothing by other names.
-    """
-    kinds = {"model", "figure", "explorer", "page"}
-    others = {
-        f"{path.parent.name}/{path.stem}" for path in (ROOT / "lib/topics").glob("*/*/*.py")
-        if path.stem not in kinds | {"__init__"}
-    }
-    assert others == OTHER_PARTS
-
-
-def test_topics_stand_on_the_shelves_that_the_documentation_names():
-    found = {path.parent.name for path in (ROOT / "lib/topics").glob("*/*/__init__.py")}
-    shelves = {path.parent.name for path in (ROOT / "lib/topics").glob("*/__init__.py")}
-    row = next(line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
-               if line.startswith("| `topics` |"))
-    assert shelves == set(SHELVES) and not shelves & found
-    assert not list((ROOT / "lib/topics").glob("*/model.py"))
-    assert all(f"`{shelf}`" in row for shelf in SHELVES)
-
-
-# The headings of a chapter, in their order.
-SHELVES = ("code", "memory", "compute", "time", "limits", "results", "emulator")
-
-# Topics of which one kind has two subjects, or that need a step between model and page.
-OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "foreign/published",
-               "instruction/words", "ladder/contents"}
-
-
 def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
     names = {name for name in vars(Chapter) if not name.startswith("_")} | {"version"}
     assert Chapter.__bases__ == (object,) and len(names) <= MAX_VERBS
@@ -477,7 +478,7 @@ def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, 
     finally:
         sys.setprofile(None)
     between = {name for name in ran if name == "lib.chapter"
-               or room(name) in ("topics", "plotting", "show")}
+               or room(name) == "show"}
     between -= {"lib.show.words", "lib.show.colours"}  # a word, a contrast: not a step of the way
-    assert between & {"lib.plotting.html", "lib.show.scene"}
+    assert between & {"lib.show.html", "lib.show.scene"}
     assert len(between) <= MAX_BETWEEN, sorted(between)

@@ -31,7 +31,7 @@ from lib.paths import ROOT
 from lib.problem import Problem
 from lib.ptx.files import bytes_of, text_of
 from lib.run.prepared import Step, lay_out
-from lib.topics.emulator.zoo.model import SETTINGS, Specimen, compiled, found, specimens
+from lib.show.zoo import SETTINGS, Specimen, compiled, found, specimens
 
 FOREIGN = ROOT / "tests" / "compiler" / "python_kernels"
 FIRST = "missing_barrier"  # what the page shows before a click

@@ -70,7 +70,7 @@ def questions(
     session : Predicts
         `lib.panel.session.Session`.
     evidence : callable
-        What a number's expression rests on: `lib.topics.results.numbers.model.evidence`.
+        What a number's expression rests on: `lib.show.numbers.evidence`.
     stem : str
         The chapter's, whose panel shows the run.
 

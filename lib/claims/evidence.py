@@ -31,15 +31,13 @@ from lib.records import sweeps
 from lib.records.reader import Recorded, RecordedRival
 from lib.records.schema import CUBLAS, MachineRecord, Row, Sweep, SweepsRecord, mhz
 from lib.run import runner
-from lib.topics.code.instruction_mix import model as mix
-from lib.topics.code.instruction_order import model as order
-from lib.topics.limits.bottleneck import emulated as saturation
-from lib.topics.limits.bottleneck import model as bottleneck
-from lib.topics.limits.occupancy.model import Occupancy
-from lib.topics.limits.occupancy.model import occupancy as by_rules
-from lib.topics.limits.roofline import model as roofline
-from lib.topics.memory.accesses import model as accesses
-from lib.topics.time.timeline.model import phases
+from lib.show import accesses, bottleneck, roofline
+from lib.show import bottleneck as saturation
+from lib.show import instruction_mix as mix
+from lib.show import instruction_order as order
+from lib.show.occupancy import Occupancy
+from lib.show.occupancy import occupancy as by_rules
+from lib.show.timeline import phases
 
 GPU = "H100"  # whose records are read
 # Tensor cores of one SM: the architecture white papers (nvidia2018turing, nvidia2020ampere,
@@ -251,7 +249,7 @@ def refused(name: str) -> np.ndarray:
 def unit_times(key: str, name: str, n: int) -> Mapping[str, float]:
     """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
     kernel, variant = _of(name)
-    return saturation.unit_times(kernel.stem, variant.name, gpu(key), n)[0]
+    return saturation.emulated_times(kernel.stem, variant.name, gpu(key), n)[0]
 
 
 def per_fma(name: str, n: int = 128) -> Mapping[str, float]:

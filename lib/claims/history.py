@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lib.plotting.markdown import markdown as table
+from lib.show.markdown import markdown as table
 
 
 @dataclass(frozen=True)

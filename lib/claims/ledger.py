@@ -17,11 +17,11 @@ from typing import Any
 from lib.claims import evidence, history
 from lib.claims.evidence import Missing
 from lib.gpus import data_bytes_per_clock
-from lib.plotting.markdown import markdown as table
 from lib.ptx.files import text_of
 from lib.records.sweeps import gain, intensity, tile_of
-from lib.topics.limits.bottleneck.model import longest
-from lib.topics.time.pipeline.model import period
+from lib.show.bottleneck import longest
+from lib.show.double_buffer import period
+from lib.show.markdown import markdown as table
 
 REPRODUCED = "reproduced"
 CONTRADICTED = "contradicted"

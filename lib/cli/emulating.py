@@ -14,7 +14,7 @@ from lib.compiler import command as emulator
 from lib.compiler.command import flags
 
 if TYPE_CHECKING:
-    from lib.topics.emulator.foreign.model import Foreign
+    from lib.show.foreign import Foreign
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,7 +55,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 def _zoo(options: argparse.Namespace) -> int:
     from lib.records import sanitizer as recorded
     from lib.records import sentryward
-    from lib.topics.emulator.zoo import model
+    from lib.show import zoo as model
 
     if options.record:
         from lib.measure import sanitizer
@@ -91,11 +91,11 @@ def _files(options: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from lib.records import foreign as records
-    from lib.topics.emulator.public_files import model as files
+    from lib.show import public_files as files
 
     wanted = [one for one in files.files()
               if not options.kernels or any(text in one.key for text in options.kernels)]
-    found = {one.key: files.compiled(one, Path(options.folder)) for one in wanted}
+    found = {one.key: files.compile_file(one, Path(options.folder)) for one in wanted}
     if options.write:
         before = records.read() or records.Foreign(kernels={})
         records.write(replace(before, files={**before.files, **found}))
@@ -113,7 +113,7 @@ def _foreign(options: argparse.Namespace) -> int:
         return _files(options)
     from msgspec.structs import replace
 
-    from lib.topics.emulator.foreign import model
+    from lib.show import foreign as model
 
     wanted = [one for one in model.kernels()
               if not options.kernels or any(text in one.key for text in options.kernels)]
@@ -149,7 +149,7 @@ def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign])
 
     from lib.measure.foreign import measure
     from lib.records import foreign as records
-    from lib.topics.emulator.foreign import model
+    from lib.show import foreign as model
 
     record = model.recorded()
     if missing := [one.key for one in wanted if one.key not in record]:

@@ -55,7 +55,7 @@ def _results(options: argparse.Namespace) -> int:
         print(json.dumps(documentation(), indent=1))
         return 0
     if options.csv:
-        from lib.topics.results.scoreboard.model import csv_text
+        from lib.show.scoreboard import csv_text
 
         print(csv_text(), end="")
         return 0

@@ -250,7 +250,7 @@ def _trace(options: argparse.Namespace) -> int:
 def _resources(options: argparse.Namespace) -> int:
     from lib.kernels.build import compile_kernel
     from lib.run import device
-    from lib.topics.limits.occupancy.model import occupancy
+    from lib.show.occupancy import occupancy
 
     kernel, variant = common.chosen(options, block_scaled=True)
     needs = kernel.needs(variant)
@@ -307,7 +307,7 @@ def _export_command(options: argparse.Namespace, problem: Problem) -> str:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from lib.topics.code.difference import model
+    from lib.show import difference as model
 
     chosen = []
     for option, text in (("A", options.one), ("B", options.other)):

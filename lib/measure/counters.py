@@ -40,7 +40,7 @@ MATRIX = {
 }
 
 # What no emulator can count: traffic below the L1, time, and how full the units were, of elapsed
-# cycles or of those of an SM at work. `lib.topics.limits` puts them together.
+# cycles or of those of an SM at work. `lib.show` puts them together.
 HARDWARE = {
     "dram_read_bytes": "dram__bytes_read.sum",
     "dram_write_bytes": "dram__bytes_write.sum",

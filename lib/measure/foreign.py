@@ -32,8 +32,8 @@ from lib.ptx.files import text_of
 from lib.records.foreign import Measured
 from lib.run import device, runner
 from lib.run.tensor_maps import encode
-from lib.topics.emulator.foreign import model
-from lib.topics.emulator.foreign.model import Foreign
+from lib.show import foreign as model
+from lib.show.foreign import Foreign
 
 SECONDS = 30.0  # after which a launch counts as hanging; ncu repeats it for each pass
 JOBS = 8

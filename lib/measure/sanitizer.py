@@ -24,7 +24,7 @@ from lib.paths import ROOT
 from lib.ptx.files import text_of
 from lib.records import sanitizer as records
 from lib.records.sanitizer import Checked, Sanitizer, Verdict
-from lib.topics.emulator.zoo import model
+from lib.show import zoo as model
 
 VARIANTS = ("mistake", "cured")
 SECONDS = 60.0  # after which a process counts as hanging; CuPy takes a few to start

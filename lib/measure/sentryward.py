@@ -20,7 +20,7 @@ import numpy as np
 
 from lib.records import sentryward as records
 from lib.records.sentryward import Proof, SentryWard
-from lib.topics.emulator.zoo import model
+from lib.show import zoo as model
 
 SCHEMA = "spverify.kernel-input/v1"
 SECONDS = 60  # for one kernel

@@ -35,8 +35,8 @@ from lib.records.sweeps import (
 )
 from lib.run import device
 from lib.run.runner import prepare
-from lib.topics.code.instruction_order import model as order
-from lib.topics.limits.occupancy.model import occupancy
+from lib.show import instruction_order as order
+from lib.show.occupancy import occupancy
 
 SIZE = 4096
 

@@ -24,8 +24,8 @@ from lib.ptx.core.syntax import Instruction
 from lib.ptx.report import grouped, verdicts
 from lib.ptx.source_lines import SourceLines
 from lib.show import banks, coalescing, scene
+from lib.show.accesses import Named, named
 from lib.show.scene import Drawing
-from lib.topics.memory.accesses.model import Named, named
 
 Answer = dict[str, Any]
 

@@ -28,7 +28,7 @@ import numpy as np
 from lib.ptx.core.machine import BANKS, WARP
 from lib.ptx.count import banks as counted
 from lib.ptx.count import cp_async
-from lib.show.coalescing import Access, WarpAccess
+from lib.show.coalescing import WarpAccess
 from lib.show.scene import Box, Drawing, Scene, column, row, words
 from lib.show.words import plural
 
@@ -179,20 +179,6 @@ def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
                          f"go in which is not known")
     order = groups if past_l1 else sorted(groups)
     return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
-
-
-def wavefronts(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -> list[list[Cell]]:
-    """Return the wavefronts of one warp's shared access, each a list of (lane, bank, word).
-
-    Parameters
-    ----------
-    addresses : array of int64, shape (32,)
-        Bytes from the start of shared memory.
-    active : array of bool, shape (32,)
-    bytes_per_lane : int
-        1, 2, 4, 8 or 16.
-    """
-    return describe(Access(addresses, active, bytes_per_lane)).rows
 
 
 # -- drawn: a row a wavefront, banks across, lane numbers in the cells ----------------------------

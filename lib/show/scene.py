@@ -21,8 +21,6 @@ from lib.show import colours
 EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
 """Where a number comes from: the first word of a figure's label."""
 
-WIDTH = 349.0
-"""Pixels of a phone's column: the widest piece."""
 
 COLOURS = {
     **colours.PHASE, **colours.ACCESS, "integer": colours.ISSUED["integer"],
@@ -102,11 +100,6 @@ def words(text: str, bold: bool = False, code: bool = False, worse: bool = False
     line = f"<code>{line}</code>" if code else line
     line = f"<strong>{line}</strong>" if bold else line
     return f'<p class="worse">{line}</p>' if worse else f"<p>{line}</p>"
-
-
-def listing(lines: Iterable[str]) -> str:
-    """Lines of code, indented as they are."""
-    return f"<pre>{_escaped(chr(10).join(lines))}</pre>"
 
 
 def heading(text: str) -> str:

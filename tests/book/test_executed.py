@@ -111,8 +111,8 @@ def test_what_it_used_and_what_it_cost_is_known(tmp_path):
 def test_lib_says_what_work_it_does(tmp_path):
     done, _ = run(tmp_path, f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
                   "from lib import chapter\nfrom lib.problem import Problem\n"
-                  "from lib.gpus import GPUS\nfrom lib.plotting.display import show\n"
-                  "from lib.topics.compute.streaming_multiprocessor import figure\n"
+                  "from lib.gpus import GPUS\nfrom lib.show.display import show\n"
+                  "from lib.show.method import figure\n"
                   "page = chapter.Chapter('01_naive')\n"
                   "_ = page.run(Problem(48, 32, 8), backend='emulator')\n"
                   "show(figure.draw(GPUS['H100']))")

@@ -11,10 +11,10 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from lib.topics.compute.fragments.model import maps
-from lib.topics.memory.operand import model
-from lib.topics.memory.operand.explorer import tiles as explorer
-from lib.topics.memory.operand.model import Tile
+from lib.show import operand as model
+from lib.show.fragment_maps import maps
+from lib.show.operand import Tile
+from lib.show.operand import tiles as explorer
 from tests.book.views import READING, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
@@ -102,7 +102,7 @@ def legal(count):
     """Some tiles of every reader, swizzle and direction, as either operand."""
     rng = random.Random(5)
     by_kind = {}
-    for _, one in model.tiles():
+    for _, one in model.every_tile():
         if isinstance(one, Tile):
             by_kind.setdefault((one.reader, one.order, one.mode), []).append(one)
     some = [rng.choice(group) for group in by_kind.values()]

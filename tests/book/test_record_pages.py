@@ -8,8 +8,8 @@ import pytest
 from book import executed, record_pages
 from lib.kernels import catalogue
 from lib.paths import ROOT
-from lib.topics.results import record
-from lib.topics.version import Version
+from lib.show import record
+from lib.show.version import Version
 
 
 @pytest.fixture()
@@ -44,7 +44,7 @@ def test_every_variant_has_its_section():
 def test_a_section_has_each_shape_and_each_counter_of_the_record(monkeypatch):
     version, shown = Version("05_bank_conflicts"), []
     monkeypatch.setattr(record, "note", shown.append)
-    monkeypatch.setattr("lib.plotting.display.note", shown.append)
+    monkeypatch.setattr("lib.show.display.note", shown.append)
     record.variant(version, "spread")
     stored = version.record.variants["spread"]
     words, times, counters = shown

@@ -12,7 +12,7 @@ from book.panel import exercises
 from lib.chapter import Chapter
 from lib.kernels.catalogue import in_book
 from lib.paths import CHAPTERS
-from lib.topics.results.correctness.model import EMPTY
+from lib.show.correctness import EMPTY
 
 EMPTY_ANSWER = 'mine = ""\n'
 

@@ -13,8 +13,8 @@ from lib.claims.ledger import CLAIMS
 from lib.compiler.arch import legal
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.panel.tasks import TASKS
-from lib.topics.emulator.zoo.model import specimens
-from lib.topics.results.numbers.model import Numbers
+from lib.show.numbers import Numbers
+from lib.show.zoo import specimens
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.stem: nbformat.read(path, 4) for path in sorted((ROOT / "chapters").glob("*.ipynb"))}

@@ -93,7 +93,7 @@ def test_run_all_reaches_the_end(runtime, stem):
 
 
 def test_an_explorer_s_controls_move_its_frame(runtime):
-    code = ("from lib.topics.memory.layouts.explorer import strides\n"
+    code = ("from lib.show.method import strides\n"
             "*controls, shown = strides().widget.children\n"
             "first = shown.value\n"
             "controls[0].index = 5\n"

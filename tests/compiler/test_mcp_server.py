@@ -8,7 +8,7 @@ import pytest
 
 from lib.compiler import mcp_server
 from lib.paths import ROOT
-from lib.topics.emulator.zoo.model import specimens
+from lib.show.zoo import specimens
 
 RACING = next(one for one in specimens() if one.name == "missing_barrier")
 WORDS = ["x=int32[64]:arange", "y=int32[64]"]

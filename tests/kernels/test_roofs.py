@@ -7,7 +7,7 @@ from lib import ptx
 from lib.compiler.compiled import compile_file
 from lib.measure.roofs import THREADS, WGMMA_N, WGMMA_SHARED, WGMMA_TILES
 from lib.paths import CUDA
-from lib.topics.memory.tma_swizzle.model import Box
+from tests.boxes import Box
 
 WGMMA = f"wgmma_chains<{THREADS}, {WGMMA_N}>"
 

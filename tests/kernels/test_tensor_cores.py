@@ -11,7 +11,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import searches
 from lib.run.runner import run
-from lib.topics.code.instruction_order.model import loads_ahead
+from lib.show.instruction_order import loads_ahead
 from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     REPRESENTATIVES,

@@ -13,7 +13,8 @@ from lib.measure import foreign, ncu
 from lib.measure.counters import EMULATED
 from lib.records import foreign as records
 from lib.run import device
-from lib.topics.emulator.foreign import model, page
+from lib.show import foreign as model
+from lib.show import public_files as page
 from tests import played
 from tests.topics.test_foreign import clones  # noqa: F401 - a fixture
 

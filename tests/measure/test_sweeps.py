@@ -10,7 +10,7 @@ from lib.records import store as records
 from lib.records import sweeps
 from lib.records.schema import Sweep, SweepsRecord, Swept
 from lib.run import runner
-from lib.topics.limits.occupancy.model import occupancy
+from lib.show.occupancy import occupancy
 from tests import built
 
 H100 = gpus.GPUS["H100"]

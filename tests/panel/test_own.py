@@ -16,7 +16,7 @@ from book.panel import examples, exercises
 from lib.__main__ import main as command
 from lib.compiler import link
 from lib.panel.trial import Trial
-from lib.topics.emulator.zoo.model import ANY, MISSED
+from lib.show.zoo import ANY, MISSED
 from tests.book.conftest import serving
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate

@@ -17,7 +17,7 @@ from lib.panel.expected import compare
 from lib.panel.request import Refused
 from lib.panel.trial import DEFAULT, Trial
 from lib.ptx.core.parser import parse
-from lib.topics.emulator.zoo.model import MISSED, specimens
+from lib.show.zoo import MISSED, specimens
 
 MISTAKES = {one.name: one for one in specimens()}
 

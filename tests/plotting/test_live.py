@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from lib.plotting import live
-from lib.plotting.frames import Control
-from lib.plotting.live import Live
-from lib.topics.memory.operand import figure
-from lib.topics.memory.operand.model import Tile
+from lib.show import explorer as live
+from lib.show import operand as figure
+from lib.show.explorer import Control, Live
+from lib.show.operand import Tile
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Markdown tables."""
 
-from lib.plotting import markdown as tables
+from lib.show import markdown as tables
 
 
 def test_sentences_stand_at_the_left_though_they_begin_with_a_number():

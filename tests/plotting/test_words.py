@@ -3,7 +3,8 @@
 import pytest
 
 from book import checks
-from lib.plotting import html, style
+from lib.show import chart as style
+from lib.show import html
 
 LONG = " ".join(f"Sentence {number} says what one bar of this shows." for number in range(40))
 

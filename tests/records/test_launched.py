@@ -14,8 +14,8 @@ from lib.paths import CUDA
 from lib.records import launched, scoreboard, store
 from lib.records.reader import NotYet, Recorded
 from lib.records.schema import KernelRecord
-from lib.topics.results.shapes import page as shapes_page
-from lib.topics.version import Version
+from lib.show import shapes as shapes_page
+from lib.show.version import Version
 
 RULE = RULES["hopper"]
 TUNED = RULE.variants[0]

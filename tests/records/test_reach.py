@@ -13,7 +13,7 @@ from lib.paths import ROOT
 from lib.records import ladder, reach, scoreboard
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.results.rivals.model import taken_apart
+from lib.show.rivals import taken_apart
 from tests import built
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from lib.records import sanitizer, schema, scoreboard, seal
 from lib.records import store as records
 from lib.records.launched import launch_hash
 from lib.records.schema import CalibrationRecord, KernelRecord, Search, SearchRecord
-from lib.topics.emulator.foreign import model as foreign
+from lib.show import foreign
 from tests import built
 from tests.built import by_default, calibrated, machine, row, timeline
 from tests.built import record as made

@@ -7,8 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from book import notebooks
-from lib.plotting import display
-from lib.show import colours, scene
+from lib.show import colours, display, scene
 from lib.show.scene import Drawing, Grid, Scene
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from lib.ptx.core.machine import WARP
 from lib.show import cycles, lanes, reuse
+from lib.show.issue_slots import shares
 from lib.show.pipelines import Span
-from lib.topics.limits.issue_slots.page import shares
-from lib.topics.time.timeline.page import tiles_of
-from lib.topics.version import Version
+from lib.show.timeline import tiles_of
+from lib.show.version import Version
 
 ALONG, DOWN = ([step * i for i in range(WARP)] for step in (4, 4 * 4096))
 

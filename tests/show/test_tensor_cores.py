@@ -5,9 +5,10 @@ import re
 import pytest
 
 from lib.ptx.core.tensormap import swizzled
+from lib.show import fragment_maps as model
 from lib.show import fragments, pipelines, signals, tiles
-from lib.show.scene import WIDTH
-from lib.topics.compute.fragments import model
+
+WIDTH = 349  # px of a phone's column
 
 
 def test_a_lane_holds_what_the_layout_says_and_a_load_meets_eight_rows():

@@ -1,41 +1,32 @@
 """One figure of every kind, from data like the book's."""
 
-from functools import partial
 
 import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.gpus import GPUS
-from lib.plotting import dots
+from lib.gpus import GPUS, data_bytes_per_clock
 from lib.records import schema, store
-from lib.topics.compute.fragments import figure as fragments
-from lib.topics.compute.fragments.model import held
-from lib.topics.compute.streaming_multiprocessor import figure as sm
-from lib.topics.limits.bottleneck import figure as busiest
-from lib.topics.limits.issue_slots import figure as slots
-from lib.topics.limits.issue_slots.model import Account
-from lib.topics.limits.occupancy import figure as occupancy
-from lib.topics.limits.occupancy.model import occupancy as occupancy_of
-from lib.topics.limits.roofline import figure as roofline
-from lib.topics.limits.roofline.model import Roofs, points
-from lib.topics.memory.accumulators import figure as accumulators
-from lib.topics.memory.accumulators.model import InRegisters, InTensorMemory
-from lib.topics.memory.ldmatrix import figure as matrix_loads
-from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.memory.operand import figure as operand
-from lib.topics.memory.operand.model import Tile
-from lib.topics.results.ladder import figure as ladder
-from lib.topics.results.shapes import figure as by_shape
-from lib.topics.time.overlap import figure as overlap
-from lib.topics.time.overlap.model import overlap as order_of
-from lib.topics.time.overlap.page import FORMULAS, of_pair
-from lib.topics.time.pipeline import figure as pipeline
-from lib.topics.time.pipeline.model import pipeline as loop
-from lib.topics.time.ring import model as ring_model
-from lib.topics.time.timeline import figure as timeline
-from lib.topics.time.timeline.page import of_marks
-from lib.topics.version import Version
+from lib.show import accumulators, dots, ladder, operand, overlap, roofline, timeline
+from lib.show import bottleneck as busiest
+from lib.show import double_buffer as pipeline
+from lib.show import fragment_maps as fragments
+from lib.show import issue_slots as slots
+from lib.show import ldmatrix as matrix_loads
+from lib.show import method as sm
+from lib.show import occupancy_chart as occupancy
+from lib.show.accumulators import InRegisters, InTensorMemory
+from lib.show.double_buffer import pipeline as loop
+from lib.show.fragment_maps import held
+from lib.show.issue_slots import Account
+from lib.show.ldmatrix import HalfTile, MatrixLoad
+from lib.show.occupancy import occupancy as occupancy_of
+from lib.show.operand import Tile
+from lib.show.overlap import FORMULAS, of_pair
+from lib.show.overlap import overlap as order_of
+from lib.show.roofline import Roofs, points
+from lib.show.timeline import of_marks
+from lib.show.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
@@ -72,7 +63,7 @@ def timelines(count, narrow=False):
         of_marks("02 shared tile", built.marks(record()), 1.98e9),
         of_marks("05 strip", built.marks(record(tile_cycles=1500)), 1.98e9, blocks=[0]),
     ]
-    return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000),
+    return timeline.picture(versions[:count], evidence=RECORDED, window=(0, 5000),
                          narrow=narrow)
 
 
@@ -81,16 +72,17 @@ ROLES = (("consumers", 8), ("producer", 4))
 
 def ring_record(steps=8, stages=4):
     """A timeline record with made-up marks in the order that 19_warp_specialization makes them."""
-    loop = ring_model.ring(1100, 520, stages, steps)
+    starts = [1100 + 520 * i for i in range(steps)]  # of products, 520 cycles each
     producer, consumers = [], []
-    for i, one in enumerate(loop.tiles):
-        producer += [[1, int(one.waited) + 40 * i], [0, int(one.asked) + 17 + 40 * i]]
+    for i in range(steps):
+        asked = starts[i - stages] + 520 if i >= stages else 0
+        producer += [[1, max(asked - 300, 0) + 40 * i], [0, asked + 17 + 40 * i]]
     producer.append([5, producer[-1][1] + 40])
     for warp in range(8):
         marks, at = [], warp
-        for one in loop.tiles:
-            marks += [[1, at], [2, int(one.start) + 305 + warp]]
-            at = int(one.end) + 300 + warp
+        for start in starts:
+            marks += [[1, at], [2, start + 305 + warp]]
+            at = start + 820 + warp
         consumers.append([*marks, [4, at], [5, at + 400 + 10 * warp]])
     return {
         "events": ["load", "wait", "compute", "barrier", "store", "end"],
@@ -103,13 +95,19 @@ def ring_record(steps=8, stages=4):
 def timeline_with_roles(narrow=False):
     one = of_marks("19 warp specialization", built.marks(ring_record()), 1.7e9, roles=ROLES,
                    stages=4)
-    return timeline.draw([one], evidence=RECORDED, narrow=narrow)
+    return timeline.picture([one], evidence=RECORDED, narrow=narrow)
+
+
+def sheet_roofs(gpu):
+    """Roofs of a data sheet."""
+    return Roofs(gpu.dram_bytes_per_s, data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
+                 gpu.fp32_flops, gpu.tensor_fp16_flops, f"modelled: data sheet of {gpu.name}")
 
 
 def roof(narrow=False):
     roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100")
     flop = 2.0 * 2048**3
-    return roofline.draw(
+    return roofline.picture(
         roofs,
         points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "DRAM": 5e7})
         + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "DRAM": 5e7})
@@ -151,8 +149,8 @@ MIXES = (
 def close_roof(narrow=False):
     """Two versions of nearly one speed, and one whose memory levels are not recorded."""
     flop = 2.0 * 2048**3
-    return roofline.draw(
-        Roofs.from_gpu(GPUS["H100"]),
+    return roofline.picture(
+        sheet_roofs(GPUS["H100"]),
         points("01 coalesced", flop, 2.74e-3, {"L1/shared": 43e9, "DRAM": 5e7})
         + points("02 tile32", flop, 2.3e-3, {"L1/shared": 56e9, "DRAM": 5e7})
         + points("01 swapped", flop, 35e-3, {"L1/shared": 286e9}),
@@ -162,7 +160,7 @@ def close_roof(narrow=False):
 
 def accounts(narrow=False):
     issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
-    return slots.draw(
+    return slots.picture(
         {"06 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
                                   {"long_scoreboard": 0.2, "barrier": 0.07}, 0.03),
          "cuBLAS": Account({**issued, "fma": 0.77}, {"short_scoreboard": 0.12, "wait": 0.05}, 0.02),
@@ -184,28 +182,16 @@ def overlap_recorded():
         cycles=4200)
 
 
-def ratios(narrow=False):
-    return by_shape.draw(
-        [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
-         by_shape.Shape("4096×33×4096", 0.835, "tall", 0.233)],
-        fixed="large", evidence=RECORDED, narrow=narrow,
-    )
-
-
 SCENES = {
     "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
     "pipeline, three buffers": lambda: pipeline.draw(
         loop(1200, 300, 3)),
-    "overlap, at once": lambda: overlap.draw(
-        order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, recorded": lambda: overlap_recorded(),
-    "overlap, roles": lambda: overlap.draw(
-        order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
-    "accumulators": lambda: accumulators.where(
+    "accumulators": lambda: accumulators.where_picture(
         ("20", InRegisters(2, 64, 256, 128)), ("27", InTensorMemory(2, 256)), (40, 300),
         title="The sums move out of the registers", evidence="modelled: x"),
-    "atoms": lambda: accumulators.atoms(
+    "atoms": lambda: accumulators.atoms_picture(
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
         title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
     "SM": lambda: sm.draw(GPUS["H100"]),
@@ -215,12 +201,6 @@ SCENES = {
     "ldmatrix, abreast": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
     ),
-    "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
-    "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
-    "fragments, wgmma": lambda: fragments.draw(
-        held("wgmma.m64n64k16", "C")),
-    "fragments, none": lambda: fragments.absent("B"),
-    "fragments, A of wgmma": lambda: fragments.draw(held("wgmma.m64n256k16", "A")),
     "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
     "fragments, product of k16": lambda: fragments.product(
         [held("mma.m16n8k16", operand) for operand in "ABC"]),
@@ -238,32 +218,31 @@ SCENES = {
 FIGURES = {
     "slots": accounts,
     "slots, narrow": lambda: accounts(narrow=True),
-    "by_shape": ratios,
     "timeline, narrow": lambda: timelines(2, narrow=True),
     "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
     "roofline, narrow": lambda: roof(narrow=True),
     "roofline, close versions, narrow": lambda: close_roof(narrow=True),
-    "ladder": lambda: ladder.draw(bars(), evidence=RECORDED),
+    "ladder": lambda: ladder.picture(bars(), evidence=RECORDED),
     "dots": dots_in_rows,
     "dots, narrow": lambda: dots_in_rows(narrow=True),
-    "ladder, narrow": lambda: ladder.draw(bars(), evidence=RECORDED, narrow=True),
+    "ladder, narrow": lambda: ladder.picture(bars(), evidence=RECORDED, narrow=True),
     "timeline": lambda: timelines(1),
     "timeline, before and after": lambda: timelines(2),
     "roofline": roof,
     "roofline, close versions": close_roof,
-    "busiest": lambda: busiest.draw(
+    "busiest": lambda: busiest.picture(
         TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
         notes={"DRAM": "compulsory bytes"},
     ),
-    "busiest, no time": lambda: busiest.draw(TIMES, evidence="modelled: H100 data sheet"),
-    "occupancy": lambda: occupancy.draw(
+    "busiest, no time": lambda: busiest.picture(TIMES, evidence="modelled: H100 data sheet"),
+    "occupancy": lambda: occupancy.picture(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
     ),
-    "busiest, with a remark": lambda: busiest.draw(
+    "busiest, with a remark": lambda: busiest.picture(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
         evidence="modelled: T4 rates × emulated counters, 4,096³",
     ),
-    "roofline, tensor": lambda: roofline.draw(
+    "roofline, tensor": lambda: roofline.picture(
         Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100",
               {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
@@ -271,9 +250,6 @@ FIGURES = {
     ),
     "timeline, roles": timeline_with_roles,
 }
-FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
-    "by_shape",
-)}
 
 
 def pytest_collection_modifyitems(items):

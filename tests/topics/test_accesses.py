@@ -6,7 +6,7 @@ from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.run import runner
 from lib.show import banks, coalescing
-from lib.topics.memory.accesses.model import named
+from lib.show.accesses import named
 
 
 def emulated(stem, variant=None, watch=(1, 3)):

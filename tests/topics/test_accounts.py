@@ -12,12 +12,13 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import noise
 from lib.records import store as records
-from lib.topics.code.instruction_order import model as order
-from lib.topics.limits.accounts import model, page
-from lib.topics.limits.issue_slots import model as slots
-from lib.topics.limits.roofline.model import FP8, product_of
-from lib.topics.results.numbers.model import Numbers
-from lib.topics.version import Version, short_name
+from lib.show import accounts as model
+from lib.show import accounts as page
+from lib.show import instruction_order as order
+from lib.show import issue_slots as slots
+from lib.show.numbers import Numbers
+from lib.show.roofline import FP8, product_of
+from lib.show.version import Version, short_name
 from tests.pages import cells
 
 H100 = GPUS["H100"]
@@ -43,10 +44,10 @@ def test_a_size_that_tiles_do_not_divide_is_refused():
 @pytest.mark.parametrize("size", [1024, 4096])
 def test_cap_times_busy_is_the_share(size):
     cycles, served = 10.0 * size, 3.0 * size**3 / 32
-    found = model.wavefronts({"cycles": cycles, "l1_wavefronts": served}, size, 100, 256)
+    found = model.wavefront_account({"cycles": cycles, "l1_wavefronts": served}, size, 100, 256)
     assert found.each == pytest.approx(3.0) and found.cap == pytest.approx(1 / 12)
     assert found.cap * found.busy == pytest.approx(found.share)
-    older = model.wavefronts(
+    older = model.wavefront_account(
         {"cycles": cycles, "l1_data_percent": 100 * served / (cycles * 100)}, size, 100, 256)
     assert older == pytest.approx(found) or older.each == pytest.approx(found.each)
 
@@ -56,12 +57,12 @@ def test_three_factors_are_the_share():
     found = {"cycles": 1000.0, "active_cycles": 4 * 2 * 500.0, "tensor_pipe_percent": 50.0}
     flops = 2 * 500 * 0.5 * model.RATES["wgmma"]
     size = (flops / 2) ** (1 / 3)
-    account = model.tensor(found, size, 2, 4096)
+    account = model.tensor_account(found, size, 2, 4096)
     assert (account.busy, account.active) == (0.5, 0.5)
     assert account.share == pytest.approx(account.busy * account.active)
     assert model.rate(found, flops) == pytest.approx(4096)
     with pytest.raises(ValueError, match="did nothing"):
-        model.tensor({**found, "tensor_pipe_percent": 0.0}, size, 2, 4096)
+        model.tensor_account({**found, "tensor_pipe_percent": 0.0}, size, 2, 4096)
 
 
 @pytest.mark.parametrize("instruction", model.RATES)
@@ -213,7 +214,7 @@ def test_a_cause_that_is_no_factor_of_the_account_takes_its_place(shown, counter
     assert heads[place + 1] == "L1 busy |"
     assert not any("wavefronts per" in one for one in heads)
     both = [version.metrics(4096, name) for name in ("one_buffer", "warp_64x32")]
-    values = [one[counter] if counter in one else slots.account(one, H100.sms).share(counter)
+    values = [one[counter] if counter in one else slots.account_of(one, H100.sms).share(counter)
               for one in both]
     assert row[place] == " → ".join(written.format(value) for value in values)
 
@@ -237,7 +238,7 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     assert by_wavefronts[-1][0].startswith("[13 ") and by_tensor[0][0].startswith("[14 ")
     naive = by_wavefronts[0]
     found = Version("01_naive").metrics(4096)
-    account = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float32"))
+    account = model.wavefront_account(found, 4096, 132, H100.flops_per_cycle("float32"))
     assert naive[1:4] == [f"{account.each:.3g}", f"{account.cap:.1%}", f"{account.busy:.0%}"]
     assert naive[6] == f"{account.share:.1%}"
     # The same empty slots as on the versions' own pages.
@@ -256,24 +257,6 @@ def test_where_w_leaves_room_for_the_peak_no_cap_is_told(shown):
     page.wavefronts(Version("05_bank_conflicts"), "together", "spread", above=())
     together, spread = cells(shown[0])
     assert re.fullmatch(r"5\d\.\d%", together[2]) and spread[2] == "none"
-
-
-def test_issue_slots_are_told_where_w_caps_nothing(shown):
-    version = Version("06_vectorized")
-    page.issued(version, "shared_128", "step_32", above=("05_bank_conflicts/spread",))
-    rows = cells(shown[0])
-    assert [row[0] for row in rows] == ["05 spread", "06 shared_128", "06 vectorised"]
-    found = version.metrics(4096, "shared_128")
-    shares = slots.account(found, H100.sms)
-    per_fma = found["instructions"] / (4096**3 / 32)
-    assert rows[1][2:7] == [f"{per_fma:.2f}", f"{shares.share('fma'):.0%}",
-                            f"{shares.share('empty'):.0%}", f"{shares.share('idle'):.0%}",
-                            f"{found['stall_long_scoreboard']:.2f}"]
-    # Slots hold an FMA, another instruction, or nothing; some are of SMs without a warp.
-    for row in rows:
-        _, _, each, fma, empty, idle, *_ = (one.rstrip("%") for one in row)
-        whole = float(fma) * float(each) + float(empty) + float(idle)
-        assert whole == pytest.approx(100, abs=1.6)
 
 
 def test_a_variant_that_is_far_ahead_is_named_where_a_version_has_shapes_of_its_own(

@@ -3,10 +3,12 @@
 import pytest
 
 from lib.kernels.catalogue import find
-from lib.topics.memory.accumulators import figure, model, page
-from lib.topics.memory.operand.model import Tile
-from lib.topics.memory.tensor_memory.model import followed
-from lib.topics.version import Version
+from lib.show import accumulators as figure
+from lib.show import accumulators as model
+from lib.show import accumulators as page
+from lib.show.operand import Tile
+from lib.show.tensor_memory import followed
+from lib.show.version import Version
 
 TENSOR, PERSISTENT = find("27_tcgen05"), find("20_persistent")
 
@@ -27,12 +29,12 @@ def test_an_address_has_the_lane_above_the_column():
 
 
 def test_the_pictures_say_in_words_what_they_show():
-    drawn = figure.where(("old", model.in_registers(PERSISTENT.variant("wide"))),
+    drawn = figure.where_picture(("old", model.in_registers(PERSISTENT.variant("wide"))),
                          ("new", model.in_tensor_memory(TENSOR.variant("wide"))), (40, 300),
                          title="A finding", evidence="modelled: x")
     assert drawn.text.count("64×256 sums") == 3 and "0x0028012c" in drawn.text
     a, b = Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B")
-    drawn = figure.atoms(a, b, title="A finding", evidence="modelled: x")
+    drawn = figure.atoms_picture(a, b, title="A finding", evidence="modelled: x")
     assert "right: the next MMA, 32 B" in drawn.text
     assert "in 4 slabs" in drawn.text and "the next 64 columns, leading 8,192 B" in drawn.text
 

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from lib.show import accesses as page
 from lib.show import banks
 from lib.show.coalescing import Access, strided
-from lib.topics.memory.accesses import page
-from lib.topics.version import Version
+from lib.show.version import Version
 
 LANES = np.arange(32)
 ALL = np.ones(32, bool)
@@ -49,23 +49,6 @@ def test_inactive_lanes_cost_nothing():
     assert count(LANES * 128, 4, LANES < 5) == (5, 1)
     assert count(LANES * 4, 4, np.zeros(32, bool)) == (0, 0)
     assert count(LANES * 16, 16, LANES < 8) == (1, 1)
-
-
-def test_rows_hold_each_lane_once_a_word_and_no_bank_twice():
-    for stride, width in [(1, 4), (7, 4), (2, 8), (3, 16), (8, 16)]:
-        access = strided(stride, bytes_per_lane=width)
-        rows = banks.wavefronts(access.addresses, access.active, width)
-        seen = sorted((lane, word) for row in rows for lane, bank, word in row)
-        assert seen == sorted(
-            (lane, lane * stride * width // 4 + part)
-            for lane in range(32)
-            for part in range(width // 4)
-        )
-        for row in rows:
-            words = {}
-            for _, bank, word in row:
-                assert bank == word % 32
-                assert words.setdefault(bank, word) == word
 
 
 def test_an_impossible_width_is_an_error():

@@ -11,8 +11,8 @@ from lib.ptx.count import banks as emulator
 from lib.ptx.count.banks import sectors as emulated_sectors
 from lib.run import runner
 from lib.show import banks, coalescing
+from lib.show import bottleneck as busiest
 from lib.show.coalescing import Access
-from lib.topics.limits.bottleneck import model as busiest
 
 
 @pytest.fixture(scope="module")

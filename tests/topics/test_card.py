@@ -6,11 +6,11 @@ from lib.compiler.compiled import compile_source
 from lib.compiler.fingerprint import include_folder
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.ptx.files import text_of as text_of_file
-from lib.topics.code.card import model as card
-from lib.topics.code.card import page
-from lib.topics.code.card.model import instantiated
-from lib.topics.results.numbers.model import evaluate
-from lib.topics.version import Version
+from lib.show import card
+from lib.show import card as page
+from lib.show.card import instantiated
+from lib.show.numbers import evaluate
+from lib.show.version import Version
 
 
 def text_of(stem, variant=None):

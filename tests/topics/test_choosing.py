@@ -11,12 +11,13 @@ from lib.dispatch import cost
 from lib.dispatch.plan import choose, nearest
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
-from lib.plotting import display
 from lib.records import rule_searches
 from lib.records import store as records
 from lib.records.schema import SearchRecord
-from lib.topics.results.choosing import model, page
-from lib.topics.results.choosing.model import Chosen, Timed
+from lib.show import choosing as model
+from lib.show import choosing as page
+from lib.show import display
+from lib.show.choosing import Chosen, Timed
 from tests import built
 
 SHAPE = (64, 64, 64)
@@ -34,8 +35,8 @@ def said(monkeypatch):
 
 def test_candidates_are_counted_by_version(said):
     page.candidates()
-    assert sum(model.candidates().values()) == len(KERNELS["hopper"].variants[0].candidates)
-    assert all(f"]({stem}.ipynb)" in said[0] for stem in model.candidates())
+    assert sum(model.candidates_of().values()) == len(KERNELS["hopper"].variants[0].candidates)
+    assert all(f"]({stem}.ipynb)" in said[0] for stem in model.candidates_of())
 
 
 def test_only_what_the_rule_may_launch_is_held_against_it():

@@ -8,23 +8,19 @@ from msgspec import structs
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
-from lib.plotting import display
 from lib.records import predictions, store
 from lib.records.schema import Packing, Pair
-from lib.topics.columns import Retimed, launches
-from lib.topics.compute.split_k import figure as split_k_figure
-from lib.topics.compute.split_k import model as split_k
-from lib.topics.compute.split_k import page as split_k_page
-from lib.topics.limits.accounts import page as accounts_page
-from lib.topics.memory.accesses import page as accesses_page
-from lib.topics.memory.multicast import model as multicast
-from lib.topics.results.numbers.model import Numbers
-from lib.topics.results.shapes import model as by_shape
-from lib.topics.results.shapes import page as shapes_page
-from lib.topics.time.clusters import model as clusters
-from lib.topics.time.shares import model as shares
-from lib.topics.time.shares import page as shares_page
-from lib.topics.version import Version
+from lib.show import accesses as accesses_page
+from lib.show import accounts as accounts_page
+from lib.show import clusters, display, multicast, shares, split_k
+from lib.show import shapes as by_shape
+from lib.show import shapes as shapes_page
+from lib.show import shares as shares_page
+from lib.show import split_k as split_k_figure
+from lib.show import split_k as split_k_page
+from lib.show.columns import Retimed, launches
+from lib.show.numbers import Numbers
+from lib.show.version import Version
 from tests import built
 from tests.pages import cells
 from tests.topics.test_hopper_pages import recorded
@@ -322,7 +318,7 @@ def test_a_cluster_that_finds_no_room_has_all_its_tiles_still_to_do(
 
 def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
     parts = split_k.parts((64, 64), 16, 4)
-    scene = split_k_figure.draw(parts, 16, evidence="modelled: four")
+    scene = split_k_figure.picture(parts, 16, evidence="modelled: four")
     assert scene.title.startswith("Each of 4 blocks multiplies every fourth step of K")
     steps, sums = re.findall(r'class="(?:compute|focus)" d="([^"]+)"',
                              scene.body.split("block ")[3])

@@ -9,7 +9,7 @@ import pytest
 from lib import paths
 from lib.records import noise
 from lib.records import store as records
-from lib.topics.results.numbers.model import SIZE, Numbers
+from lib.show.numbers import SIZE, Numbers
 
 CHAPTERS = sorted(path.stem for path in paths.CHAPTERS.glob("[0-9]*.ipynb")
                   if "01" <= path.stem[:2] <= "26")

@@ -3,10 +3,12 @@
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.topics.memory.cta_pairs import figure, model, page
-from lib.topics.memory.tensor_memory import model as steps
-from lib.topics.memory.tensor_memory import page as memory
-from lib.topics.version import Version
+from lib.show import cta_pairs as figure
+from lib.show import cta_pairs as model
+from lib.show import cta_pairs as page
+from lib.show import tensor_memory as memory
+from lib.show import tensor_memory as steps
+from lib.show.version import Version
 from tests.pages import cells
 
 PAIRS, ALONE = CATALOGUE["28_cta_pairs"], CATALOGUE["27_tcgen05"]
@@ -24,13 +26,13 @@ def test_a_pair_has_each_half_of_b_once_and_two_blocks_have_it_twice():
 
 def test_mbarriers_count_what_the_source_makes_them_for():
     """The arrivals as `mbarrier_init` has them, of every mbarrier of the kernel."""
-    found = {one.name: one.arrivals for one in model.handovers(PAIRS.variants[0])}
+    found = {one.name: one.arrivals for one in model.handovers_of(PAIRS.variants[0])}
     assert found == {"filled": 1, "freed": 1, "ready": 1, "drained": 2 * 32 * 4, "told": 1,
                      "read": 2 * 32 * 4 + 2 + 1}
     source = PAIRS.source.read_text()
     assert "READERS = 2 * 32 * STORERS + 2 + 1" in source
     assert "mbarrier_init(drained + 8 * i, 2 * 32 * STORERS)" in source
-    without = model.handovers(PAIRS.variant("in_turns"))
+    without = model.handovers_of(PAIRS.variant("in_turns"))
     assert [one.name for one in without] == ["filled", "freed", "ready", "drained"]
 
 

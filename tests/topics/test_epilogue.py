@@ -3,13 +3,15 @@
 import pytest
 from msgspec import structs
 
-from lib.kernels.fused import EPILOGUES
-from lib.plotting import columns
 from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
-from lib.topics.compute.epilogue import model, page
-from lib.topics.results.numbers.model import Numbers
-from lib.topics.version import Version
+from lib.show import columns
+from lib.show import epilogue as model
+from lib.show import epilogue as page
+from lib.show.numbers import Numbers
+
+LARGE = (4096, 16384, 4096)  # M, N, K of the layer that is recorded
+
 
 ROW = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column", "board": "0123456789abcdef",
        "fuses": True, "reason": "the least", "chunk": "20261124T120000-0123"}
@@ -26,7 +28,7 @@ def side(name, whose, times, flops, **more):
 def recorded(monkeypatch):
     """A record of one contest and of parts on one layer, in which a variant is called by its place.
     """
-    M, N, K = model.LARGE
+    M, N, K = LARGE
     flops = 2.0 * M * N * K
     sides = [side({"rival": "cublasLt fused, candidate 1"}.get(whose, whose), whose, times, flops)
              for whose, times in TIMES.items()]
@@ -46,7 +48,7 @@ def recorded(monkeypatch):
     made = EpiloguesRecord.of(structs.replace(
         EpiloguesRecord.of(head, contests=[], parts=[], chunks={}), kernel="epilogues"),
         contests=rows[:1], parts=[rows[1], structs.replace(rows[1], M=512, N=14336)], chunks={})
-    monkeypatch.setattr(model, "recorded", lambda: made)
+    monkeypatch.setattr(model, "contests_record", lambda: made)
     return made
 
 
@@ -56,7 +58,7 @@ def empty(monkeypatch):
     def missing():
         raise records.NotYet("no epilogue was timed")
 
-    monkeypatch.setattr(model, "recorded", missing)
+    monkeypatch.setattr(model, "contests_record", missing)
 
 
 def test_gelu_takes_two_special_functions_and_the_unit_s_tanh_one():
@@ -72,20 +74,6 @@ def test_cycles_are_those_of_the_unit_that_takes_longer():
     assert model.Cost(2.0, 8.0).cycles((128, 128)) == 128 * 128 * 2 / 16
     assert model.Cost(0.0, 8.0).cycles((128, 128)) == 128 * 128 * 8 / 32 / 4
     assert model.loop_cycles((128, 128), 1024) == 8192
-    assert model.exposed("bias_gelu_wide", "plain_wide", 1024) == 0.25
-    assert model.least_hidden("bias_gelu", "bias") == 256
-
-
-def test_a_second_pass_writes_and_reads_the_product():
-    M, N, K = model.LARGE
-    found = model.traffic(model.LARGE)
-    assert found.fused == 2 * (M * K + K * N + M * N + N)
-    assert found.apart - found.fused == 8 * M * N
-    assert found.rounded - found.fused == 4 * M * N
-    # SwiGLU's C has half of the columns, and its product all of them.
-    swiglu = model.traffic(model.LARGE, "swiglu")
-    assert swiglu.fused == 2 * (M * K + K * N) + M * N
-    assert swiglu.apart - swiglu.fused == 8 * M * N
 
 
 def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
@@ -107,40 +95,17 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     page.staged()
     assert all(page.NOT_YET not in row for row in shown[2][0])
     numbers = Numbers("25_epilogue")
-    assert numbers.times_fused("apart", *model.LARGE) == 1.5
-    assert numbers.part("bias_gelu", "bias", *model.LARGE) == pytest.approx(0.03)
-    assert numbers.dram_mb("fused", *model.LARGE) == pytest.approx(5e-6)
+    assert numbers.times_fused("apart", *LARGE) == 1.5
+    assert numbers.part("bias_gelu", "bias", *LARGE) == pytest.approx(0.03)
+    assert numbers.dram_mb("fused", *LARGE) == pytest.approx(5e-6)
     with pytest.raises(records.NotYet, match="no traffic"):
-        numbers.dram_mb("apart", *model.LARGE)
+        numbers.dram_mb("apart", *LARGE)
     with pytest.raises(records.NotYet, match="no cycles"):
-        numbers.part_cycles("bias", *model.LARGE)
-
-
-def test_a_difference_within_both_spreads_stands_in_brackets(recorded, monkeypatch):
-    shown = []
-    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.append(rows))
-    parts = tuple(structs.replace(row, sides=tuple(
-        structs.replace(one, spread=0.02) for one in row.sides)) for row in recorded.parts)
-    monkeypatch.setattr(model, "recorded", lambda: structs.replace(recorded, parts=parts))
-    page.parts()
-    by = {row[0].partition("`")[0].strip("*: "): row[2] for row in shown[0]}
-    assert by["ReLU"] == "(+2.0%)" and by["GELU, erf"] == "+5.0%"
-
-
-def test_cubes_stand_beside_the_layers(recorded, monkeypatch):
-    shown = []
-    row = Version("25_epilogue").record.variants["plain"].bench[0]
-    slow = {"bias": 1.25}
-    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.append(rows))
-    monkeypatch.setattr(model, "cube", lambda name, side: structs.replace(
-        row, seconds=slow.get(name, 1.0), spread=0.0,
-        clock=structs.replace(row.clock, cycles=8000 * slow.get(name, 1.0))))
-    page.parts()
-    assert shown[0][0][4:] == ["+25.0%", "+25.0%"]
+        numbers.part_cycles("bias", *LARGE)
 
 
 def test_pytorch_s_operations_are_not_its_fused_call(recorded):
-    row = model.contest(model.LARGE)
+    row = model.contest(LARGE)
     assert model.fastest(row, named="PyTorch").seconds == pytest.approx(1.7e-3)
     assert model.fastest(row, named="PyTorch _addmm_activation").seconds == pytest.approx(1.2e-3)
     assert model.fastest(row, named="cublasLt fused").name == "cublasLt fused, candidate 1"
@@ -151,30 +116,7 @@ def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):
     monkeypatch.setattr(
         columns, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
     page.contests()
-    page.parts()
-    page.staged()
     assert all(model.COMMAND in evidence for _, evidence in shown)
     rows = {name: cells for name, *cells in shown[0][0]}
     assert rows["**25, fused**, TFLOP/s"] == [page.NOT_YET] * 4
     assert rows["DRAM predicted, MB: fused; apart"][1] == "302; 839"
-    predicted = {row[0].partition("`")[0].strip("*: "): row[1] for row in shown[1][0]}
-    assert predicted["GELU, tanh"] == "+0.0%"
-    assert predicted["bias and GELU, both warpgroups on one tile"] == "+6.2%"
-
-
-def test_the_rule_s_choices_are_told_with_their_reasons(monkeypatch):
-    shown = []
-    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.extend(rows))
-    page.choices()
-    by = {(shape, name): (how, why) for shape, name, how, why in shown}
-    assert by["4,096×4,100×1,024", "bias_gelu"][0] == "apart"
-    assert "multiple of 8" in by["4,096×4,100×1,024", "bias_gelu"][1]
-    assert by["4,096×16,384×4,096", "bias_gelu"][0] == "fused"
-    assert set(EPILOGUES) >= {name for _, name in model.ASKED}
-
-
-def test_what_an_epilogue_executes_has_a_table_of_its_own(monkeypatch):
-    shown = []
-    monkeypatch.setattr(columns, "table", lambda head, rows, evidence: shown.extend(rows))
-    page.counts()
-    assert next(row for row in shown if "GELU, tanh" in row[0])[1:] == ["2.0", "8.1", "2,048"]

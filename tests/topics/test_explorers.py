@@ -9,15 +9,11 @@ from html.parser import HTMLParser
 import ipywidgets as widgets
 import pytest
 
-from lib import gpus
-from lib.plotting import frames
 from lib.show import coalescing
+from lib.show import explorer as frames
 from lib.show.coalescing import strided
-from lib.topics.compute.fragments.explorer import fragments
-from lib.topics.limits.bottleneck.explorer import saturated
-from lib.topics.memory.layouts.explorer import layouts as layouts_layouts
-from lib.topics.memory.layouts.explorer import strides as coalescing_strides
-from lib.topics.time.pipeline.explorer import buffers as pipeline_buffers
+from lib.show.double_buffer import buffers as pipeline_buffers
+from lib.show.method import strides as coalescing_strides
 
 
 @pytest.fixture(scope="module")
@@ -179,42 +175,8 @@ def test_a_kernel_draws_what_a_control_asks_for():
     assert "8 sectors" in picture.value and drawn == [(2, 0), (1, 0), (1, 1), (2, 1)]
 
 
-def test_layouts_and_buffers():
-    layouts = layouts_layouts()
-    assert "tile[lane][c]: 32 wavefronts where 1 would do" in titles(layouts.at(0, 0, 0))
-    cured = "No bank conflict: every access takes its ideal number of wavefronts"
-    assert cured in titles(layouts.at(1, 0, 0)) and cured in titles(layouts.at(0, 1, 2))
-    assert any("no aligned 128-bit access" in text for text in titles(layouts.at(1, 0, 2)))
+def test_buffers():
     buffers = pipeline_buffers()
     assert any(text.startswith("2 buffers: 8 tiles in 2,700 cycles")
                for text in titles(buffers.at(1, 1, 1)))
-    for made, count in ((layouts, 24), (buffers, 48)):
-        assert len(made.frames) == count
-        assert small(made)
-
-
-@pytest.mark.parametrize("make, count, same, text", [
-    (fragments, 36, 2,
-     "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"),
-])
-def test_explorers_of_the_later_chapters(make, count, same, text):
-    made = make()
-    # Whichever the lane, wgmma's B is held by none.
-    assert len(made.frames) == count and len(set(made.frames)) == count - same
-    assert text in titles(made.at(*made.default))
-    assert small(made)
-
-
-def test_saturated_names_the_longest_unit_and_what_it_allows():
-    def times(name, n):
-        tags = n**3 / 20e12 if name == "slow" else 0.0
-        return {"tensor pipe": 2.0 * n**3 / 65e12, "L1 lines": tags}, 10**9
-
-    tiles = {"fast": (128, 256, 32, 1), "slow": (128, 128, 32, 2)}
-    made = saturated(times, tiles, gpus.GPUS["T4"], sizes=(1024, 2048), default=(0, 1))
-    assert len(made.frames) == 4
-    assert any("tensor pipe needs" in t and "65 TFLOP/s at most" in t
-               for t in titles(made.at(0, 0)))
-    assert any("L1 lines need" in t and "40 TFLOP/s at most" in t for t in titles(made.at(1, 0)))
-    # 32 tiles for 40 SMs; 64 tiles for 80 places.
-    assert all(any("work for 80% of the time" in t for t in titles(made.at(i, 0))) for i in (0, 1))
+    assert len(buffers.frames) == 48

@@ -12,8 +12,10 @@ from msgspec import structs
 from lib.__main__ import main
 from lib.measure import foreign
 from lib.records import foreign as records
-from lib.topics.emulator.foreign import model, page, published
-from lib.topics.emulator.public_files import model as files
+from lib.show import foreign as model
+from lib.show import foreign as published
+from lib.show import public_files as files
+from lib.show import public_files as page
 
 pytestmark = pytest.mark.slow  # kernels of others run at night
 

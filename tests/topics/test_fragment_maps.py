@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.topics.compute.fragments import model
-from lib.topics.compute.fragments.model import LOADS, SHAPES, WGMMA_COLUMNS, held, maps
+from lib.show import fragment_maps as model
+from lib.show.fragment_maps import LOADS, SHAPES, WGMMA_COLUMNS, held, maps
 from tests.ptx.conftest import run
 from tests.ptx.isa.test_mma_ldmatrix import encoded, lanes_of
 from tests.ptx.isa.test_tcgen05 import copied

@@ -1,19 +1,16 @@
 """What the asynchronous chapters show: counts of the trace, and tables made from a record."""
 
-import re
 
 import pytest
-from msgspec import convert, structs
+from msgspec import structs
 
 from lib import chapter
 from lib.chapter import Chapter
 from lib.kernels.shapes import LAYERS
 from lib.records import store as records
-from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
+from lib.records.schema import Trials
 from lib.records.store import HOT_ROUNDS
-from lib.topics.code.source.page import instruction
-from lib.topics.results.shapes.page import trials
-from lib.topics.results.speed.page import alone
+from lib.show.shapes import trials
 from tests import built
 from tests.pages import cells
 
@@ -54,7 +51,7 @@ def changed(page, variant, place=slice(None), **fields):
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda *_, **__: None)
-    alone(Chapter("17_wgmma").version)
+    Chapter("17_wgmma").account()
     assert "python -m lib record 17_wgmma" in shown[0] and "Not recorded yet" in shown[0]
     with pytest.raises(ValueError), chapter.once_recorded():
         raise ValueError("other errors are not swallowed")
@@ -79,40 +76,3 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
     assert found[-1][:3] == [
         f"`tuned`, {len(rows)} shapes: geometric mean; least", "1.200; 1.200",
         "**2.400; 2.400**"]
-
-
-def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortened(shown):
-    version = Chapter("17_wgmma").version
-    instruction(version, "wgmma.mma_async")
-    assert "m64n256k16.f32.f16.f16 {" in shown[0] and ", …, " in shown[0]
-    assert len(shown[0]) < 300
-    with pytest.raises(ValueError, match="17_wgmma has no instruction ldmatrix"):
-        instruction(version, "ldmatrix")
-
-
-def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
-    page = recorded("20_persistent")
-    clock = convert(built.clock(1e-3, 1500.0, 2), Clock)
-    side = {"seconds": 1e-3, "spread": 0.0, "tflops": 700.0, "clock": clock}
-    steady = Steady(**side | {"tflops": 650.0}, series=[1e-3] * 2, launches=4000, joules=0.69,
-                    joules_error=0.01)
-    changed(page, "ping_pong",
-            alone=lambda row: Alone(**side, temperature_c=None, throttle=[]),
-            sustained=lambda row: Sustained(own=steady, cublas=steady, idle_w=90.0,
-                                            seconds_each=2.0, throttle=None))
-    alone(page.version, "ping_pong", "staged")
-    rows = cells(shown[0])
-    assert [row[1:] for row in rows] == [
-        ["in turns", "1.200", "600", "1,755", "1,755,000", "not read", "not read"],
-        ["alone", "not read", "700", "1,500", "1,500,000", "not read", "not read"],
-        ["sustained, 2 s", "1.000", "650", "1,500", "1,500,000", "690", "0.690"],
-        ["in turns", "1.200", "600", "1,755", "1,755,000", "not read", "not read"],
-    ]
-
-
-def test_a_record_without_clocks_has_no_columns_of_them(shown):
-    page = recorded("20_persistent")
-    changed(page, "ping_pong", clock=lambda row: None)
-    alone(page.version, "ping_pong")
-    assert not re.search("MHz|cycles *[|]| W ", shown[-1].splitlines()[0])
-    assert "not read" not in shown[-1]

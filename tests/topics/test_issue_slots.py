@@ -6,7 +6,7 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.limits.issue_slots.model import SLOTS_PER_SM, account, slots
+from lib.show.issue_slots import SLOTS_PER_SM, account_of, slots
 
 
 def test_every_slot_is_accounted_for():
@@ -16,7 +16,7 @@ def test_every_slot_is_accounted_for():
     assert found.fma == 500 / 800 and found.other == 100 / 800
     assert found.idle == pytest.approx(50 / 800) and found.empty == pytest.approx(150 / 800)
     assert found.fma + found.other + found.empty + found.idle == pytest.approx(1)
-    assert found.useful == pytest.approx(5 / 6) and found.issued == pytest.approx(0.8)
+    assert found.issued == pytest.approx(0.8)
 
 
 PROFILED = {
@@ -28,7 +28,7 @@ PROFILED = {
 
 
 def test_the_account_splits_what_was_issued_by_kind_and_what_was_empty_by_stall():
-    found = account(PROFILED, sms=2)
+    found = account_of(PROFILED, sms=2)
     # Of 800 slots 300 hold an FMA, 120 a load or store, 90 + 10 + (340 - 300) integers.
     assert found.issued == pytest.approx(
         {"fma": 300 / 800, "tensor": 0, "memory": 120 / 800, "integer": 140 / 800,
@@ -46,7 +46,7 @@ def test_the_account_splits_what_was_issued_by_kind_and_what_was_empty_by_stall(
 def test_counters_without_pipes_are_refused():
     old = {name: value for name, value in PROFILED.items() if name != "pipe_alu"}
     with pytest.raises(ValueError, match="record them again"):
-        account(old, sms=2)
+        account_of(old, sms=2)
 
 
 @pytest.mark.parametrize("stem", CATALOGUE)
@@ -57,7 +57,7 @@ def test_recorded_accounts_leave_no_slot_out(stem):
     for name, stored in record.variants.items():
         for row in stored.counters:
             if row.M == row.N == row.K == 4096:
-                found = account(row.metrics, GPUS["H100"].sms)
+                found = account_of(row.metrics, GPUS["H100"].sms)
                 parts = (*found.issued.values(), *found.empty.values(), found.idle)
                 assert min(parts) >= 0 and sum(parts) == pytest.approx(1, abs=0.02), name
 

@@ -6,8 +6,9 @@ import re
 from matplotlib.text import Text
 
 from lib.kernels.catalogue import in_book
-from lib.plotting import display
-from lib.topics.results.ladder import contents, page
+from lib.show import display
+from lib.show import ladder as contents
+from lib.show import ladder as page
 
 
 def test_the_ladder_has_every_number_once_and_in_order():

@@ -8,13 +8,10 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord, mhz
-from lib.topics.compute.epilogue import model as epilogue
-from lib.topics.limits.accounts import model as accounts
-from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.roofline import model as roofline
-from lib.topics.results.numbers.model import Numbers
-from lib.topics.time.overlap import model as overlap
-from lib.topics.version import RECORDED_ON
+from lib.show import accounts, epilogue, overlap, roofline
+from lib.show import bottleneck as busiest
+from lib.show.numbers import Numbers
+from lib.show.version import RECORDED_ON
 
 SHEET = GPUS[RECORDED_ON]
 MACHINE = records.load(MachineRecord, RECORDED_ON)
@@ -87,7 +84,7 @@ def test_a_step_of_a_block_alone_holds_its_products_and_its_wait(name, size):
 
 
 def test_a_tile_s_products_are_a_part_of_what_a_launch_of_its_tiles_takes():
-    for row in epilogue.recorded().parts:
+    for row in epilogue.contests_record().parts:
         for side in filter(lambda side: side.clock, row.sides):
             down, across = epilogue.tile_of(side.variant)
             rounds = math.ceil(math.ceil(row.M / down) * math.ceil(row.N / across) / SHEET.sms)

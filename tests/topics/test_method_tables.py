@@ -3,8 +3,8 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.limits.occupancy.page import residents
-from lib.topics.limits.roofline.page import ridge_points
+from lib.show.occupancy_chart import residents
+from lib.show.roofline import ridge_points
 
 
 def rows(table):

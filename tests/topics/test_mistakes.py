@@ -3,9 +3,10 @@
 import pytest
 
 from lib.kernels.catalogue import find
-from lib.topics.emulator.mistakes import model, page
-from lib.topics.emulator.mistakes.model import PLANTED, verdict
-from lib.topics.version import Version
+from lib.show import mistakes as model
+from lib.show import mistakes as page
+from lib.show.mistakes import PLANTED, verdict
+from lib.show.version import Version
 from tests.pages import cells
 
 EVERY = [(stem, one) for stem, planted in PLANTED.items() for one in planted.mistakes]

@@ -10,8 +10,8 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.results.numbers import model
-from lib.topics.results.numbers.model import evaluate, evidence
+from lib.show import numbers as model
+from lib.show.numbers import evaluate, evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 QUOTING = [
@@ -77,15 +77,9 @@ def test_how_far_a_group_comes_is_the_book_s_one_answer():
     assert evaluate("how_far('nothing')", "index") == model.NOT_YET
 
 
-def test_counts_are_the_traced_run_s():
-    assert evaluate("sectors(''):.1f", "01_naive") == "2.5"
-    assert evaluate("sectors('swapped'):.1f", "01_naive") == "16.5"
-
-
 @pytest.mark.parametrize("expression, rests", [
     ("100 / metric('l1_data_percent'):.2f", "recorded: NVIDIA H100"),
-    ("each('b', 'c'):,.0f", "emulated"), ("sectors('swapped')", "emulated"),
-    ("sectors('', 4096)", "recorded: NVIDIA H100"), ("sectors(n=4096)", "recorded: NVIDIA H100"),
+    ("count('b', 'c'):,.0f", "emulated"),
     ("tflops() / registers() + max(w('x'), 1)", "recorded: NVIDIA H100"),
     ("registers()", "modelled"),
 ])
@@ -107,7 +101,6 @@ def test_wavefronts_are_foreseen_without_a_record():
 
 
 def test_what_07_quotes():
-    assert evaluate("tiles()[0]", "07_double_buffer") == "32×32×8"
     assert evaluate("work_between('tile_two_buffers')", "07_double_buffer") == "0"
     assert evaluate("code('FFMA', 'tile_both')", "07_double_buffer") == "32"
 
@@ -132,7 +125,7 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
     assert {evaluate(one, "01_naive") for one in ("metric('cycles')", "on_ladder()")} == {
         "not recorded yet"}
     # What is not measured stays; what is asked wrongly is no matter of records.
-    assert evaluate("sectors('coalesced')", "01_naive") == "2.5"
+    assert evaluate("count('global_load_requests', 'coalesced')", "01_naive") == "131072"
     with pytest.raises(ValueError, match="unknown variant"):
         evaluate("tflops('fastest')", "01_naive")
 
@@ -148,10 +141,10 @@ def test_what_gives_no_number_is_refused(expression, why):
 
 
 def test_numbers_are_filled_in_and_the_sentence_stays():
-    text = ("It is <data value=\"sectors('swapped'):.1f\">9</data> &amp; "
+    text = ("It is <data value=\"w('swapped'):.1f\">9</data> &amp; "
             "<data value=\"1 &lt; 2\"></data>.")
     assert numbers.filled(text, "01_naive") == (
-        "It is <data value=\"sectors('swapped'):.1f\">16.5</data> &amp; "
+        "It is <data value=\"w('swapped'):.1f\">33.0</data> &amp; "
         "<data value=\"1 &lt; 2\">True</data>.")
     assert numbers.plain(text) == "It is 9 &amp; ."
 

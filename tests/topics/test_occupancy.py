@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.limits.occupancy.model import occupancy
+from lib.show.occupancy import occupancy
 
 
 @pytest.mark.parametrize(

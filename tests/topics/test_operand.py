@@ -13,10 +13,10 @@ import pytest
 from lib import ptx
 from lib.ptx.isa.matrix_descriptor import Descriptor
 from lib.ptx.isa.tcgen05_operands import operand_descriptor
-from lib.topics.compute.fragments.model import maps
-from lib.topics.memory.operand import model
-from lib.topics.memory.operand.model import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
-from lib.topics.memory.tma_swizzle.model import descriptor
+from lib.show import operand as model
+from lib.show.fragment_maps import maps
+from lib.show.operand import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
+from tests.boxes import descriptor
 from tests.ptx.conftest import run as run_ptx
 from tests.ptx.isa.test_cp_async_bulk import dump
 from tests.ptx.isa.test_tcgen05 import PROGRAM, desc, idesc
@@ -24,7 +24,7 @@ from tests.ptx.isa.test_tcgen05 import run as run_tcgen05
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
 
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32}
-LEGAL = [tile for _, tile in model.tiles() if isinstance(tile, Tile)]
+LEGAL = [tile for _, tile in model.every_tile() if isinstance(tile, Tile)]
 
 
 def few(reader):
@@ -313,8 +313,8 @@ def given():
 
 
 def test_the_page_has_every_tile_or_why_there_is_none(given):
-    assert len(given["tiles"]) == len(list(model.tiles())) and len(LEGAL) > 500
-    for key, tile in model.tiles():
+    assert len(given["tiles"]) == len(list(model.every_tile())) and len(LEGAL) > 500
+    for key, tile in model.every_tile():
         found = given["tiles"][" ".join(map(str, key))]
         if isinstance(tile, str):
             assert given["texts"][found] == tile

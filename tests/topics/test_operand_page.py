@@ -1,7 +1,7 @@
 """The tables of tiles, as the page of layouts displays them."""
 
-from lib.topics.memory.operand import page
-from lib.topics.memory.operand.model import Tile
+from lib.show import operand as page
+from lib.show.operand import Tile
 
 
 def rows(text):

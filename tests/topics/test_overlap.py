@@ -2,9 +2,11 @@
 
 import pytest
 
-from lib.plotting import display
-from lib.topics.time.overlap import figure, model, page
-from lib.topics.time.overlap.model import (
+from lib.show import display
+from lib.show import overlap as figure
+from lib.show import overlap as model
+from lib.show import overlap as page
+from lib.show.overlap import (
     AT_ONCE,
     FORMS,
     MULTIPLY,
@@ -16,7 +18,7 @@ from lib.topics.time.overlap.model import (
     recorded_step,
     times_of,
 )
-from lib.topics.version import Version
+from lib.show.version import Version
 
 
 def period(form, latency=600, store=100, multiply=200, blocks=1, steps=12):

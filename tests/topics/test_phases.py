@@ -3,15 +3,16 @@
 import pytest
 
 from lib.ptx.core.machine import WARP, WARPGROUP
-from lib.topics.time.phases import model, page
-from lib.topics.version import Version
+from lib.show import phases as model
+from lib.show import phases as page
+from lib.show.version import Version
 
 
 @pytest.fixture(scope="module")
 def events():
     def of(stem, variant=None):
         kernel = Version(stem).kernel
-        return model.trace(kernel, kernel.variant(variant))
+        return model.trace_of(kernel, kernel.variant(variant))
 
     return of
 
@@ -59,7 +60,7 @@ def test_consumers_of_a_cluster_give_a_stage_back_to_all_its_blocks(events):
 def test_after_each_wait_the_next_tile_is_there(stem, variant, stages):
     kernel = Version(stem).kernel
     chosen = kernel.variant(variant)
-    waits = [one for one in model.groups(kernel, chosen) if one.committed >= one.keep > 0
+    waits = [one for one in model.groups_of(kernel, chosen) if one.committed >= one.keep > 0
              or stages == 2]
     assert len(waits) >= 2 * stages + 1
     for number, one in enumerate(waits[: 2 * stages + 1]):
@@ -71,9 +72,9 @@ def test_after_each_wait_the_next_tile_is_there(stem, variant, stages):
 def test_what_has_no_such_ring_is_refused():
     ring, groups = Version("18_tma").kernel, Version("16_cp_async").kernel
     with pytest.raises(ValueError, match="no cp.async.wait_group"):
-        model.groups(ring, ring.variants[0])
+        model.groups_of(ring, ring.variants[0])
     with pytest.raises(ValueError, match="expects bytes"):
-        model.trace(groups, groups.variants[0])
+        model.trace_of(groups, groups.variants[0])
 
 
 def test_bytes_that_come_before_they_are_expected_are_below_zero():
@@ -108,7 +109,7 @@ def test_18_lets_a_warpgroup_run_three_steps_ahead_and_the_other_one(schedule, l
     monkeypatch.setattr(model, "emulate", lambda *args, **options: emulate(
         *args, **options | {"schedule": schedule, "landing": "early"}))
     freed, ahead = [0, 0], [0, 0]
-    for event in model.trace(kernel, kernel.variants[0]):
+    for event in model.trace_of(kernel, kernel.variants[0]):
         for thread in event.threads if (event.kind, event.barrier) == ("arrive", "freed") else ():
             group = thread // (WARP * WARPGROUP)
             freed[group] += 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.topics.time.pipeline.model import period, pipeline
+from lib.show.double_buffer import period, pipeline
 
 
 def test_one_buffer_takes_turns():

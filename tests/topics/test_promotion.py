@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from lib.gpus import GPUS
-from lib.plotting import style
 from lib.problem import with_scales
 from lib.problem.scales import decoded
 from lib.ptx.isa import wgmma_fp8
-from lib.topics.compute.promotion import figure, model
-from lib.topics.compute.scales import figure as scales_figure
-from lib.topics.compute.scales import model as scales
-from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.roofline import model as roofline
-from lib.topics.version import Version
+from lib.show import bottleneck as busiest
+from lib.show import chart as style
+from lib.show import fp8 as figure
+from lib.show import fp8 as model
+from lib.show import fp8 as scales
+from lib.show import roofline
+from lib.show.version import Version
 
 PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
 
@@ -49,7 +49,7 @@ def test_an_interval_s_cost_is_one_ffma_an_element():
     gpu = GPUS["H100"]
     # 32 / L: 8,192 FLOP and 128 FFMA per cycle and SM.
     assert [model.share(length, gpu) for length in (32, 64, 128, 256)] == [1, 1 / 2, 1 / 4, 1 / 8]
-    found = model.intervals(512, gpu)
+    found = model.sums_by_interval(512, gpu)
     assert [one.length for one in found] == [*model.INTERVALS, None]
     assert found[-1].share == 0
     assert found[-1].errors == found[-2].errors  # every 512 of 512 is never
@@ -94,17 +94,6 @@ def test_variants_say_whether_they_promote():
 
 # -- which scales a step takes -------------------------------------------------------------------
 
-def test_a_step_takes_a_scale_per_row_and_one_of_b():
-    found = scales.step(with_scales(200, 256, 384), (128, 128), (1, 1), 2)
-    assert (found.rows, found.columns, found.depth) == (
-        range(128, 200), range(128, 256), range(256, 384))
-    assert (found.of_a, found.of_b) == (72, 1)
-    assert scales.bytes_per_step(found) == 4 * 73
-    scene = scales_figure.draw(found, evidence="modelled: a tile")
-    assert scene.title.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")
-    assert "72 scales for rows 128 to 199" in scene.text
-    assert "1 scale for columns 128 to 255" in scene.text
-
 
 def test_scales_differ_in_one_way_alone():
     problem = with_scales(16, 128, 512)
@@ -117,7 +106,7 @@ def test_scales_differ_in_one_way_alone():
 
 def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
     from lib.kernels.source import edited
-    from lib.topics.compute.scales.page import verdicts
+    from lib.show.fp8 import verdicts
 
     version = Version("26_fp8")
     text = version.kernel.source.read_text()

@@ -1,11 +1,10 @@
 """The order of tiles: the kernels' own, waves, and the bytes that they need."""
 
-import numpy as np
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
-from lib.topics.memory.rasterization.model import Raster
+from lib.show.rasterization import Raster
 
 
 def test_every_tile_is_in_one_wave():
@@ -45,23 +44,6 @@ def test_a_wave_in_a_band_needs_less_than_one_row_by_row():
     # row, or of four.
     near = [Raster(4096, 4096, 4096, (128, 256), group).needed(0) for group in (1, 8)]
     assert near[1] - near[0] == 3 * 128 * 4096 * 2
-
-
-def test_a_cluster_asks_for_its_b_once():
-    alone = Raster(4096, 4096, 4096, (128, 256))
-    pair = Raster(4096, 4096, 4096, (128, 256), cluster=2)
-    assert alone.from_l2 == 512 * (128 + 256) * 4096 * 2
-    assert pair.from_l2 == 512 * (128 + 128) * 4096 * 2
-    assert pair.flop_per_l2_byte == pytest.approx(1.5 * alone.flop_per_l2_byte)
-    assert np.isclose(alone.flop_per_l2_byte, 2 * 128 * 256 / (2 * (128 + 256)))
-
-
-def test_a_ragged_raster_s_flop_are_those_of_whole_tiles():
-    """Tiles past the edge are asked of the L2 and multiplied like the others."""
-    whole = Raster(1024, 1024, 512, (128, 256), cluster=2)
-    ragged = Raster(1000, 900, 500, (128, 256), cluster=2)
-    assert ragged.flop_per_l2_byte == pytest.approx(whole.flop_per_l2_byte) == 128
-    assert ragged.from_l2 == 4 * 2 * 4 * (128 + 256 / 2) * 500 * 2
 
 
 def test_waves_that_are_not_full():

@@ -4,16 +4,18 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.code.instruction_mix import model as mix
-from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.roofline import model as roofline
-from lib.topics.limits.roofline.model import Roofs, l1_bytes
+from lib.show import bottleneck as busiest
+from lib.show import instruction_mix as mix
+from lib.show import roofline
+from lib.show.roofline import Roofs, l1_bytes
+from lib.show.version import tensor_flops
 
 H100 = GPUS["H100"]
 
 # 01_naive, coalesced, M = N = K = 256: for each FFMA of a warp, a broadcast of A (1 sector) and a
 # row of B (4); one store of C (4) for each warp. 256³ / 32 = 524,288 warp FFMAs.
 WARP_FFMAS = 256**3 // 32
+UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 lines", "L1 bytes", "DRAM")
 NAIVE = {
     "global_load_requests": 2 * WARP_FFMAS,
     "global_load_sectors": 5 * WARP_FFMAS,
@@ -25,18 +27,6 @@ NAIVE = {
     "shared_wavefronts_ideal": 0,
     "ffma_thread_instructions": 256**3,
 }
-
-
-def test_roofs_of_the_data_sheet():
-    roofs = Roofs.from_gpu(GPUS["T4"])
-    assert roofs.dram == 320e9
-    assert roofs.shared == 64 * 40 * 1.59e9
-    assert "L2" not in roofs.bandwidths  # no data sheet gives it
-    # T4: 2 · 64 · 40 · 1.59 GHz = 8.14 TFLOP/s over 320 GB/s.
-    assert roofs.ridge("DRAM") == pytest.approx(25.44, abs=0.01)
-    assert roofs.ridge("DRAM", "tensor") == pytest.approx(203.1, abs=0.1)
-    assert roofs.attainable("DRAM", 0.25) == 80e9
-    assert roofs.attainable("DRAM", 1000) == GPUS["T4"].fp32_flops
 
 
 def test_the_rate_is_the_data_sheet_s_at_its_clock():
@@ -76,7 +66,7 @@ def test_busiest_unit_of_the_naive_kernel_is_the_tag_stage():
     times = busiest.least_times(
         NAIVE, H100, warp_instructions=4 * WARP_FFMAS, dram_bytes=786432, clock_hz=1e9
     )
-    assert tuple(times) == busiest.UNITS
+    assert tuple(times) == UNITS
     clocks = 132 * 1e9
     assert times["issue slots"] == pytest.approx(WARP_FFMAS / clocks)
     assert times["FMA pipe"] == pytest.approx(256**3 / 128 / clocks)
@@ -111,18 +101,17 @@ def test_tensor_cores_are_a_unit_where_they_work():
         "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32": (10, 320),
         "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": (20, 640), "fma.rn.f32": (5, 160),
     }
-    flops = busiest.tensor_flops(instructions)
+    flops = tensor_flops(instructions)
     assert flops == 1000 * 2048 + 10 * 8192
     nothing = dict.fromkeys(NAIVE, 0)
     more = {"warp_instructions": 1, "dram_bytes": 1, "tensor_flops": 65e12}
     times = busiest.least_times(nothing, GPUS["T4"], **more)
-    assert tuple(times) == ("issue slots", "FMA pipe", "tensor pipe", *busiest.UNITS[2:])
+    assert tuple(times) == ("issue slots", "FMA pipe", "tensor pipe", *UNITS[2:])
     assert times["tensor pipe"] == 1 and busiest.longest(times) == "tensor pipe"
     slower = busiest.least_times(nothing, GPUS["T4"], clock_hz=795e6, **more)
     assert slower["tensor pipe"] == 2
     measured = busiest.least_times(nothing, GPUS["T4"], tensor_flops_per_s=130e12, **more)
     assert measured["tensor pipe"] == 0.5
-    assert busiest.loop_instructions({"tensor": 1000, "other": 600}, nothing, 50) == 80
 
 
 def test_compulsory_bytes():

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.compiler.sass import Instruction
-from lib.topics.compute.register_banks.model import reading
+from lib.show.register_banks import reading
 
 
 def loop(*rows):

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.plotting import display
 from lib.records import reach, schema
 from lib.records import store as records
 from lib.records.schema import Candidate, CublasRecord, KernelRecord, RivalsRecord
-from lib.topics.limits.clock import page as clock
-from lib.topics.results.rivals import model, page
-from lib.topics.results.rivals.model import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
-from lib.topics.results.scoreboard.model import TYPES
+from lib.show import clock, display
+from lib.show import rivals as model
+from lib.show import rivals as page
+from lib.show.rivals import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
+from lib.show.scoreboard import TYPES
 from tests import built
 
 GPU = "H100"
@@ -283,7 +283,7 @@ def test_energy_is_of_one_run(said):
 
 
 def test_a_reported_ratio_is_taken_apart(said):
-    one = model.fast_cu(GPU)
+    one = model.fast_cu_reported(GPU)
     assert one.theirs / one.cublas == pytest.approx(1.067, abs=1e-3)
     assert one.theirs / one.cublas * one.kernel * one.rival == pytest.approx(one.here / one.best)
     page.fast_cu.__wrapped__()

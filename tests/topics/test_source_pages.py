@@ -12,8 +12,8 @@ from lib import RawModule
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
 from lib.paths import CUDA
-from lib.topics.code.source import page
-from lib.topics.version import Version
+from lib.show import source as page
+from lib.show.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 

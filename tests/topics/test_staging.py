@@ -2,11 +2,9 @@
 
 import pytest
 
-from lib.gpus import GPUS
 from lib.kernels import catalogue as kernels
 from lib.run import runner
-from lib.topics.limits.roofline.model import Roofs
-from lib.topics.memory.staging.model import Staging
+from lib.show.staging import Staging
 
 
 def counted(stem, variant, n=128):
@@ -42,13 +40,6 @@ def test_a_larger_block_asks_for_less_and_a_larger_warp_reads_less():
     assert large.intensity("L2", 4096) == 64 and small.intensity("L2", 4096) == 32
     assert small.warps == large.warps == 4 and large.sums == 4 * small.sums == 128
     assert Staging((64, 64), (32, 32), store_bytes=16).shared_bytes < small.shared_bytes
-
-
-def test_what_a_level_feeds_is_its_share_of_the_peak():
-    t4 = Roofs.from_gpu(GPUS["T4"])
-    fed = Staging((64, 64), (32, 32)).fed(t4, 4096, "tensor")
-    assert set(fed) == {"L1/shared", "DRAM"}  # no data sheet gives the L2's bandwidth
-    assert fed["DRAM"] == 1.0 and 0.3 < fed["L1/shared"] < 0.6
 
 
 def test_what_can_t_be_is_refused():

@@ -10,13 +10,12 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import CUDA
 from lib.records.predictions import PREDICTIONS
+from lib.show import instruction_order as order
+from lib.show.accesses import named
+from lib.show.accounts import isolated
 from lib.show.banks import describe
-from lib.topics.code.instruction_order import model as order
-from lib.topics.limits.accounts.page import isolated
-from lib.topics.memory.accesses.model import named
-from lib.topics.results.numbers.model import Numbers
-from lib.topics.results.sweep import model as sweep
-from lib.topics.version import Version
+from lib.show.numbers import Numbers
+from lib.show.version import Version
 
 SIZE = 4096
 
@@ -88,13 +87,14 @@ def test_02_serves_fewer_wavefronts_and_waits_less():
 
 def test_05_small_tiles_have_nothing_to_pad_and_the_merge_to_lose():
     here, plain = Numbers("05_bank_conflicts"), "02_shared_tile"
-    loads = [here.each("shared_load_instructions", name) for name in (plain, "tile_padded")]
+    loads = [Version(stem).each("shared_load_instructions", name)
+             for stem, name in ((plain, None), ("05_bank_conflicts", "tile_padded"))]
     assert loads == [1.25, 2.0]
     for name in (plain, "tile_padded"):
         assert here.count("shared_wavefronts", name) == here.count("shared_wavefronts_ideal", name)
     for name, wavefronts in (("tile_padded", 66), ("tile_transposed", 97),
                              ("tile_transposed_padded", 66), ("tile_swizzled", 66)):
-        assert here.each("shared_wavefronts", name) == wavefronts / 32
+        assert Version("05_bank_conflicts").each("shared_wavefronts", name) == wavefronts / 32
 
 
 def test_05_padding_helps_a_load_and_costs_a_store():
@@ -120,17 +120,6 @@ def test_07_no_work_stands_between_load_and_store_unless_values_wait_in_register
     assert work["tile_both"] > 16 and work["both"] > 0
 
 
-def test_07_loading_ahead_pays_more_with_fewer_warps_and_the_second_buffer_goes_with_the_tile():
-    assert min(sweep.gains("staged", "late")) > 0.1
-    second = sweep.gains("double", "staged")
-    assert len(second) == 17 and sum(gain < 0 for gain in second) == 9
-    several = [t for t in sweep.tiles() if len(sweep.gains("staged", "late", t)) > 1]
-    first = [sweep.gains("staged", "late", t) for t in several]
-    assert sum(min(gains) == gains[-1] for gains in first) == len(several) - 1 == 4
-    signs = [{gain > 0 for gain in sweep.gains("double", "staged", t)} for t in several]
-    assert sum(len(found) == 1 for found in signs) == 4
-
-
 def test_03_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
     page, names = Chapter("03_strip"), ("element", "strip8", "tile64", "columns_first")
     wavefronts, sectors = (
@@ -153,7 +142,7 @@ def test_04_all_excess_wavefronts_are_of_bs_and_in_the_small_block_half_of_them(
     assert wavefronts("04_register_tile", "tile8") == {"As": (2, 2), "Bs": (8, 4)}
     assert wavefronts("04_register_tile", "block64") == {"As": (4, 2), "Bs": (8, 4)}
     assert wavefronts("05_bank_conflicts", "spread") == {"As": (1, 1), "Bs": (1, 1)}
-    here = Numbers("04_register_tile")
+    here = Version("04_register_tile")
     excess = [here.each("shared_wavefronts", name) - here.each("shared_wavefronts_ideal", name)
               for name in ("block64", "tile8")]
     assert excess == [0.25, 0.125]

@@ -10,7 +10,9 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-from lib.plotting import html, shapes, style
+from lib.show import chart as shapes
+from lib.show import chart as style
+from lib.show import html
 
 LIGHT, DARK = "#ffffff", "#14181e"
 

@@ -8,11 +8,11 @@ import pytest
 from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
 from lib.ptx.isa.wgmma import dealt_product, from_registers
+from lib.show import ring
 from lib.show.banks import describe
-from lib.topics.compute.fragments.model import SHAPES, formulae, held
-from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.memory.tma_swizzle.model import SPANS, Box, descriptor
-from lib.topics.time.ring import model as ring
+from lib.show.fragment_maps import SHAPES, formulae, held
+from lib.show.ldmatrix import HalfTile, MatrixLoad
+from tests.boxes import SPANS, Box, descriptor
 
 LANES = range(32)
 
@@ -193,39 +193,6 @@ def test_descriptors_that_can_not_be():
         descriptor(1000, 128, "K")
     with pytest.raises(ValueError, match="span"):
         Box(48)
-
-
-@pytest.mark.parametrize("copy, multiply, stages", [
-    (1200, 600, 1), (1200, 600, 2), (1200, 600, 3), (2400, 300, 4), (300, 1200, 2),
-])
-def test_a_ring_comes_to_its_period(copy, multiply, stages):
-    made = ring.ring(copy, multiply, stages, 60)
-    last = made.tiles[-2 * stages :]
-    mean = (last[-1].end - last[0].end) / (len(last) - 1) if stages > 1 else (
-        last[1].end - last[0].end
-    )
-    expected = ring.period(copy, multiply, stages)
-    assert made.end / 60 == pytest.approx(expected, rel=0.1)
-    assert mean == pytest.approx(expected, rel=0.35)
-    assert max(made.in_flight(t.asked) for t in made.tiles) <= stages
-
-
-def test_a_stage_is_asked_for_only_when_it_was_given_back():
-    made = ring.ring(1000, 300, 3, 12)
-    for before, after in zip(made.tiles, made.tiles[3:], strict=False):
-        assert before.stage == after.stage and after.asked >= before.end
-        assert before.parity != after.parity
-    with pytest.raises(ValueError, match="no such ring"):
-        ring.ring(1, 1, 0)
-
-
-def test_a_tile_is_in_flight_from_its_request_until_it_is_multiplied():
-    """At the moments themselves, too: a tile is asked for as an earlier one's stage is given back.
-    """
-    made = ring.ring(100, 300, 2, 4)
-    assert [made.in_flight(tile.asked) for tile in made.tiles] == [2, 2, 1, 1]
-    assert [made.in_flight(tile.start) for tile in made.tiles] == [1, 1, 1, 0]
-    assert made.in_flight(made.begin - 1) == made.in_flight(made.end) == 0
 
 
 def test_a_ring_read_out_of_marks():

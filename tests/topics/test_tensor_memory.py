@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from lib.topics.memory.tensor_memory import figure, model, page
-from lib.topics.version import Version
-from tests.pages import cells
+from lib.show import tensor_memory as figure
+from lib.show import tensor_memory as model
+from lib.show import tensor_memory as page
+from lib.show.version import Version
 
 STEM = "27_tcgen05"
 
@@ -80,15 +81,6 @@ def test_what_is_multicast_is_asked_for_once_and_written_in_both_blocks():
         ("21_clusters", "wide"), ("28_cta_pairs", "in_turns")))
     assert both.loaded == pair.loaded == pair.written == 2 * 2 * (256 + 256) * 256
     assert both.written == 2 * 2 * 2 * (128 + 256) * 256
-
-
-def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
-    page.costs(Version(STEM), "one_accumulator", "wide", above=["20_persistent/wide"])
-    rows = {row[0]: row[1:] for row in cells(shown[0])}
-    read = rows["bytes of shared memory that MMAs have as operands"]
-    assert read == ["19.5", "11.7", "11.7", "each once: 11.7"]
-    begun = rows["tiles begun while the one before is loaded"]
-    assert begun[1:3] == ["0 of 3", "3 of 3"]
 
 
 def test_the_timelines_say_in_words_what_they_show():

@@ -1,20 +1,22 @@
 """Tensor-core kernels: boxes, copies, roofs, counters of large problems, units of a T4."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import find
-from lib.plotting import display
 from lib.run.runner import run
+from lib.show import bottleneck as busiest
+from lib.show import bottleneck as scaling
+from lib.show import display, roofline
 from lib.show.banks import describe_copy
+from lib.show.bottleneck import emulated_times
 from lib.show.coalescing import Access, strided
-from lib.topics.limits.bottleneck import model as busiest
-from lib.topics.limits.bottleneck import scaling
-from lib.topics.limits.bottleneck.page import saturated, unit_times
-from lib.topics.limits.roofline import model as roofline
-from lib.topics.limits.roofline.model import Roofs
+from lib.show.roofline import Roofs
+from lib.show.version import tensor_flops
 
 T4 = GPUS["T4"]
 
@@ -73,30 +75,23 @@ def test_counters_of_a_large_problem():
 
 
 def test_bytes_and_flop_of_a_launch():
-    assert busiest.l2_needed(1e9, {"x": 1e-3, "y": 2e-3}) == 5e11
     assert busiest.compulsory_bytes(2, 3, 4, itemsize=2, out=4) == 2 * (8 + 12) + 4 * 6
     wgmma = {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16": (8, 256)}
-    assert busiest.tensor_flops(wgmma) == 2 * 2 * 64 * 256 * 16
+    assert tensor_flops(wgmma) == 2 * 2 * 64 * 256 * 16
 
 
 def test_what_a_t4_would_saturate():
     """Padding and single buffers ask more of a T4's shared memory than of its tensor cores."""
-    page = Chapter("15_turing_limit")
-    start, _ = unit_times(page.version, variant="padded", size=1024)
-    limit, l2_bytes = unit_times(page.version, variant="tile_128x256", size=1024)
+    times = partial(emulated_times, "15_turing_limit", gpu=GPUS["T4"])
+    start, _ = times("padded", size=1024)
+    limit, l2_bytes = times("tile_128x256", size=1024)
     assert start["tensor pipe"] == limit["tensor pipe"]
     assert busiest.longest(start) == "shared memory"
     assert busiest.longest(limit) == "tensor pipe"
     # Tiles of 128 × 256: each element of A comes from the L2 4 times, of B 8 times; C once.
     assert l2_bytes == 1024**2 * (2 * (4 + 8) + 4)
     with pytest.raises(ValueError, match="no multiple"):
-        unit_times(page.version, size=1000)
-
-
-def test_an_explorer_of_what_a_t4_would_saturate():
-    made = saturated(Chapter("15_turing_limit").version, "padded", "tile_128x256")
-    assert len(made.frames) == 8 and "T4" in made.label
-    assert "shared memory" in made.at(*made.default).partition("longest is ")[2]
+        times("padded", size=1000)
 
 
 def test_pages_draw_copies_and_say_what_has_none():

@@ -9,11 +9,13 @@ from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from msgspec import structs
 
-from lib.plotting import style
-from lib.topics.time.timeline import figure as timeline_figure
-from lib.topics.time.timeline.model import (
+from lib.show import chart as style
+from lib.show import timeline as timeline_figure
+from lib.show.timeline import (
     Phase,
+    as_recorded,
     at_work,
+    draw,
     parts,
     phases,
     recorded_until,
@@ -21,8 +23,7 @@ from lib.topics.time.timeline.model import (
     share,
     without_other_lanes,
 )
-from lib.topics.time.timeline.page import as_recorded, draw
-from lib.topics.version import Version
+from lib.show.version import Version
 
 EVENTS = ["load", "compute"]
 
@@ -55,7 +56,7 @@ def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
     version = Version("20_persistent")
     turns, together = (as_recorded(version, version.kernel.variant(name))
                        for name in ("ping_pong", "cooperative"))
-    said = [" ".join(text.get_text() for text in timeline_figure.draw(
+    said = [" ".join(text.get_text() for text in timeline_figure.picture(
         [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
         for one in (turns, together)]
     assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
@@ -68,7 +69,7 @@ def test_a_few_blocks_that_outlast_the_others_can_be_seen():
     one = as_recorded(version, version.kernel.variant("cooperative"))
     last = max(end for _, _, end in one.overview)
     one = replace(one, overview=[*one.overview, (0, 0, 2 * last)])
-    fig = timeline_figure.draw([one], evidence="recorded: x", window=(19000, 29000))
+    fig = timeline_figure.picture([one], evidence="recorded: x", window=(19000, 29000))
     (staircase,) = [patch for patch in fig.findobj(PathPatch)
                     if patch.get_alpha() == 0.5 and to_hex(patch.get_facecolor()) == style.OTHER]
     heights = staircase.get_path().vertices[:, 1]

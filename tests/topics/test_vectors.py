@@ -4,8 +4,8 @@ import pytest
 
 from lib.kernels import catalogue as kernels
 from lib.run import runner
-from lib.topics.limits.bottleneck.model import HMMA_1688
-from lib.topics.memory.vectors.model import Step, TileLoad
+from lib.show.bottleneck import HMMA_1688
+from lib.show.vectors import Step, TileLoad
 
 
 @pytest.mark.parametrize("name", ["vectors_128x128", "vectors_32x64", "halves_32x64"])

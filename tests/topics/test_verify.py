@@ -6,9 +6,9 @@ import pytest
 
 from lib.chapter import Chapter
 from lib.kernels.source import edited
-from lib.topics.results.correctness import page as correctness
-from lib.topics.results.correctness.model import EMPTY
-from lib.topics.version import Version
+from lib.show import correctness
+from lib.show.correctness import EMPTY
+from lib.show.version import Version
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ import pytest
 
 from lib import chapter
 from lib.chapter import Chapter
-from lib.gpus import GPUS
+from lib.compiler.sass import executions
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import MachineRecord
-from lib.topics.limits.bottleneck.page import unit_times
-from lib.topics.limits.roofline.page import roofs_table
-from lib.topics.results.counters.page import machine_counts
+from lib.show.roofline import roofs_table
 from tests import built
 
 RECORD = built.parsed({
@@ -47,6 +45,13 @@ def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
                for name, roof in record.roofs.named().items())
 
 
+def machine_counts(version, trace, variant):
+    """HMMA and LDSM that warps execute in a traced launch, by the records' names."""
+    sass = version.compiled("sm_90a", variant).sass
+    return {"hmma_instructions": executions(sass, trace.lines, "HMMA"),
+            "ldmatrix_instructions": trace.matrix_counters()["ldmatrix_instructions"]}
+
+
 @pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
 def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem):
     page = Chapter(stem)
@@ -55,27 +60,6 @@ def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem
         counted = page.version.metrics(256, variant.name)
         for key, value in machine_counts(page.version, done.launch.trace, variant.name).items():
             assert value == counted[key], (variant.name, key)
-
-
-def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
-    page, n = Chapter("10_wmma"), 4096
-    # Each load of a fragment touches eight rows, each store of one too: eight lines a request.
-    lines = 8 * (8 * (n // 16) ** 3 + 4 * (n // 16) ** 2)
-    t4 = GPUS["T4"]
-    counted, fewest = (
-        unit_times(page.version, "T4", "one_fragment", n, lines=flag)[0] for flag in (True, False)
-    )
-    assert counted["L1 lines"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
-    assert counted["L1 lines"] == pytest.approx(4 * fewest["L1 lines"], rel=0.01)
-    assert counted["L1 bytes"] == fewest["L1 bytes"]
-    # The fastest makes sixteen products of eight fragments.
-    lines = 8 * (8 * 4 * (n // 64) ** 2 * (n // 16) + 4 * (n // 16) ** 2)
-    page.busiest(n, lines=True)
-    row, clock = page.version.recorded(n), page.version.recorded(n).clock.mhz * 1e6
-    busy = lines / GPUS["H100"].sms / clock / row.seconds
-    assert busy > 0.75 and f"L1 lines: busy for at least {busy:.0%} of the time" in shown[0]
-    page.busiest(n)
-    assert f"at least {busy:.0%} of the time" not in shown[1]
 
 
 def test_a_compiler_s_fence_changes_no_instruction_of_12():

@@ -10,10 +10,11 @@ from msgspec import structs
 
 from lib.__main__ import main
 from lib.measure import sanitizer, sentryward
-from lib.plotting import columns
 from lib.records import sanitizer as records
 from lib.records import sentryward as proofs
-from lib.topics.emulator.zoo import model, page
+from lib.show import columns
+from lib.show import zoo as model
+from lib.show import zoo as page
 
 SPECIMENS = {one.name: one for one in model.specimens()}
 

@@ -2,7 +2,7 @@
 
 The cases are those of ``sf-tensor/tcgen05`` (MIT), ``tcgen05_model/validation.py``: a seed of
 Python's random numbers, and the words that the hardware gave for what they make
-(`lib.topics.emulator.foreign.published`).
+(`lib.show.foreign`).
 """
 
 import random
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.ptx.isa.tcgen05_arithmetic import FORMATS, product, whole_product
-from lib.topics.emulator.foreign.published import PUBLISHED, cases, finite
+from lib.show.foreign import PUBLISHED, cases, finite
 
 K = {"tf32": 8, "bf16": 16, "f16": 16}
 INTEGERS = (

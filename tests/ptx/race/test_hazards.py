@@ -6,7 +6,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx import advice
-from lib.topics.emulator.zoo import model
+from lib.show import zoo as model
 
 from ..conftest import HERE, compile_kernels, f32s, function_of
 

@@ -1,0 +1,433 @@
+"""The least time that each unit of the GPU needs for a kernel's work: the longest is the limit.
+
+First form of the model. Every unit works alone, at its documented rate, without a gap, and the
+work is spread evenly over the SMs; so no kernel can be faster than the longest of these times,
+and a kernel much slower than it waits for something that is no unit's rate: latency, barriers, or
+two of these units at once.
+
+=================  =======================================  ==================================
+unit               work                                     rate of one SM, a clock
+=================  =======================================  ==================================
+issue slots        warp instructions                        4
+FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
+tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_flops``, or measured
+shared memory      wavefronts of 128 B                      ``gpus.data_bytes_per_clock`` / 128
+L1 lines           lines looked up, at least one a request  ``gpus.TAG_LOOKUPS``
+L1 bytes           sectors of 32 B                          ``gpus.data_bytes_per_clock`` / 32
+DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
+=================  =======================================  ==================================
+
+No data sheet gives the L2's rate, and kernels here pass what a loop of reads measured. So the L2
+is left out, and `l2_needed` says what its rate would have to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure
+
+from lib import gpus, ptx
+from lib.gpus import Gpu
+from lib.kernels import catalogue as kernels
+from lib.kernels.build import compile_kernel
+from lib.problem import ITEM_BYTES, Problem
+from lib.ptx.core.machine import SECTOR, WAVEFRONT
+from lib.records import store as records
+from lib.records.schema import MachineRecord, mhz
+from lib.run import device, runner
+from lib.show import chart as shapes
+from lib.show import chart as style
+from lib.show import coalescing, roofline
+from lib.show import instruction_mix as mix
+from lib.show.coalescing import WarpAccess
+from lib.show.display import both
+from lib.show.roofline import FP8, Roofs
+from lib.show.version import RECORDED_ON, TIMED, Version, measured_on
+
+
+def scaled(
+    one: Mapping[str, int], other: Mapping[str, int], depths: tuple[int, int], *, K: int,
+    blocks: int,
+) -> dict[str, int]:
+    """Return the counters of `blocks` blocks and a depth of `K`.
+
+    Parameters
+    ----------
+    one, other : mapping of str to int
+        Counters of one block, at the first and at the second depth.
+    depths : (int, int)
+        The two K, which differ.
+    K, blocks : int
+        Of the large problem.
+
+    Raises
+    ------
+    ValueError
+        If the depths are equal, or a counter doesn't grow by whole numbers a step.
+    """
+    first, second = depths
+    if first == second:
+        raise ValueError(f"two runs of K = {first} tell nothing of K")
+    found = {}
+    for name, value in one.items():
+        per_k, rest = divmod((other[name] - value) * (K - first), second - first)
+        if rest:
+            raise ValueError(f"{name} grows by {other[name] - value} from K = {first} to {second}, "
+                             f"which gives no whole number at {K}")
+        found[name] = blocks * (value + per_k)
+    return found
+
+
+HMMA_1688 = 16 * 8 * 8
+"""FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
+
+PLURAL = ("issue slots", "L1 lines", "L1 bytes")
+"""Units that a sentence has in the plural."""
+
+
+class Site(Protocol):
+    """What `lines` needs of a memory instruction; ``lib.ptx.Site`` has it."""
+
+    line: int
+    space: str
+    requests: int
+
+
+def compulsory_bytes(
+    M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4, out: int | None = None
+) -> int:
+    """Bytes that DRAM must move if each element crosses it once: A, B, C written, C read if β ≠ 0.
+
+    `itemsize` is that of A and B, `out` that of C, the same if it is not given.
+
+    A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
+    """
+    return itemsize * (M * K + K * N) + (out or itemsize) * M * N * (2 if beta != 0 else 1)
+
+
+def loop_instructions(
+    per_thousand_fma: Mapping[str, float], counters: Mapping[str, int],
+    tensor_instructions: int = 0,
+) -> int:
+    """Warp instructions that the inner loop issues over the launch: a lower bound for the kernel.
+
+    Parameters
+    ----------
+    per_thousand_fma : mapping of str to float
+        `lib.show.instruction_mix.per_thousand_fma` of the inner loop's SASS.
+    counters : mapping of str to int
+        Of the whole launch; 32 thread FFMAs are one warp instruction.
+    tensor_instructions : int
+        HMMAs of the launch, which stand in for FFMAs where a loop has none of those.
+    """
+    each = sum(per_thousand_fma.values()) / 1000
+    return round(each * (tensor_instructions or counters["ffma_thread_instructions"] / 32))
+
+
+def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
+    """Estimate the 128-byte lines of a launch from the accesses of its watched warp.
+
+    Each global site's requests, times the mean lines of that site's watched accesses: exact where
+    all warps access alike, as they do away from ragged edges.
+
+    Parameters
+    ----------
+    sites : iterable of ptx.Site
+    watched : mapping of int to sequence of ptx.WarpAccess
+        By PTX line, as in ``Trace.watched``.
+
+    Raises
+    ------
+    ValueError
+        If a global site that ran was not watched.
+    """
+    total = 0.0
+    for site in sites:
+        if site.space != "global" or not site.requests:
+            continue
+        seen = watched.get(site.line)
+        if not seen:
+            raise ValueError(f"no access of PTX line {site.line} was watched")
+        mean = sum(len(coalescing.describe(access).lines) for access in seen) / len(seen)
+        total += site.requests * mean
+    return round(total)
+
+
+def least_times(
+    counters: Mapping[str, float], gpu: Gpu, *, warp_instructions: float, dram_bytes: float,
+    lines: int | None = None, clock_hz: float | None = None, dram_bytes_per_s: float | None = None,
+    tensor_flops: float = 0.0, tensor_flops_per_s: float | None = None,
+) -> dict[str, float]:
+    """Return the least seconds that each unit needs, the tensor cores after the FMA pipe.
+
+    The tensor pipe comes behind the FMA pipe where it has something to do.
+
+    Parameters
+    ----------
+    counters : mapping of str to float
+        Of the whole launch, with the keys of ``Trace.counters()``.
+    gpu : Gpu
+        The data sheet that gives the rates.
+    warp_instructions : float
+        Warp instructions executed: measured, or `loop_instructions`.
+    dram_bytes : float
+        Bytes that DRAM reads and writes: measured, or `compulsory_bytes`.
+    lines : int, optional
+        128-byte lines touched, summed over requests, from `lines`. If not given, the least that
+        requests and sectors allow: one a request, and one for every four sectors.
+    clock_hz : float, optional
+        The SMs' clock; the data sheet's boost clock if not given.
+    dram_bytes_per_s : float, optional
+        A measured bandwidth; the data sheet's if not given.
+    tensor_flops : float
+        FLOP of tensor cores, from `tensor_flops`.
+    tensor_flops_per_s : float, optional
+        Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
+        record; if not given, the data sheet's, at the clock that is given.
+
+    Raises
+    ------
+    ValueError
+        If `lines` is fewer than requests and sectors allow.
+    """
+    clocks = gpu.sms * (clock_hz or gpu.clock_hz)
+    requests = counters["global_load_requests"] + counters["global_store_requests"]
+    sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
+    fewest = max(requests, math.ceil(sectors / 4))
+    looked_up = fewest if lines is None else lines
+    if looked_up < fewest:
+        raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
+    data = gpus.data_bytes_per_clock(gpu)
+    ffma = counters["ffma_thread_instructions"]
+    peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
+    return {
+        "issue slots": warp_instructions / gpus.ISSUE_SLOTS / clocks,
+        "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
+        "shared memory": counters["shared_wavefronts"] * WAVEFRONT / data / clocks,
+        "L1 lines": looked_up / gpus.TAG_LOOKUPS / clocks,
+        "L1 bytes": sectors * SECTOR / data / clocks,
+        "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
+    }
+
+
+def fp8_flops(gpu: Gpu, clock_hz: float) -> float:
+    """The data sheet's peak of 8-bit floats at a clock, FLOP/s."""
+    return gpu.flops("float8_e4m3fn") * clock_hz / gpu.clock_hz
+
+
+def of_record(
+    metrics: Mapping[str, float], gpu: Gpu, roofs: Roofs | None, *, product: str | None,
+    flops: float, clock_mhz: float | None, lines: int | None = None,
+) -> dict[str, float]:
+    """Return the least seconds that each unit needs for a launch that ncu has counted.
+
+    Parameters
+    ----------
+    metrics : mapping of str to float
+        By the names of ``lib.measure.counters``.
+    gpu : Gpu
+    roofs : Roofs, optional
+        Measured on that GPU: of the product's instruction.
+    product : str, optional
+        What `lib.show.roofline.product_of` says; None where no tensor core works.
+    flops : float
+        Of the launch.
+    clock_mhz : float, optional
+        The SMs' clock while it was timed; the data sheet's if not given.
+    lines : int, optional
+        As `least_times` has it.
+    """
+    tensor: dict[str, Any] = {}
+    hz = clock_mhz * 1e6 if clock_mhz else gpu.clock_hz
+    if product is not None:
+        tensor = {
+            "tensor_flops": flops,
+            "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
+            else roofs and roofs.products.get(product),
+        }
+    return least_times(metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
+                       dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+                       clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor)
+
+
+def longest(times: Mapping[str, float]) -> str:
+    """Return the unit that needs the most time: what the next version must relieve."""
+    return max(times, key=lambda unit: times[unit])
+
+
+@cache
+def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], tuple[ptx.Trace, ...]]:
+    """Two depths, and the trace of one block of a variant at each."""
+    kernel = kernels.find(stem)
+    variant = kernel.variant(name)
+    depths = (4 * variant.step, 8 * variant.step)
+    return depths, tuple(
+        runner.run(kernel, variant.typed(Problem(*variant.tile, K)), variant=variant, exact=True,
+                   backend="emulator", arch=arch, watch=(0, 0)).trace
+        for K in depths)
+
+
+def emulated_times(
+    stem: str, name: str, gpu: Gpu, size: int,
+) -> tuple[dict[str, float], int]:
+    """Return the least seconds of each unit for a version on tensor cores, and the L2's bytes.
+
+    Counters are those of two emulated launches of one block, scaled
+    (`lib.show.bottleneck`); warp instructions are those of the inner loop's
+    SASS. Every sector that a block asks for is taken to be asked of the L2.
+
+    Parameters
+    ----------
+    stem, name : str
+        Version and variant.
+    gpu : Gpu
+        The data sheet that gives the rates, and the architecture that is compiled for.
+    size : int
+        M = N = K: a multiple of the tile.
+
+    Raises
+    ------
+    ValueError
+        If tiles don't divide the problem.
+    """
+    kernel = kernels.find(stem)
+    variant = kernel.variant(name)
+    M, N = variant.tile
+    if size % M or size % N or size % variant.step:
+        raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
+    depths, traces = _one_block(stem, name, gpu.arch)
+    one, other = (trace.counters() for trace in traces)
+    counters = scaled(one, other, depths, K=size, blocks=size // M * (size // N))
+    loop = compile_kernel(kernel, variant, gpu.arch).inner_loop
+    work = size**3
+    l2_bytes = SECTOR * (counters["global_load_sectors"] + counters["global_store_sectors"])
+    times = least_times(
+        counters, gpu, tensor_flops=2.0 * work,
+        tensor_flops_per_s=fp8_flops(gpu, gpu.clock_hz) if variant.scaling else None,
+        warp_instructions=loop_instructions(mix.per_thousand_fma(i.opcode for i in loop),
+                                                    counters, work // HMMA_1688),
+        dram_bytes=compulsory_bytes(size, size, size, itemsize=ITEM_BYTES[variant.dtype],
+                                            out=ITEM_BYTES[variant.out]),
+    )
+    return times, l2_bytes
+
+
+_NAME, _BAR, _ROW, _HEAD = 92.0, 340.0, 18.0, 16.0
+_NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its bar
+
+
+@style.styled
+def picture(
+    times: Mapping[str, float], *, evidence: str, seconds: float | None = None,
+    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None,
+    title: str | None = None, note: str = "", narrow: bool = False,
+) -> Figure:
+    """Draw one bar a unit.
+
+    Parameters
+    ----------
+    times : mapping of str to float
+        `lib.show.bottleneck.least_times`: seconds by unit.
+    seconds : float, optional
+        The time that the kernel took.
+    seconds_evidence : str
+        What that time is: ``"measured"`` or ``"recorded"``.
+    notes : mapping of str to str, optional
+        A remark after a unit's time, such as ``"compulsory bytes"`` for DRAM.
+    """
+    notes = notes or {}
+    left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
+    head = _HEAD if seconds is not None else 2.0
+    height = head + row * len(times) + 2
+    busiest = longest(times)
+    fig, ax = style.canvas(title or _finding(times, busiest, seconds), height, narrow)
+    scale = full / max(max(times.values()), seconds or 0.0)
+    limit = None
+    if seconds is not None:
+        limit = left + seconds * scale
+        shapes.strokes(ax, [((limit, 0), (limit, height - head))], linewidth=1.3)
+        ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",
+                size=style.NORMAL, weight="bold", ha="right" if limit > left + 120 else "left",
+                va="bottom")
+    y = height - head
+    for unit, value in times.items():
+        y -= row
+        is_busiest = unit == busiest
+        weight = "bold" if is_busiest else "normal"
+        shapes.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
+                          facecolor=style.WARNING if is_busiest else style.OTHER,
+                          alpha=1.0 if is_busiest else 0.55)
+        text = style.duration(value) if value else "none"
+        text += f" ({notes[unit]})" if unit in notes else ""
+        if narrow:
+            ax.text(left, y + row - 2, f"{unit}: {text}", va="top", weight=weight)
+            continue
+        ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
+                weight=weight)
+        end = left + value * scale + 5
+        if limit is not None and end < limit < end + 5.8 * len(text):
+            end = limit + 5
+        ax.text(end, y + row / 2, text, va="center", weight=weight)
+    return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
+                        evidence=evidence, note=note)
+
+
+def _finding(times: Mapping[str, float], busiest: str, seconds: float | None) -> str:
+    name = _capital(busiest)
+    if seconds is None:
+        verb = "need" if busiest in PLURAL else "needs"
+        return f"{name} {verb} the most time: {style.duration(times[busiest])} at least"
+    return (
+        f"{name}: busy for at least {style.percent(times[busiest] / seconds)} of the time"
+    )
+
+
+def _capital(unit: str) -> str:
+    return unit[0].upper() + unit[1:]
+
+
+def _alt(
+    times: Mapping[str, float], busiest: str, seconds: float | None, seconds_evidence: str
+) -> str:
+    parts = ", ".join(f"{unit} {style.duration(value)}" for unit, value in times.items())
+    took = "" if seconds is None else f" The kernel took {style.duration(seconds)} " \
+        f"({seconds_evidence})."
+    return f"Least time that each unit needs: {parts}. The longest is {busiest}.{took}"
+
+
+def draw(version: Version, size: int = TIMED) -> None:
+    """Draw the least time that each unit needs, and the time that the kernel took.
+
+    Where a GPU with a data sheet is here, its units come first, with the time measured on it.
+
+    """
+    if version.measures(version.kernel.fastest):
+        _here(version, size)
+    row = version.recorded(size)
+    machine = records.load(MachineRecord, RECORDED_ON)
+    times = of_record(
+        version.metrics(size), gpus.GPUS[RECORDED_ON],
+        roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
+        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
+        clock_mhz=mhz(row.clock))
+    both(picture, times, seconds=row.seconds,
+         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
+         note="L1 lines: a wavefront each")
+
+
+def _here(version: Version, size: int) -> None:
+    """Draw the units of the GPU that is here, if it has a data sheet, and the time measured."""
+    try:
+        gpu = gpus.find(device.name())
+    except ValueError:
+        return
+    times, _ = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, size)
+    both(picture, times,
+         seconds=version.timed(version.kernel.fastest, size).seconds,
+         seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
+         evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")

@@ -1,0 +1,44 @@
+"""In which order does a loop's machine code load, compute, store and wait?
+
+The compiler may move instructions past each other wherever the result stays the same. So the order
+of the source's statements is a wish, and this is what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+GLOBAL_LOAD, SHARED_LOAD, FMA, SHARED_STORE, BARRIER = (
+    "global load", "shared load", "FMA", "shared store", "barrier"
+)
+# Products of tensor cores stand where multiply-adds of lanes do.
+_CLASSES = {"LDG": GLOBAL_LOAD, "LDS": SHARED_LOAD, "LDSM": SHARED_LOAD, "FFMA": FMA, "HMMA": FMA,
+            "STS": SHARED_STORE, "BAR": BARRIER}
+
+
+def work_between(opcodes: Sequence[str]) -> int:
+    """Count the FMA, or the products, between the last global load and the next shared store.
+
+    That is the work that can hide the loads' latency without another warp's help. 0 if the loop
+    loads nothing or stores nothing.
+    """
+    bases = [opcode.partition(".")[0] for opcode in opcodes]
+    if "LDG" not in bases or "STS" not in bases:
+        return 0
+    loaded = len(bases) - 1 - bases[::-1].index("LDG")
+    behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
+    return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
+
+
+def share_between(opcodes: Sequence[str]) -> tuple[int, int] | None:
+    """`work_between`, and all FMA or products of the loop; None if it doesn't load and store.
+
+    Parameters
+    ----------
+    opcodes : sequence of str
+        SASS opcodes of a loop's body.
+    """
+    classes = [_CLASSES.get(opcode.partition(".")[0]) for opcode in opcodes]
+    if not {GLOBAL_LOAD, SHARED_STORE} <= set(classes):
+        return None
+    return work_between(opcodes), classes.count(FMA)

@@ -1,0 +1,124 @@
+"""In which order tiles of C are taken, what a wave of them reads, and what crosses the L2.
+
+The order is that of ``cuda/include/raster.cuh``: bands of `group` rows, in a band column by column.
+With clusters the rows are those of clusters, whose blocks have tiles below each other. As many
+tiles as the GPU has SMs are computed at a time: a wave. It needs the rows of A and the columns of B
+that its tiles meet, each once if they are still in the L2 when the next tile asks; every block asks
+the L2 for all of its A, and for its share of the B that the cluster has in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HALF = 2
+
+
+def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int, int],
+          item: int = HALF) -> float:
+    """Bytes of A and B that all blocks together ask of the L2.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        M, N and K.
+    tile : (int, int)
+        Rows and columns of C of a block.
+    cluster : (int, int)
+        Blocks of a cluster below each other, which share B, and beside each other, which share A.
+    item : int
+        Bytes of an element.
+    """
+    (M, N, K), (rows, columns), (down, across) = shape, tile, cluster
+    clusters = -(-M // (rows * down)) * -(-N // (columns * across))
+    return clusters * (rows * down + columns * across) * K * item
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A product's tiles, and who takes them when.
+
+    Attributes
+    ----------
+    M, N, K : int
+    tile : (int, int)
+        Rows and columns of C.
+    group : int
+        Rows of clusters' tiles in a band; 1 goes row by row.
+    cluster : int
+        Blocks of a cluster.
+    sms : int
+        Blocks that work at the same time, whole clusters of them.
+    item : int
+        Bytes of an element of A and B.
+    """
+
+    M: int
+    N: int
+    K: int
+    tile: tuple[int, int]
+    group: int = 8
+    cluster: int = 1
+    sms: int = 132
+    item: int = HALF
+
+    def __post_init__(self) -> None:
+        if min(self.M, self.N, self.K, *self.tile, self.group, self.cluster) < 1:
+            raise ValueError("sizes, tiles, group and cluster must be at least 1")
+        if self.sms < self.cluster:
+            raise ValueError(f"{self.sms} SMs hold no cluster of {self.cluster}")
+
+    @property
+    def rows(self) -> int:
+        """Rows of clusters' tiles."""
+        return -(-self.M // (self.cluster * self.tile[0]))
+
+    @property
+    def columns(self) -> int:
+        """Columns of tiles."""
+        return -(-self.N // self.tile[1])
+
+    @property
+    def at_once(self) -> int:
+        """Clusters that work at the same time."""
+        return self.sms // self.cluster
+
+    @property
+    def waves(self) -> int:
+        """Rounds that all tiles take."""
+        return -(-self.rows * self.columns // self.at_once)
+
+    @property
+    def full(self) -> float:
+        """Share of the SMs' time with work, where all tiles take equally long."""
+        return self.rows * self.columns * self.cluster / (self.waves * self.sms)
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Row and column of the cluster that comes at `index`."""
+        band, place = divmod(index, self.group * self.columns)
+        rows = min(self.group, self.rows - band * self.group)
+        return band * self.group + place % rows, place // rows
+
+    def wave(self, number: int) -> tuple[tuple[int, int], ...]:
+        """Rows and columns of the tiles (not clusters) of one wave.
+
+        Raises
+        ------
+        ValueError
+            If there is no such wave.
+        """
+        if not 0 <= number < self.waves:
+            raise ValueError(f"wave {number} of {self.waves}")
+        first = number * self.at_once
+        last = min(first + self.at_once, self.rows * self.columns)
+        return tuple(
+            (row * self.cluster + rank, column)
+            for row, column in map(self.place, range(first, last))
+            for rank in range(self.cluster)
+        )
+
+    def needed(self, number: int) -> int:
+        """Bytes of A and B that the tiles of a wave need, each element once."""
+        tiles = self.wave(number)
+        rows, columns = ({tile[side] for tile in tiles} for side in (0, 1))
+        return (len(rows) * self.tile[0] + len(columns) * self.tile[1]) * self.K * self.item

@@ -1,1 +1,0 @@
-"""What becomes of sums before they are stored: what it costs, what it saves, what it reached."""

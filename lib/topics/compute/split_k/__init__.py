@@ -1,1 +1,0 @@
-"""A tile whose K several blocks of a cluster share, and how their sums come together."""

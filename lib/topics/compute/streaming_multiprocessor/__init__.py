@@ -1,1 +1,0 @@
-"""An SM: what it is made of, and where a warp waits in it."""

@@ -1,1 +1,0 @@
-"""Numbers that stand in a sentence, each with the expression that it comes from."""

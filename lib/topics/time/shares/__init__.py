@@ -1,1 +1,0 @@
-"""The last wave of tiles, cut along K into equal shares."""
