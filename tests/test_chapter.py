@@ -4,11 +4,9 @@ import html
 import re
 
 import pytest
-from msgspec import structs
 
 from lib import chapter
 from lib.chapter import Chapter
-from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.problem import Problem
@@ -20,7 +18,6 @@ from lib.run import device
 from lib.show.counters import calibrated
 from lib.show.ladder import draw as draw_ladder
 from lib.show.roofline import roofs_table
-from lib.show.shapes import draw as draw_shapes
 from lib.show.speed import SPEED_SIZES, provenance
 from lib.show.version import Version, roof, short_name
 from tests.pages import cells
@@ -183,37 +180,6 @@ def test_predictions_are_of_variants_and_of_single_steps():
     for stem, guesses in predictions.PREDICTIONS.items():
         assert set(guesses) <= {variant.name for variant in CATALOGUE[stem].measured}
         assert all(abs(guess.gain) < 1 and guess.because for guess in guesses.values())
-
-
-def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown):
-    page = Chapter("09_fp32_limit")
-    record = page.version.record
-    large, tuned = (list(record.variants[name].bench) for name in ("large", "tuned"))
-    # Shapes that the record may lack, each launched with another tile; the last by one of the two.
-    for place, name in enumerate(("small", "medium", "tall")):
-        odd = structs.replace(
-            tuned[0], M=33 + place, ratio=0.5 + 0.125 * place,
-            instantiation=page.kernel.expression(page.kernel.variant(name)))
-        tuned.append(odd)
-        if name != "tall":
-            large.append(odd)
-    variants = record.variants | {
-        name: structs.replace(record.variants[name], bench=rows)
-        for name, rows in {"large": large, "tuned": tuned}.items()}
-    page.version.reader.__dict__["record"] = structs.replace(record, variants=variants)
-    draw_shapes(page.version, "large")
-    seen, both = set(), {row.shape for row in large}
-    names = instantiations(page.kernel)
-    assert tuned[-1].shape not in both and tuned[-2].shape in both
-    assert f"{tuned[-1].ratio:.3f}  tall" not in shown[0]
-    for row in tuned:
-        if row.shape not in both:
-            continue
-        launched = names[row.instantiation]
-        shown_as = [name for name in launched if f"{row.ratio:.3f}  {name}" in shown[0]]
-        assert len(shown_as) == 1
-        seen |= set(shown_as)
-    assert len(seen) > 2
 
 
 def test_counters_are_those_of_the_trace(shown):

@@ -11,7 +11,6 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import searches
 from lib.run.runner import run
-from lib.show.instruction_order import loads_ahead
 from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     REPRESENTATIVES,
@@ -221,6 +220,11 @@ def memory_order(name, arch="sm_90a"):
     kernel = CATALOGUE["14_ldmatrix"]
     loop = compile_kernel(kernel, kernel.variant(name), arch).inner_loop
     return [one.base for one in loop if one.base in ("LDG", "STS", "LDSM", "HMMA", "BAR")]
+
+
+def loads_ahead(bases):
+    """Global loads before the loop's first shared store: those behind it wait for a load."""
+    return bases[:bases.index("STS")].count("LDG")
 
 
 @pytest.mark.parametrize("form", ["wmma", "k16"])

@@ -9,7 +9,7 @@ from msgspec import structs
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
-from lib.records.schema import Packing, Pair
+from lib.records.schema import Pair
 from lib.show import accesses as accesses_page
 from lib.show import accounts as accounts_page
 from lib.show import clusters, display, multicast, shares, split_k
@@ -17,7 +17,6 @@ from lib.show import shapes as by_shape
 from lib.show import shapes as shapes_page
 from lib.show import shares as shares_page
 from lib.show import split_k as split_k_figure
-from lib.show import split_k as split_k_page
 from lib.show.columns import Retimed, launches
 from lib.show.numbers import Numbers
 from lib.show.version import Version
@@ -28,13 +27,18 @@ from tests.topics.test_hopper_pages import recorded
 CLUSTERS, STREAM_K = CATALOGUE["21_clusters"], CATALOGUE["23_stream_k"]
 
 
+def ranks(mask):
+    """The blocks of a cluster that a mask names."""
+    return tuple(at for at in range(mask.bit_length()) if mask >> at & 1)
+
+
 @pytest.mark.parametrize("name", ["wide", "cluster_2x2", "cluster_4x1"])
 def test_masks_name_the_blocks_that_need_a_part(name):
     variant = CLUSTERS.variant(name)
     (down, across), (rows, columns) = variant.schedule.cluster, variant.tile
     for one in multicast.observed(CLUSTERS, variant):
-        assert multicast.ranks(one.a_mask) == tuple(i * down + one.m for i in range(across))
-        assert multicast.ranks(one.b_mask) == tuple(one.n * down + i for i in range(down))
+        assert ranks(one.a_mask) == tuple(i * down + one.m for i in range(across))
+        assert ranks(one.b_mask) == tuple(one.n * down + i for i in range(down))
         # Together they load a tile each for all that need it.
         assert one.a * across == rows * 128 and one.b * down == columns * 128
 
@@ -56,8 +60,6 @@ def test_what_blocks_read_of_each_other_is_what_the_emulator_counts(shown):
     # Each block reads its own part of the sums by the same instruction.
     own = sum(part.left // 4 for part in split_k.parts((64, 64), 8, 4))
     assert 16 * lanes == own + sum(part.read for part in split_k.parts((64, 64), 8, 4))
-    split_k_page.parts(version, "split")
-    assert cells(shown[0])[3] == ["3", "3, 7, 11, …, 255", "16,384 B", "48 to 63", "12,288 B"]
 
 
 @pytest.mark.parametrize("tiles, steps, clusters, sharers", [
@@ -75,7 +77,7 @@ def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, shar
         assert all(part.steps <= steps for cluster in range(clusters) for part in found.of(cluster))
 
 
-def test_a_variant_s_shares_are_those_of_its_launch(shown):
+def test_a_variant_s_shares_are_those_of_its_launch():
     cut, whole = (STREAM_K.variant(name) for name in ("cut", "whole"))
     problem = cut.problem(*shares_page.EXAMPLE)
     assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 4)
@@ -84,9 +86,6 @@ def test_a_variant_s_shares_are_those_of_its_launch(shown):
     assert by_shape.by_steps(whole, cut, shares_page.EXAMPLE, 8) == pytest.approx(48 / 44)
     with pytest.raises(ValueError, match="wide cuts no wave"):
         shares.shares(CLUSTERS.variant("wide"), problem, 8)
-    shares_page.parts(Version("23_stream_k"))
-    assert cells(shown[0])[1] == [
-        "1", "⌊48 · 1 / 4⌋ = 12", "23", "tile 0: 12 to 15; tile 1: 0 to 7", "4, 8"]
 
 
 def test_shares_are_drawn_by_their_tiles():
@@ -203,19 +202,6 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[-2])[0][-1] == f"{1e6 * cublas:,.1f}"
 
 
-def test_packing_has_its_own_time_where_it_was_taken(shown):
-    page = recorded("24_any_row")
-    stored = page.version.record.variants["packed"]
-    (M, N, K), (_, second) = page.kernel.own_shapes[0], page.kernel.own_shapes[:2]
-    built.let_bench(page.version, "packed", [structs.replace(
-        stored.bench[0], M=M, N=N, K=K, seconds=1e-5, packing=Packing(seconds=4e-6, spread=0.0))])
-    shapes_page.packing(page.version)
-    rows = cells(shown[0])
-    assert rows[0][:2] == ["33×57×75", "A and B"] and rows[0][-2:] == ["4.0", "40%"]
-    assert rows[1][0] == "×".join(f"{side:,}" for side in second)
-    assert rows[1][-2:] == ["", ""]
-
-
 def test_what_the_rule_launches_is_told_by_its_parts(shown):
     shapes_page.chosen((8192, 8192, 8192), (4095, 4097, 4093), (33, 57, 75))
     large, odd, small = cells(shown[0])
@@ -240,18 +226,6 @@ def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
             assert not step.since or (step.since, f"{stem}/{name}") in pairs, (stem, name)
     assert "2026-11-24" in predictions.label("21_clusters")
     assert "2026-11-21" in predictions.label("15_turing_limit")
-
-
-def test_what_a_cut_is_worth_by_two_rates(shown):
-    cut = STREAM_K.variant("cut")
-    problem = cut.problem(1792, 1280, 4096)
-    found = shares.worth(cut, problem, 132, 132 * 4096.0, 2.0)
-    # Two waves of 64 steps, of which the second is four tiles; cut, 32 clusters have 8 steps each.
-    assert found.steps == 2 * 64 - (64 + 8)
-    assert found.saved == found.steps * 2 * 128 * 128 * 64 / 4096
-    assert found.traffic == 2 * 32 * 2 * 128 * 128 * 4 and found.sums == found.traffic / 2
-    shares_page.worth(Version("23_stream_k"))
-    assert len(cells(shown[0])) == len(LAST_WAVES)
 
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts():
@@ -285,15 +259,9 @@ def test_ratios_have_three_means(shown):
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
 
 
-def test_packing_moves_each_matrix_twice(shown):
-    shapes_page.packing(Version("24_any_row"))
-    found = {row[0]: row[1:] for row in cells(shown[0])}
-    assert found["4,095×4,097×4,093"][:2] == ["A and B", f"{4 * 4093 * (4095 + 4097) / 1e6:.2f}"]
-
-
 def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
     figures = []
-    monkeypatch.setattr(accesses_page, "show", figures.append)
+    monkeypatch.setattr(display, "show", figures.append)
     accesses_page.coalescing(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
     (scene,) = figures
     assert "low[(first + i) / 4]" in scene.body and "4 sectors" in scene.body

@@ -39,7 +39,7 @@ def recorded(monkeypatch):
                                   kernels=["fused"]),
         steady=Steady(seconds=1e-3, spread=0.0, tflops=1.0, series=[1e-3], launches=9, joules=0.5,
                       joules_error=0.01))
-    names = dict.fromkeys(name for _, *both in (*page.PARTS, *page.OTHERS) for name in both)
+    names = ("bias", "plain", "relu", "bias_gelu")  # a hundredth longer each
     parts = [side(name, "fused", 1 + place / 100, flops, variant=name)
              for place, name in enumerate(names)]
     rows = [FusedRow(M=M, N=N, K=K, epilogue="bias_gelu", sides=one, **ROW)
@@ -89,11 +89,6 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
         f"{page.NOT_YET}; 0; {page.NOT_YET}")
     assert rows["mJ per product: fused; apart"][1] == f"500.00; {page.NOT_YET}"
     assert "recorded: H100" in shown[0][1]
-    page.parts()
-    gelu = next(row for row in shown[1][0] if "GELU, tanh" in row[0])
-    assert gelu[1:4] == ["+0.0%", "+3.0%", "+3.0%"]  # it is the fourth, its bias the first
-    page.staged()
-    assert all(page.NOT_YET not in row for row in shown[2][0])
     numbers = Numbers("25_epilogue")
     assert numbers.times_fused("apart", *LARGE) == 1.5
     assert numbers.part("bias_gelu", "bias", *LARGE) == pytest.approx(0.03)

@@ -51,7 +51,7 @@ def changed(page, variant, place=slice(None), **fields):
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda *_, **__: None)
-    Chapter("17_wgmma").account()
+    Chapter("17_wgmma").speed()
     assert "python -m lib record 17_wgmma" in shown[0] and "Not recorded yet" in shown[0]
     with pytest.raises(ValueError), chapter.once_recorded():
         raise ValueError("other errors are not swallowed")
