@@ -112,10 +112,10 @@ def test_lib_says_what_work_it_does(tmp_path):
     done, _ = run(tmp_path, f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
                   "from lib import chapter\nfrom lib.problem import Problem\n"
                   "from lib.gpus import GPUS\nfrom lib.show.display import show\n"
-                  "from lib.show.method import figure\n"
+                  "from lib.show import method\n"
                   "page = chapter.Chapter('01_naive')\n"
                   "_ = page.run(Problem(48, 32, 8), backend='emulator')\n"
-                  "show(figure.draw(GPUS['H100']))")
+                  "show(method.draw(GPUS['H100']))")
     assert done.error == ""
     assert done.work == {"kernels compiled": 1, "kernels disassembled": 1, "blocks emulated": 2,
                          "figures drawn": 1}
