@@ -97,21 +97,17 @@ class Traffic:
         With the epilogue in the product's kernel.
     apart : int
         With the product in FP32 in between.
-    rounded : int
-        With a product in between that is rounded to C's type, as frameworks have it.
     """
 
     fused: int
     apart: int
-    rounded: int
 
 
 def traffic(shape: Shape, epilogue: str = "bias_gelu") -> Traffic:
     """The bytes of bias and GELU, or of another epilogue."""
     problem = with_epilogue(*shape, epilogue=EPILOGUES[epilogue][0])
-    elements, fused = problem.M * problem.N, problem.compulsory_bytes
-    between = {name: 2 * ITEM_BYTES[name] * elements for name in ("float32", problem.out)}
-    return Traffic(fused, fused + between["float32"], fused + between[problem.out])
+    fused = problem.compulsory_bytes
+    return Traffic(fused, fused + 2 * ITEM_BYTES["float32"] * problem.M * problem.N)
 
 
 def saved_seconds(shape: Shape) -> float:

@@ -7,7 +7,6 @@ from lib.records import store as records
 from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
 from lib.show import columns
 from lib.show import epilogue as model
-from lib.show import epilogue as page
 from lib.show.numbers import Numbers
 
 LARGE = (4096, 16384, 4096)  # M, N, K of the layer that is recorded
@@ -76,18 +75,29 @@ def test_cycles_are_those_of_the_unit_that_takes_longer():
     assert model.loop_cycles((128, 128), 1024) == 8192
 
 
+def test_a_second_pass_writes_and_reads_the_product():
+    M, N, K = LARGE
+    bytes_of = model.traffic(LARGE)
+    assert bytes_of.fused == 2 * (M * K + K * N + M * N + N)
+    assert bytes_of.apart - bytes_of.fused == 8 * M * N
+    # SwiGLU's C has half of the columns, and its product all of them.
+    swiglu = model.traffic(LARGE, "swiglu")
+    assert swiglu.fused == 2 * (M * K + K * N) + M * N
+    assert swiglu.apart - swiglu.fused == 8 * M * N
+
+
 def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
     shown = []
     monkeypatch.setattr(
         columns, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
-    page.contests()
+    model.contests()
     rows = {name: cells for name, *cells in shown[0][0]}
-    assert rows["cublasLt, fused"] == [page.NOT_YET, "500", page.NOT_YET, page.NOT_YET]
+    assert rows["cublasLt, fused"] == [model.NOT_YET, "500", model.NOT_YET, model.NOT_YET]
     assert rows["fused, times the fastest rival's speed"][1] == "1.100"
     assert rows["fused, times our product's speed"][1] == "0.950"
     assert rows["DRAM recorded, MB: product alone; fused; apart"][1] == (
-        f"{page.NOT_YET}; 0; {page.NOT_YET}")
-    assert rows["mJ per product: fused; apart"][1] == f"500.00; {page.NOT_YET}"
+        f"{model.NOT_YET}; 0; {model.NOT_YET}")
+    assert rows["mJ per product: fused; apart"][1] == f"500.00; {model.NOT_YET}"
     assert "recorded: H100" in shown[0][1]
     numbers = Numbers("25_epilogue")
     assert numbers.times_fused("apart", *LARGE) == 1.5
@@ -110,8 +120,8 @@ def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):
     shown = []
     monkeypatch.setattr(
         columns, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
-    page.contests()
+    model.contests()
     assert all(model.COMMAND in evidence for _, evidence in shown)
     rows = {name: cells for name, *cells in shown[0][0]}
-    assert rows["**25, fused**, TFLOP/s"] == [page.NOT_YET] * 4
+    assert rows["**25, fused**, TFLOP/s"] == [model.NOT_YET] * 4
     assert rows["DRAM predicted, MB: fused; apart"][1] == "302; 839"
