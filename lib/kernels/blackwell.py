@@ -109,8 +109,8 @@ def scaled_pair(
     scales = (1 + BN // 128) * (step // taken.block // 4) * ATOM_BYTES
     slices = STORERS * schedule.staged * SLICE_ROWS * SLICE_ROW_BYTES
     return Variant(
-        name, replace(schedule, step=step).with_own(FORMAT=taken.cuda),
-        ("FORMAT", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
+        name, replace(schedule, step=step).with_own(Format=taken.cuda),
+        ("Format", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
         (LANES * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
         scaling=form, row_bytes=TMA_STRIDE,
         grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
