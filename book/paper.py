@@ -270,7 +270,7 @@ def text_in(path: Path) -> str:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(path) as image:
+        with Image.open(io.BytesIO(bytes_of(path))) as image:
             return image.text["Description"]
     except (KeyError, UnidentifiedImageError):
         raise PaperError(f"{path.name} carries no text: run `make paper`") from None
