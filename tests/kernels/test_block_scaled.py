@@ -154,7 +154,7 @@ def test_what_no_variant_takes_is_refused():
 def test_tensor_memory_has_room_for_the_scales_of_each_stage():
     for variant in PAIRS.laid:
         given = variant.constants
-        each = (1 + variant.tile[1] // 128) * (1 if given["FORMAT"] == "Mxfp8" else 4) * 4
+        each = (1 + variant.tile[1] // 128) * (1 if given["Format"] == "Mxfp8" else 4) * 4
         used = given["ACCUMULATORS"] * variant.tile[1] + given["STAGES"] * each
         assert used <= 512
         assert compile_kernel(PAIRS, variant).resources.spill_store_bytes == 0
