@@ -47,7 +47,6 @@ from lib.records import store as records
 from lib.records.schema import Row, mhz
 from lib.run import runner
 from lib.show import bottleneck as busiest
-from lib.show import bottleneck as scaling
 from lib.show import instruction_order as order
 from lib.show import issue_slots as slots
 from lib.show.columns import (
@@ -234,7 +233,7 @@ def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
                         "lines": busiest.lines(
                             [site for site in trace.sites if site.kind != "copy"], watched)})
     one, other = counted
-    found = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
+    found = busiest.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
     return WARP * (found["shared"] + found["lines"]) / size**3
 
 

@@ -222,7 +222,7 @@ def fp8_flops(gpu: Gpu, clock_hz: float) -> float:
 
 def of_record(
     metrics: Mapping[str, float], gpu: Gpu, roofs: Roofs | None, *, product: str | None,
-    flops: float, clock_mhz: float | None, lines: int | None = None,
+    flops: float, clock_mhz: float | None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs for a launch that ncu has counted.
 
@@ -239,8 +239,6 @@ def of_record(
         Of the launch.
     clock_mhz : float, optional
         The SMs' clock while it was timed; the data sheet's if not given.
-    lines : int, optional
-        As `least_times` has it.
     """
     tensor: dict[str, Any] = {}
     hz = clock_mhz * 1e6 if clock_mhz else gpu.clock_hz
@@ -250,7 +248,7 @@ def of_record(
             "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
             else roofs and roofs.products.get(product),
         }
-    return least_times(metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
+    return least_times(metrics, gpu, warp_instructions=metrics["instructions"],
                        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
                        clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor)
 
