@@ -107,8 +107,9 @@ def _trim(folder: Path) -> None:
     """Remove the files that nobody has asked for the longest, if there is too much."""
     files = []
     for entry in os.scandir(folder):
-        found = entry.stat()
-        files.append((found.st_mtime_ns, found.st_size, entry.path))
+        with suppress(FileNotFoundError):  # another process renamed or removed it just now
+            found = entry.stat()
+            files.append((found.st_mtime_ns, found.st_size, entry.path))
     if sum(size for _, size, _ in files) <= LIMIT_BYTES:
         return
     room = STAYS * LIMIT_BYTES

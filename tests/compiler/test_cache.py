@@ -108,6 +108,23 @@ def test_what_nobody_asks_for_goes_first(folder, monkeypatch):
     assert cache.cached(["a"], never) == noise(1)
 
 
+def test_a_file_that_goes_during_the_look_is_not_told(folder, monkeypatch, capsys):
+    """Another process renames its new file while this one looks at the folder's sizes."""
+    entries = os.scandir
+
+    def raced(where):
+        (where / ".new-1-1").write_bytes(b"another's")
+        listed = list(entries(where))
+        (where / ".new-1-1").unlink()
+        return listed
+
+    cache._say_unwritable.cache_clear()
+    monkeypatch.setattr(cache, "_unseen", cache.LIMIT_BYTES)
+    monkeypatch.setattr(cache.os, "scandir", raced)
+    assert cache.cached(["a"], lambda: b"content") == b"content"
+    assert cache._unseen == 0 and capsys.readouterr().err == ""
+
+
 def test_small_files_are_written_without_a_look_at_all_of_them(folder, monkeypatch):
     looks = []
     monkeypatch.setattr(cache, "_trim", lambda where: looks.append(len(list(where.iterdir()))))
