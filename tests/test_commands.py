@@ -36,7 +36,7 @@ PROGRAM = re.compile(r"(?:\.venv/bin/)?python3?\s+-m\s+\S|(?:make|warplens)\s+\S
 # What stands for a reader's own: a word in capitals, a version that is still to be written.
 PLACEHOLDER = re.compile(r"(?<![\w-])(?:[A-Z]{3,}(?:[/=][A-Z]+)?|M×N×K|29_mine)(?![\w=])|…")
 ON_A_GPU = ("bench", "profile", "timeline", "record", "launch")
-# They write into the repository or need others' sources; tests/topics/test_zoo.py runs the zoo.
+# They write into the repository or need others' sources; tests/show/test_zoo.py runs the zoo.
 PARSED = ("notebooks", "stamp", "release", "new", "rivals", "foreign", "zoo")
 # Mentioned by name, with nothing behind it.
 BY_NAME = ("emulate", "foreign", "resources", "timeline")

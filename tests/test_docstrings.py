@@ -73,7 +73,7 @@ def attributes(node: ast.ClassDef) -> set[str]:
 
 @cache
 def described_once() -> frozenset[str]:
-    """The parameters that the package of topics describes for all that draw or display."""
+    """The parameters that `lib.show` describes for all that draw or display."""
     return frozenset(section(importlib.import_module("lib.show").__doc__, "Parameters"))
 
 

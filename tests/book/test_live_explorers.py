@@ -1,7 +1,7 @@
 """The two explorers of layouts, clicked through in a real browser.
 
 What they show is compared with the model, which runs of the emulator are held against elsewhere
-(`tests/topics/test_operand.py`, `test_fragment_maps.py`).
+(`tests/show/test_operand.py`, `test_fragment_maps.py`).
 """
 
 import json

@@ -22,7 +22,7 @@ ELSEWHERE = {
 PAGES = [path for path in sorted((ROOT / "chapters").iterdir())
          if path.suffix in (".ipynb", ".md") and path.stem not in ("claims", "references")]
 # What draws, and what names variants and pairs.
-DRAWS = [path for folder in ("topics", "show", "kernels", "plotting")
+DRAWS = [path for folder in ("show", "kernels")
          for path in sorted((ROOT / "lib" / folder).rglob("*.py"))]
 
 

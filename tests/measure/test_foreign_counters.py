@@ -16,7 +16,7 @@ from lib.run import device
 from lib.show import foreign as model
 from lib.show import public_files as page
 from tests import played
-from tests.topics.test_foreign import clones  # noqa: F401 - a fixture
+from tests.show.test_foreign import clones  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow  # kernels of others run at night
 

@@ -22,7 +22,7 @@ from lib.show.numbers import Numbers
 from lib.show.version import Version
 from tests import built
 from tests.pages import cells
-from tests.topics.test_hopper_pages import recorded
+from tests.show.test_shapes import recorded
 
 CLUSTERS, STREAM_K = CATALOGUE["21_clusters"], CATALOGUE["23_stream_k"]
 

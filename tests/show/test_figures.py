@@ -14,7 +14,7 @@ from lib.show.roofline import Point, Roofs, l1_bytes
 from lib.show.roofline import points as points_of
 from lib.show.timeline import of_marks
 from tests import built
-from tests.topics.conftest import record, sheet_roofs
+from tests.show.conftest import record, sheet_roofs
 
 
 def shown(fig):
