@@ -49,8 +49,7 @@ def numbers() -> Mapping[str, Callable[[], object]]:
     from lib.ptx import isa  # noqa: F401 - enters every family
     from lib.ptx.core.decode import OPCODES
     from lib.ptx.count.trace import Trace
-    from lib.records import foreign, reach, sanitizer, scoreboard, sentryward, store
-    from lib.records.schema import CalibrationRecord
+    from lib.records import foreign, reach, sanitizer, scoreboard, sentryward
     from lib.show import foreign as others
     from lib.show import zoo
     from lib.show.numbers import Numbers
@@ -82,13 +81,6 @@ def numbers() -> Mapping[str, Callable[[], object]]:
             raise ValueError("a finding in others' kernels without a verified defect")
         return len(findings)
 
-    def patterns() -> int:
-        """Patterns of access that a GPU's profiler and the emulator have both counted."""
-        record = store.load(CalibrationRecord, RECORDED_ON)
-        if record is None:
-            raise store.NotRecorded("calibration")
-        return len(record.patterns)
-
     return {
         "versions": lambda: len(in_book()),
         # For an architecture that nobody here has run.
@@ -105,9 +97,9 @@ def numbers() -> Mapping[str, Callable[[], object]]:
         "fp16_tflops": reached("FP16", lambda one: f"{one.row.tflops:.1f}"),
         "fp16_rival": reached("FP16", lambda one: f"{one.rival:.1f}"),
         "fp16_noise": reached("FP16", lambda one: off(one.share, one.noise)),
-        "first_tflops": lambda: f"{Numbers('01_naive').tflops('01_naive'):.1f}",
+        "first_tflops": lambda: f"{Numbers('01_naive').row('01_naive').tflops:.1f}",
         "size": lambda: f"{scoreboard.LADDER_SIZE:,}", "gpu": lambda: RECORDED_ON,
-        "claims": lambda: len(CLAIMS), "patterns": patterns,
+        "claims": lambda: len(CLAIMS), "patterns": Numbers("index").patterns,
         "told": tally("this emulator", lambda one: one.detected),
         "missed": tally("this emulator", lambda one: one.missed),
         "sanitizer_told": tally("compute-sanitizer", lambda one: one.detected),

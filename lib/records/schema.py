@@ -591,6 +591,11 @@ class Traffic(Part, kw_only=True, frozen=True):
     instructions: Count
     kernels: tuple[Symbol, ...]
 
+    @property
+    def dram_bytes(self) -> int:
+        """Read and written."""
+        return self.dram_read_bytes + self.dram_write_bytes
+
 
 # Who computes a product with an epilogue: one kernel of ours, the same with the unit's tanh, the
 # epilogue behind our product, our product alone; and of others those that do all of it, and their

@@ -238,8 +238,7 @@ def _each(head: str, cell: Callable[[FusedSide], str], *whose: str) -> Column[Sh
 
 
 def _megabytes(side: FusedSide) -> str:
-    found = side.traffic
-    return f"{(found.dram_read_bytes + found.dram_write_bytes) / 1e6:,.0f}" if found else NOT_YET
+    return f"{side.traffic.dram_bytes / 1e6:,.0f}" if side.traffic else NOT_YET
 
 
 def _joules(side: FusedSide) -> str:
