@@ -74,7 +74,7 @@ class Numbers:
         return _of_shape(version.reader.variant(variant.name).bench, (M, N, K),
                          name or self._stem)
 
-    def rung(self, name: str = "", n: int = SIZE) -> Row:
+    def in_pass(self, name: str = "", n: int = SIZE) -> Row:
         """The row of a cube in the ladder's pass; of a version without a variant its fastest's."""
         entry = self._entry(name)
         return _of_shape(entry.bench if entry else (), (n, n, n),
@@ -103,7 +103,7 @@ class Numbers:
 
     def on_ladder(self, name: str = "", n: int = SIZE) -> float:
         """Speed in the ladder's pass, TFLOP/s."""
-        return self.rung(name, n).tflops
+        return self.in_pass(name, n).tflops
 
     def climb(self, name: str, over: str, n: int = SIZE) -> float:
         """How many times the speed of another, both in the ladder's pass."""
@@ -111,12 +111,12 @@ class Numbers:
 
     def of_rival(self, name: str = "", n: int = SIZE) -> float:
         """Speed over cuBLAS's one figure, both of the ladder's pass."""
-        row = self.rung(name, n)
+        row = self.in_pass(name, n)
         return row.tflops / ladder.figures(ladder.load(RECORDED_ON))[ladder.product(row)].tflops
 
     def outcome(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
         """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""
-        return _compared(self.rung(over, n), self.rung(name, n), brief)
+        return _compared(self.in_pass(over, n), self.in_pass(name, n), brief)
 
     def outcome_of(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
         """The same of the versions' own records.
@@ -386,7 +386,8 @@ def evaluate(expression: str, stem: str) -> str:
         return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
             "abs": abs, "len": len, "max": max, "min": min, "round": round, "sum": sum,
         }, "SIZE": SIZE, **SUBJECTS, **names}))
-    except records.NotYet:
-        return NOT_YET
     except Exception as error:
+        # Of what a record has as None nothing was measured.
+        if isinstance(error, records.NotYet) or getattr(error, "obj", error) is None:
+            return NOT_YET
         raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error

@@ -76,10 +76,10 @@ def test_joules_of_what_the_power_cap_slows_are_the_cap_s():
 @pytest.mark.parametrize("size", [2048, 4096])
 def test_a_step_of_a_block_alone_holds_its_products_and_its_wait(name, size):
     version, variant = Numbers("12_wmma_pipeline")._of(name)
-    step = overlap.step_of(version, variant, size)
-    tile = version.kernel.variant(variant)
-    product = accounts.instruction(version.metrics(size, variant), 2.0 * size**3, tile.dtype)
-    products = 2 * tile.tile[0] * tile.tile[1] * tile.step / accounts.RATES[product]
+    step = overlap.step_of(version, name, size)
+    product = accounts.instruction(version.metrics(size, name), 2.0 * size**3, variant.dtype)
+    rows, columns = variant.tile
+    products = 2 * rows * columns * variant.step / accounts.RATES[product]
     assert 0 < products + step.wait < step.cycles
 
 

@@ -18,7 +18,7 @@ from lib.show import shapes as shapes_page
 from lib.show import shares as shares_page
 from lib.show import split_k as split_k_figure
 from lib.show.columns import Retimed, launches
-from lib.show.numbers import Numbers
+from lib.show.numbers import Named, Numbers
 from lib.show.version import Version
 from tests import built
 from tests.pages import cells
@@ -243,7 +243,8 @@ def test_shapes_that_were_won_are_counted(monkeypatch):
         built.let_bench(page.version, name, [
             structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=seconds)
             for M, N, K in page.kernel.own_shapes[:3]])
-    monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
+    monkeypatch.setattr(Numbers, "_of", lambda self, name: Named(
+        page.version, page.version.kernel.variant(name)))
     assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
     assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"
 
@@ -298,7 +299,7 @@ def test_sentences_quote_the_timed_launches_and_the_longest_phase():
     version = Version("21_clusters")
     clock = version.recorded(4096, "wide").clock
     here = Numbers("21_clusters")
-    assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
+    assert here.row("wide").clock == clock
     # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
     there = Numbers("23_stream_k")
     assert there.longest("store", "cut") > there.longest("store", "whole") > 0

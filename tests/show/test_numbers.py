@@ -32,7 +32,7 @@ def test_a_number_is_its_expression_s():
         f"{slow / fast:.2f}")
     assert evaluate("100 * gain('swapped', ''):+.1f", "01_naive") == (
         f"{fast / slow * 100 - 100:+.1f}")
-    assert evaluate("of_best('', 2048):.3f", "02_shared_tile") == (
+    assert evaluate("row('', 2048).ratio:.3f", "02_shared_tile") == (
         f"{row('02_shared_tile', 'tile32', 2048).ratio:.3f}")
 
 
@@ -43,7 +43,8 @@ def test_a_version_alone_is_its_fastest_and_its_counters_are_the_ladder_s_pass_s
         evaluate("metric('cycles')", "06_vectorized"))
     assert evaluate("metric('cycles','',2048)", "06_vectorized") == (
         evaluate("metric('cycles','step_32',2048)", "06_vectorized"))
-    assert evaluate("tflops()", "06_vectorized") == evaluate("tflops('step_32')", "06_vectorized")
+    assert evaluate("row().tflops", "06_vectorized") == (
+        evaluate("row('step_32').tflops", "06_vectorized"))
 
 
 @pytest.mark.parametrize("expression", [
@@ -63,35 +64,32 @@ def test_a_warp_s_time_is_what_it_waits_for_and_its_turns():
 
 
 def test_cublas_and_the_peak_are_of_the_same_pass():
-    assert float(evaluate("rival_on_ladder()", "09_fp32_limit")) == pytest.approx(
+    assert float(evaluate("on_ladder() / of_rival()", "09_fp32_limit")) == pytest.approx(
         reach.reach("FP32").rival)
-    peak, clock = (float(evaluate(f"{one}_on_ladder()", "09_fp32_limit"))
-                   for one in ("peak", "clock"))
-    assert peak == pytest.approx(2e-6 * 132 * 128 * clock)
+    assert evaluate("sheet.sms * sheet.flops_per_cycle('float32')", "index") == str(2 * 132 * 128)
 
 
 def test_how_far_a_group_comes_is_the_book_s_one_answer():
     one = reach.reach("FP32")
-    assert evaluate("how_far('FP32')", "index") == reach.short(one)
-    assert evaluate("sustained('FP32')", "index") == reach.give_or_take(*one.sustained)
-    assert evaluate("how_far('nothing')", "index") == model.NOT_YET
+    assert evaluate("reach.short(reach.reach('FP32'))", "index") == reach.short(one)
+    assert evaluate("reach.reach('nothing').share", "index") == model.NOT_YET
 
 
 @pytest.mark.parametrize("expression, rests", [
     ("100 / metric('l1_data_percent'):.2f", "recorded: NVIDIA H100"),
     ("count('b', 'c'):,.0f", "emulated"),
-    ("tflops() / registers() + max(w('x'), 1)", "recorded: NVIDIA H100"),
-    ("registers()", "modelled"),
+    ("row().tflops / compiled().resources.registers + w('x')", "recorded: NVIDIA H100"),
+    ("compiled().resources.registers", "modelled"), ("len(zoo.specimens())", ""),
+    ("1e6 * epilogue.saved_seconds((1, 2, 3))", "modelled"), ("roof('l2') / SIZE", "recorded"),
 ])
 def test_a_number_says_what_it_rests_on(expression, rests):
     assert evidence(expression).startswith(rests)
 
 
 def test_what_is_not_recorded_is_known():
-    assert evidence("tflops() / registers() + w('x')").split("; ")[1:] == [
+    assert evidence("row().tflops / code() + w('x')").split("; ")[1:] == [
         "emulated", "modelled"]
-    public = {name for name in dir(model.Numbers) if not name.startswith("_")}
-    assert model._EMULATED | model._MODELLED <= public
+    assert model.RESTS_ON.keys() <= {*dir(model.Numbers), *model.SUBJECTS}
 
 
 def test_wavefronts_are_foreseen_without_a_record():
@@ -108,18 +106,18 @@ def test_what_07_quotes():
 def test_a_time_of_a_shape_of_its_own_is_that_row_s():
     rows = records.load(KernelRecord, "H100", "22_few_tiles").variants["split_8"].bench
     deep = next(one for one in rows if one.shape == (128, 128, 16384))
-    assert evaluate("us('split_8', 128, 128, 16384)", "22_few_tiles") == f"{1e6 * deep.seconds}"
+    assert evaluate("row('split_8', 128, 128, 16384).seconds", "22_few_tiles") == str(deep.seconds)
     with pytest.raises(ValueError, match="128×128×77 is not recorded"):
-        evaluate("us('split_8', 128, 128, 77)", "22_few_tiles")
+        evaluate("row('split_8', 128, 128, 77)", "22_few_tiles")
 
 
 def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
-    quoted = "tflops('swapped'):.1f", "metric('cycles','swapped')", "gain('', 'swapped')"
+    quoted = "row('swapped').tflops:.1f", "metric('cycles','swapped')", "gain('', 'swapped')"
     assert all(evaluate(one, "01_naive") != model.NOT_YET for one in quoted)
     monkeypatch.setattr(records, "current", lambda kernel, name, stored: (
         None if kernel.stem == "01_naive" else stored))
     assert {evaluate(one, "01_naive") for one in quoted} == {"not recorded yet"}
-    assert evaluate("tflops()", "02_shared_tile") != model.NOT_YET
+    assert evaluate("row().tflops", "02_shared_tile") != model.NOT_YET
     assert evaluate("metric('cycles')", "01_naive") != model.NOT_YET  # of the ladder's pass
     monkeypatch.setattr(ladder, "stale", lambda kernel, variant, entry: True)
     assert {evaluate(one, "01_naive") for one in ("metric('cycles')", "on_ladder()")} == {
@@ -127,11 +125,11 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
     # What is not measured stays; what is asked wrongly is no matter of records.
     assert evaluate("count('global_load_requests', 'coalesced')", "01_naive") == "131072"
     with pytest.raises(ValueError, match="unknown variant"):
-        evaluate("tflops('fastest')", "01_naive")
+        evaluate("row('fastest').tflops", "01_naive")
 
 
 @pytest.mark.parametrize(("expression", "why"), [
-    ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
+    ("row('fastest').tflops:.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
     ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),
 ])
 def test_what_gives_no_number_is_refused(expression, why):
