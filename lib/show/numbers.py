@@ -87,7 +87,7 @@ class Numbers:
 
     def _timed_with_counters(self, name: str, n: int) -> Row:
         """The row of the run that `_counters` are of, which knows its board."""
-        return (self.rung if self._counted_in_pass(name, n) else self.row)(name, n)
+        return (self.in_pass if self._counted_in_pass(name, n) else self.row)(name, n)
 
     def _counted_in_pass(self, name: str, n: int) -> Mapping[str, float] | None:
         entry = self._entry(name) if name in ("", *KERNELS) else None
