@@ -88,7 +88,7 @@ double_buffer(
                 for (int j = 0; j < TN; ++j) sum[i][j] += a_k[i] * b_k[j];
         }
         if (BUFFERS == 2) {
-            buffer ^= 1;  // who still reads this one is waited for at the next step's barrier
+            buffer ^= 1;  // slower warps may read the old one until the next barrier
         } else {
             MARK(BARRIER);
             __syncthreads();  // everyone has read them before they are overwritten

@@ -92,7 +92,7 @@ warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, floa
                 for (int j = 0; j < TN; ++j) sum[i][j] += a_k[i] * b_k[j];
         }
         if (BUFFERS == 2) {
-            buffer ^= 1;  // who still reads this one is waited for at the next step's barrier
+            buffer ^= 1;  // slower warps may read the old one until the next barrier
         } else {
             MARK(BARRIER);
             __syncthreads();  // everyone has read them before they are overwritten

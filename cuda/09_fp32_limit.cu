@@ -178,7 +178,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
         wait_groups<0>();
         __syncthreads();
         if (from > 0 || to < steps) {
-            // Not all of the tile's sum: who comes last adds up all that was left, in its order.
+            // Part of the tile's sum: the last block to arrive adds up all parts, in their order.
             const long long begins = (long long)tile * steps, ends = begins + steps - 1;
             const int first_block = ((begins + 1) * blocks - 1) / cut_steps;
             const int last_block = ((ends + 1) * blocks - 1) / cut_steps;

@@ -225,5 +225,5 @@ __global__ void pack(int rows, int columns, const T* from, int pitch, T* to, int
         *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) =
             make_uint4(words[0], words[1], words[2], words[3]);
     }
-    if (behind) grid_wait();  // who waits for this launch waits for the one before it too
+    if (behind) grid_wait();  // so that a wait for this launch is one for the launch before it too
 }

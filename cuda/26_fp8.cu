@@ -111,7 +111,7 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
         const int shift = PING_PONG ? 0 : warpgroup * ROWS;  // first row of the tile
         if constexpr (SCALES == TENSOR) alpha *= of_a.at(0, 0) * of_b.at(0, 0);
         auto release = [&](int stage) { neighbours.release(freed + 8 * stage); };
-        // As in 20: who waited for a stage two rounds ahead would mistake its parity.
+        // As in 20: two rounds ahead a stage has the same parity, so nobody may wait for it.
         auto pass = [&](int next, int to) {
             if (PING_PONG && next < tiles_m * tiles_n) barrier_arrive(3 + to, 256);
         };

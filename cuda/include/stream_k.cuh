@@ -36,7 +36,7 @@ struct Shares {
         return {tile + 1, 0, from + length - steps};
     }
 
-    // A warpgroup leaves its part of a cut tile's sum; who comes last adds up all parts, in their
+    // A warpgroup leaves its part of a cut tile's sum; the last to arrive adds up all parts, in their
     // order, and writes C's rows from `row` and columns from `col` on. Each cluster has room for
     // two tiles, the second for the one that it begins; there and in `arrivals` each warpgroup has
     // a place of PLACES. `pitch`: as in pitched.cuh, if C isn't tight.

@@ -73,8 +73,8 @@ warp_specialization_parts(int M, int N, int K, float alpha, const __grid_constan
         for (int t = first + turn; t < last; t += TURNS) {
             const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
             float sum[ROWS / 64][BN / 2] = {};
-            // The second begins when the first has seen its last tile: who waited for a stage two
-            // rounds ahead would take the parity of an earlier round for its own.
+            // A parity tells a round of the ring only from the one before, so nobody may wait two
+            // rounds ahead: the second begins when the first has seen its last tile.
             if (turn == 1) barrier_sync(1, 256);
             for (int step = 0; step < steps; ++step, ring.next()) {
                 MARK(WAIT);

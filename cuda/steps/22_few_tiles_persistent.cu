@@ -88,8 +88,8 @@ few_tiles_persistent(int M, int N, int K, float alpha, const __grid_constant__ T
         };
         const int steps = (K + BK - 1) / BK, turn = PING_PONG ? warpgroup : 0;
         const int part = PING_PONG ? 0 : warpgroup * COLUMNS;  // first column of the tile
-        // A turn is passed on when the last tile of this one has been waited for: who waited for a
-        // stage two rounds ahead would take the parity of an earlier round for its own.
+        // A parity tells a round of the ring only from the one before, so nobody may wait two
+        // rounds ahead: a turn is passed on when its last tile has been waited for.
         auto pass = [&](int next, int to) {
             if (PING_PONG && next < tiles_m * tiles_n * products(strides...))
                 barrier_arrive(3 + to, 256);
