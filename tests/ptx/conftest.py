@@ -1,5 +1,6 @@
 """What the emulator's tests share: PTX from NVRTC, and small kernels written by hand."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -76,6 +77,29 @@ def run(body: str, *args, grid=1, block=32, parameters=".param .u64 out", **opti
     """Run statements as a kernel."""
     function = ptx.Module(entry(body, parameters)).get_function("k")
     return function(grid, block, args, **options)
+
+
+def lanewise(body: str, out, *given, head: str = HEAD, **options) -> ptx.Launch:
+    """Run statements in each lane, whose rows of the arrays are its registers.
+
+    Of `given` they are %a0, %a1, … (in a vector, A), %b0, … and so on; %d0, … are put into `out`.
+    """
+    load, store, vectors = ".reg .b64 %at; .reg .b32 %t; mov.u32 %t, %tid.x;\n", "", {}
+    for name, array in zip("dabce", (out, *given), strict=False):
+        size, places = array.itemsize, range(array.size // len(array))
+        vectors[name.upper()] = "{" + ", ".join(f"%{name}{i}" for i in places) + "}"
+        load += f".reg .b{max(16, 8 * size)} %{name}<{len(places)}>;\n"
+        row = f"ld.param.u64 %at, [{name}]; mad.wide.u32 %at, %t, {array.strides[0]}, %at;\n"
+        if name == "d":
+            store = row + "".join(f"st.global.b{8 * size} [%at+{size * i}], %d{i};\n"
+                                  for i in places)
+        else:
+            load += row + "".join(f"ld.global.b{8 * size} %{name}{i}, [%at+{size * i}];\n"
+                                  for i in places)
+    body = load + re.sub(r"\b[A-E]\b", lambda name: vectors[name[0]], body) + store
+    parameters = ", ".join(f".param .u64 {name.lower()}" for name in vectors)
+    return function_of(entry(body, parameters).replace(HEAD, head))(
+        1, len(out), (out, *given), **options)
 
 
 def problem(M: int, N: int, K: int, seed: int = 0):

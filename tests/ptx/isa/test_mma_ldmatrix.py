@@ -5,11 +5,9 @@ import pytest
 
 from lib import ptx
 from lib.ptx.core.rounding import to_float32
-from lib.ptx.isa.fragments import left
+from tests.tables import cases
 
-from ..conftest import each_schedule, f32s, run, u32s
-
-REGISTER = {"f16": "b32", "f32": "f32", "s32": "b32", "f64": "f64"}
+from ..conftest import each_schedule, f32s, lanewise, run, u32s
 
 
 def encoded(values, kind: str) -> np.ndarray:
@@ -19,16 +17,13 @@ def encoded(values, kind: str) -> np.ndarray:
     if kind in ("e4m3", "e5m2"):
         codes = to_float32(np.arange(256, dtype=np.uint8), kind).tolist()
         return np.vectorize(codes.index, otypes=["u1"])(np.asarray(values, float))
-    code = {
-        "f16": "f2",
-        "tf32": "f4",
-        "f32": "f4",
-        "f64": "f8",
-        "s8": "i1",
-        "u8": "u1",
-        "s32": "i4",
-    }
-    return np.asarray(values).astype(code[kind])
+    code = {"tf32": "f4", "s8": "i1", "u8": "u1", "s32": "i4"}
+    return np.asarray(values).astype(code.get(kind) or f"f{int(kind[1:]) // 8}")
+
+
+def in_words(values):
+    """Elements of lanes as their registers have them."""
+    return values.view("u8" if values.itemsize == 8 else "u4")
 
 
 def per_register(kind: str) -> int:
@@ -59,32 +54,7 @@ def c_place(lane: int, i: int) -> tuple[int, int]:
 def fragment(matrix, kind, place, count):
     """Lay a matrix out by lanes: (32, elements of a lane)."""
     values = encoded(matrix, kind)
-    out = np.zeros((32, count), values.dtype)
-    for lane in range(32):
-        for i in range(count):
-            out[lane, i] = values[place(lane, i)]
-    return out
-
-
-def lanes_of(opcode: str, parts: dict[str, tuple[str, int]], result: str) -> str:
-    """Write a kernel whose lanes load operands, run an opcode and store its result."""
-    body = ".reg .b64 %p<9>; .reg .b32 %t; mov.u32 %t, %tid.x;\n"
-    names = {}
-    for i, (name, (kind, count)) in enumerate(parts.items()):
-        size = 8 if kind == "f64" else 4
-        body += f".reg .{kind} %{name}<{count}>; ld.param.u64 %p{i}, [p{i}];\n"
-        body += f"mad.wide.u32 %p{i}, %t, {size * count}, %p{i};\n"
-        names[name] = "{" + ", ".join(f"%{name}{j}" for j in range(count)) + "}"
-        if name != result:
-            for j in range(count):
-                body += f"ld.global.{kind} %{name}{j}, [%p{i}+{size * j}];\n"
-    body += f"{opcode} {', '.join(names[n] for n in 'dabc')};\n"
-    at = list(parts).index(result)
-    kind, count = parts[result]
-    size = 8 if kind == "f64" else 4
-    for j in range(count):
-        body += f"st.global.{kind} [%p{at}+{size * j}], %{result}{j};\n"
-    return body
+    return np.array([[values[place(lane, i)] for i in range(count)] for lane in range(32)])
 
 
 def random_matrices(kind: str, m: int, n: int, k: int, seed: int = 0):
@@ -98,56 +68,51 @@ def random_matrices(kind: str, m: int, n: int, k: int, seed: int = 0):
     )
 
 
-MMA = [
-    (16, 8, 8, "f16", "f16", "f16"), (16, 8, 8, "f16", "f32", "f32"),
-    (16, 8, 16, "f16", "f16", "f16"), (16, 8, 16, "f16", "f32", "f32"),
-    (16, 8, 16, "f16", "f32", "f16"), (16, 8, 16, "f16", "f16", "f32"),
-    (16, 8, 8, "bf16", "f32", "f32"), (16, 8, 16, "bf16", "f32", "f32"),
-    (16, 8, 4, "tf32", "f32", "f32"), (16, 8, 8, "tf32", "f32", "f32"),
-    (16, 8, 16, "s8", "s32", "s32"), (16, 8, 16, "u8", "s32", "s32"),
-    (16, 8, 32, "s8", "s32", "s32"), (16, 8, 32, "u8", "s32", "s32"),
-    (8, 8, 16, "s8", "s32", "s32"), (8, 8, 4, "f64", "f64", "f64"),
-    (16, 8, 8, "f64", "f64", "f64"), (16, 8, 32, "e4m3", "f32", "f32"),
-    (16, 8, 32, "e5m2", "f32", "f32"), (16, 8, 32, "e4m3", "f16", "f16"),
-    (16, 8, 16, "e5m2", "f32", "f32"),
-]
-
-
 def run_mma(m, n, k, kind, after, before, a, b, c, modifier="", kind_b=None):
     """Run one mma and return D."""
-    per, per_c, per_d = per_register(kind), per_register(before), per_register(after)
-    counts = {"a": m * k // 32, "b": k * n // 32, "c": m * n // 32, "d": m * n // 32}
-    word = "f64" if kind == "f64" else "b32"
-    parts = {
-        "a": (word, counts["a"] // per), "b": (word, counts["b"] // per),
-        "c": (REGISTER[before], counts["c"] // per_c), "d": (REGISTER[after], counts["d"] // per_d),
-    }
-    half = 1 if m == 8 else 2  # an 8-row A counts its registers along k only
+    per, kind_b = per_register(kind), kind_b or kind
 
-    def place_a(lane, i):
-        if half == 2:
-            return a_place(lane, i, per)
-        return lane >> 2, lane % 4 * per + i % per + i // per * 4 * per
+    def place_a(lane, i):  # an 8-row A counts its registers along k only, as B does
+        return a_place(lane, i, per) if m == 16 else b_place(lane, i, per)[::-1]
 
     operands = [
-        fragment(a, kind, place_a, counts["a"]),
-        fragment(b, kind_b or kind, lambda lane, i: b_place(lane, i, per), counts["b"]),
-        fragment(c, before, c_place, counts["c"]),
-        encoded(np.zeros((32, counts["d"])), after),
+        encoded(np.zeros((32, m * n // 32)), after), fragment(a, kind, place_a, m * k // 32),
+        fragment(b, kind_b, lambda lane, i: b_place(lane, i, per), k * n // 32),
+        fragment(c, before, c_place, m * n // 32),
     ]
-    opcode = (
-        f"mma.sync.aligned.m{m}n{n}k{k}.row.col{modifier}.{after}.{kind}.{kind_b or kind}.{before}"
-    )
-    parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
-    run(lanes_of(opcode, parts, "d"), *operands, parameters=parameters)
+    lanewise(f"mma.sync.aligned.m{m}n{n}k{k}.row.col{modifier}.{after}.{kind}.{kind_b}.{before} "
+             "D, A, B, C;", *map(in_words, operands))
     result = np.zeros((m, n))
     for lane in range(32):
-        for i in range(counts["d"]):
-            result[c_place(lane, i)] = operands[3][lane, i]
+        for i in range(m * n // 32):
+            result[c_place(lane, i)] = operands[0][lane, i]
     return result
 
 
-@pytest.mark.parametrize("m, n, k, kind, after, before", MMA)
+@cases("""
+m  n k  kind after before
+16 8 8  f16  f16 f16
+16 8 8  f16  f32 f32
+16 8 16 f16  f16 f16
+16 8 16 f16  f32 f32
+16 8 16 f16  f32 f16
+16 8 16 f16  f16 f32
+16 8 8  bf16 f32 f32
+16 8 16 bf16 f32 f32
+16 8 4  tf32 f32 f32
+16 8 8  tf32 f32 f32
+16 8 16 s8   s32 s32
+16 8 16 u8   s32 s32
+16 8 32 s8   s32 s32
+16 8 32 u8   s32 s32
+8  8 16 s8   s32 s32
+8  8 4  f64  f64 f64
+16 8 8  f64  f64 f64
+16 8 32 e4m3 f32 f32
+16 8 32 e5m2 f32 f32
+16 8 32 e4m3 f16 f16
+16 8 16 e5m2 f32 f32
+""")
 def test_mma_layouts(m, n, k, kind, after, before):
     a, b, c = random_matrices(kind, m, n, k)
     assert np.array_equal(run_mma(m, n, k, kind, after, before, a, b, c), a @ b + c)
@@ -209,28 +174,14 @@ def test_quad_pairs(kind, layouts):
 
     def laid(matrices, of, place, count):
         values = encoded(matrices, of)
-        out = np.zeros((32, count), values.dtype)
-        for lane in range(32):
-            for i in range(count):
-                out[lane, i] = values[quad(lane)][place(lane, i)]
-        return out
+        return np.array([[values[quad(lane)][place(lane, i)] for i in range(count)]
+                         for lane in range(32)])
 
-    operands = [
-        laid(a, "f16", place_a, 4), laid(b, "f16", place_b, 4), laid(c, kind, place_c, 8),
-        encoded(np.zeros((32, 8)), kind),
-    ]
-    number = 4 if kind == "f16" else 8
-    parts = {
-        "a": ("b32", 2), "b": ("b32", 2), "c": (REGISTER[kind], number),
-        "d": (REGISTER[kind], number),
-    }
-    opcode = f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind}"
-    parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
-    run(lanes_of(opcode, parts, "d"), *operands, parameters=parameters)
-    exact = a @ b + c
-    for lane in range(32):
-        for i in range(8):
-            assert operands[3][lane, i] == exact[quad(lane)][place_c(lane, i)]
+    operands = [encoded(np.zeros((32, 8)), kind), laid(a, "f16", place_a, 4),
+                laid(b, "f16", place_b, 4), laid(c, kind, place_c, 8)]
+    lanewise(f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} D, A, B, C;",
+             *map(in_words, operands))
+    assert (operands[0] == laid(a @ b + c, kind, place_c, 8)).all()
 
 
 def test_unknown_shapes_are_named():
@@ -274,14 +225,6 @@ def test_lanes_that_parted_meet_again_before_an_aligned_operation(schedule):
     assert (out == 5 * 8).all()
 
 
-def test_fragments_split_what_they_assemble():
-    fragment = left(32, 16, 2)
-    words = np.arange(fragment.registers * 64, dtype=np.uint32).reshape(fragment.registers, -1)
-    matrix = fragment.assemble(words, np.dtype("f2"))
-    assert matrix.shape == (2, 32, 16)
-    assert np.array_equal(fragment.split(matrix, np.dtype("u4")), words)
-
-
 # -- ldmatrix and stmatrix ----------------------------------------------------------------------
 
 STAGE = """.shared .align 128 .b8 s[4096]; .reg .b32 %r<40>; .reg .b64 %d<9>; .reg .pred %p<3>;
@@ -315,6 +258,8 @@ def test_ldmatrix(number, trans):
     where = np.random.default_rng(0).permutation(256)[:32] * 16
     opcode = f"ldmatrix.sync.aligned.m8n8.x{number}{trans}.shared.b16"
     data, got, _ = move(opcode, where, number)
+    launch = move(opcode, [16 * i for i in range(32)], number)[2]
+    assert launch.trace.matrix_counters()["ldmatrix_wavefronts"] == number
     for lane in range(32):
         for m in range(number):
             for i in range(2):
@@ -342,13 +287,6 @@ def test_ldmatrix_wavefronts(where, wavefronts):
     assert counters["ldmatrix_wavefronts"] == wavefronts
     assert counters["ldmatrix_wavefronts_ideal"] == 4
     assert launch.trace.counters()["shared_load_instructions"] == 0
-
-
-def test_ldmatrix_counts_a_pass_for_each_matrix():
-    for number in (1, 2, 4):
-        opcode = f"ldmatrix.sync.aligned.m8n8.x{number}.shared.b16"
-        launch = move(opcode, [16 * i for i in range(32)], number)[2]
-        assert launch.trace.matrix_counters()["ldmatrix_wavefronts"] == number
 
 
 def test_ldmatrix_reads_only_the_addresses_it_needs():

@@ -1,43 +1,55 @@
 """mma.sp against products of the dense matrices, laid out element by element as the manual says."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from lib import ptx
 from lib.compiler.nvrtc import CompileError, compile_nvrtc
+from tests.tables import rows
 
-from ..conftest import entry, function_of, run
-from .test_mma_ldmatrix import c_place, encoded
+from ..conftest import function_of, lanewise
+from .test_mma_ldmatrix import c_place, encoded, fragment, in_words
 
 # Shape in K, types of A, B, and of C and D; elements of a chunk, of which half are stored.
-FORMS = [
-    (16, "f16", "f16", "f32", 4), (16, "f16", "f16", "f16", 4), (16, "bf16", "bf16", "f32", 4),
-    (32, "f16", "f16", "f32", 4), (32, "f16", "f16", "f16", 4), (32, "bf16", "bf16", "f32", 4),
-    (8, "tf32", "tf32", "f32", 2), (16, "tf32", "tf32", "f32", 2),
-    (32, "s8", "s8", "s32", 4), (32, "u8", "s8", "s32", 4), (64, "s8", "u8", "s32", 4),
-    (64, "u8", "u8", "s32", 4), (64, "e4m3", "e5m2", "f32", 4), (64, "e5m2", "e5m2", "f16", 4),
-    (64, "s4", "s4", "s32", 8), (128, "s4", "u4", "s32", 8), (128, "u4", "u4", "s32", 8),
-]
+FORMS = rows("""
+16  f16  f16  f32 4
+16  f16  f16  f16 4
+16  bf16 bf16 f32 4
+32  f16  f16  f32 4
+32  f16  f16  f16 4
+32  bf16 bf16 f32 4
+8   tf32 tf32 f32 2
+16  tf32 tf32 f32 2
+32  s8   s8   s32 4
+32  u8   s8   s32 4
+64  s8   u8   s32 4
+64  u8   u8   s32 4
+64  e4m3 e5m2 f32 4
+64  e5m2 e5m2 f16 4
+64  s4   s4   s32 8
+128 s4   u4   s32 8
+128 u4   u4   s32 8
+""")
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4}
 RANGES = {"u8": (0, 9), "s4": (-8, 8), "u4": (0, 16)}
 
 
 def metadata_place(k: int, kind: str, row: int, chunk: int, selector: int) -> tuple[int, int]:
     """Lane and first bit of the four bits of a chunk, by the figures of PTX ISA 9.7.14.6.2."""
-    g, lower = row % 8, row < 8
-    if (k, kind) in ((16, "f16"), (16, "bf16"), (8, "tf32")):
-        return 4 * g + selector, 4 * chunk + (0 if lower else 16)
-    if (k, kind) in ((32, "f16"), (32, "bf16"), (16, "tf32")):
-        return 4 * g + 2 * selector + chunk // 4, 4 * (chunk % 4) + (0 if lower else 16)
-    if (k, kind) in ((32, "s8"), (32, "u8"), (64, "s4"), (64, "u4")):
-        return 4 * g + 2 * selector + (0 if lower else 1), 4 * chunk
-    return 4 * g + 2 * (chunk // 8) + (0 if lower else 1), 4 * (chunk % 8)
+    g, upper, many = 4 * (row % 8), row // 8, selectors(k, kind)
+    if BITS[kind] >= 16:
+        first = selector if many == 4 else 2 * selector + chunk // 4
+        return g + first, 4 * (chunk if many == 4 else chunk % 4) + 16 * upper
+    if many == 2:
+        return g + 2 * selector + upper, 4 * chunk
+    return g + 2 * (chunk // 8) + upper, 4 * (chunk % 8)
 
 
 def selectors(k: int, kind: str) -> int:
-    if (k, kind) in ((16, "f16"), (16, "bf16"), (8, "tf32")):
-        return 4
-    return 1 if (k, BITS[kind]) in ((64, 8), (128, 4)) else 2
+    """Lanes of four of which one may hold the metadata; by the bits of a row of A."""
+    return 512 // (k * BITS[kind]) * (2 if BITS[kind] >= 16 else 1)
 
 
 def sparse_matrix(k: int, kind: str, chunk: int, random, ordered: bool):
@@ -114,22 +126,13 @@ def statement(form, selector: int, ordered: bool, modifier: str = "") -> tuple[s
     return f"{mma}.aligned.m16n8k{k}.row.col{modifier}.{c}.{a}.{b}.{c}", counts
 
 
-def kernel(form, selector: int, ordered: bool, modifier: str = "") -> str:
-    opcode, counts = statement(form, selector, ordered, modifier)
-    body = ".reg .b64 %p<4>; .reg .b32 %t; mov.u32 %t, %tid.x;\n"
-    for i, (name, count) in enumerate(zip("cabe", counts, strict=True)):
-        kind = "f32" if name == "c" and form[3] == "f32" else "b32"
-        body += f".reg .{kind} %{name}<{count}>; ld.param.u64 %p{i}, [p{i}];\n"
-        body += f"mad.wide.u32 %p{i}, %t, {4 * count}, %p{i};\n"
-        body += "".join(f"ld.global.{kind} %{name}{j}, [%p{i} + {4 * j}];\n" for j in range(count))
-    c, a, b, _ = ("{" + ", ".join(f"%{name}{j}" for j in range(count)) + "}"
-                  for name, count in zip("cabe", counts, strict=True))
-    body += f"{opcode} {c}, {a}, {b}, {c}, %e0, {selector};\n"
-    kind = "f32" if form[3] == "f32" else "b32"
-    return body + "".join(f"st.global.{kind} [%p0 + {4 * j}], %c{j};\n" for j in range(counts[0]))
-
-
-PARAMETERS = ", ".join(f".param .u64 p{i}" for i in range(4))
+def multiply(form, selector: int, ordered: bool, registers, modifier: str = "") -> np.ndarray:
+    """D, of the registers of C, A, B and the metadata."""
+    c, a, b, e = registers
+    d = np.zeros_like(c)
+    opcode, _ = statement(form, selector, ordered, modifier)
+    lanewise(f"{opcode} D, A, B, C, %e0, {selector};", d, a, b, c, e)
+    return result(d, form[3])
 
 
 def operands(form, selector: int, ordered: bool, seed: int = 0):
@@ -139,9 +142,8 @@ def operands(form, selector: int, ordered: bool, seed: int = 0):
     whole, packed, codes = sparse_matrix(k, a_kind, chunk, random, ordered)
     b = random.integers(*RANGES.get(b_kind, (-8, 9)), (k, 8)).astype(float)
     c = random.integers(-9, 9, (16, 8)).astype(float)
-    laid = np.array([[c[c_place(lane, i)] for i in range(4)] for lane in range(32)])
-    registers = [words(laid, c_kind), operand_a(packed, a_kind), operand_b(b, b_kind),
-                 operand_e(codes, k, a_kind, selector, random)]
+    registers = [in_words(fragment(c, c_kind, c_place, 4)), operand_a(packed, a_kind),
+                 operand_b(b, b_kind), operand_e(codes, k, a_kind, selector, random)]
     return whole, b, c, registers
 
 
@@ -158,57 +160,49 @@ CASES = [(form, selector) for form in FORMS for selector in range(selectors(form
 NAMED = [f"k{form[0]} {' '.join(form[1:4])} {selector}" for form, selector in CASES]
 
 
-@pytest.mark.parametrize("ordered", [False, True], ids=["any order", "ordered"])
 @pytest.mark.parametrize("form, selector", CASES, ids=NAMED)
-def test_a_sparse_product_is_that_of_the_dense_matrices(form, selector, ordered):
+def test_a_sparse_product_is_that_of_the_dense_matrices(form, selector):
+    """In any order and ordered, by turns."""
+    ordered = (FORMS.index(form) + selector) % 2 == 1
     a, b, c, registers = operands(form, selector, ordered)
-    run(kernel(form, selector, ordered), *registers, parameters=PARAMETERS)
-    expected = a @ b + c
-    np.testing.assert_array_equal(result(registers[0], form[3]), expected)
+    assert (multiply(form, selector, ordered, registers) == a @ b + c).all()
 
 
 def test_whole_numbers_are_clamped():
     form = (64, "u8", "u8", "s32", 4)
     a, b, c, registers = operands(form, 0, True)
     registers[0][:] = np.int32(2**31 - 1 - 520).view(np.uint32)
-    run(kernel(form, 0, True, ".satfinite"), *registers, parameters=PARAMETERS)
     expected = np.minimum(a @ b + 2**31 - 1 - 520, 2**31 - 1)
     assert (expected == 2**31 - 1).any() and (expected < 2**31 - 1).any()
-    np.testing.assert_array_equal(result(registers[0], "s32"), expected)
+    assert (multiply(form, 0, True, registers, ".satfinite") == expected).all()
 
 
-@pytest.mark.parametrize(
-    "form, ordered, code, is_wrong",
-    [
-        (FORMS[0], False, 0b0101, True), (FORMS[0], True, 0b0010, True),
-        (FORMS[0], False, 0b0010, False), (FORMS[6], False, 0b0001, True),
-        (FORMS[14], True, 0b1111, True),
-    ],
-)
+@pytest.mark.parametrize("form, ordered, code, is_wrong", [
+    (FORMS[0], False, 0b0101, True), (FORMS[0], True, 0b0010, True),
+    (FORMS[0], False, 0b0010, False), (FORMS[6], False, 0b0001, True),
+    (FORMS[14], True, 0b1111, True),
+])
 def test_undefined_metadata_is_an_error_where_it_matters(form, ordered, code, is_wrong):
     *_, registers = operands(form, 0, True)
     lane, bit = metadata_place(form[0], form[1], 11, 2, 0)
     registers[3][lane] = registers[3][lane] & ~np.uint32(15 << bit) | np.uint32(code << bit)
-    nothing = [*registers[:1], np.zeros_like(registers[1]), *registers[2:]]
-    run(kernel(form, 0, ordered), *nothing, parameters=PARAMETERS)  # zeros stand anywhere
-    if not is_wrong:
-        run(kernel(form, 0, ordered), *registers, parameters=PARAMETERS)
-        return
-    with pytest.raises(ptx.Error, match=rf"metadata {code:#06b} of row 11, .* is undefined: block"):
-        run(kernel(form, 0, ordered), *registers, parameters=PARAMETERS)
+    with pytest.raises(ptx.Error, match=rf"metadata {code:#06b} of row 11, .* is undefined: block"
+                       ) if is_wrong else nullcontext():
+        multiply(form, 0, ordered, registers)
+    registers[1][:] = 0  # zeros stand anywhere
+    multiply(form, 0, ordered, registers)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"k{form[0]} {' '.join(form[1:4])}")
 def test_selectors_that_there_are_not(form):
     for selector in (-1, selectors(form[0], form[1])):
         with pytest.raises(ptx.ParseError, match="the sparsity selector is a constant from 0 to"):
-            function_of(entry(kernel(form, selector, True), PARAMETERS))
+            multiply(form, selector, True, operands(form, 0, True)[3])
 
 
 def test_shapes_that_there_are_not():
-    text = kernel(FORMS[0], 0, True).replace("m16n8k16", "m16n8k8")
     with pytest.raises(ptx.UnsupportedInstruction, match=r"m16n8k16 \(f16 bf16 tf32\)"):
-        function_of(entry(text, PARAMETERS))
+        multiply((4, *FORMS[0][1:]), 0, True, operands(FORMS[0], 0, True)[3])
 
 
 def cuda_source(form, selector: int, ordered: bool, modifier: str = "") -> str:
@@ -250,12 +244,12 @@ def test_ptxas_refuses_the_same_selectors(form):
         compile_nvrtc(source, [], [f"-arch=sm_{architecture(form)}"], "sparse.cu")
 
 
-@pytest.mark.parametrize("form, selector", CASES, ids=NAMED)
-def test_inline_ptx_is_assembled_and_runs(form, selector):
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"k{form[0]} {' '.join(form[1:4])}")
+def test_inline_ptx_is_assembled_and_runs(form):
     """ptxas takes every form with these operands; what NVRTC writes around it runs here."""
-    source, arch = cuda_source(form, selector, True), architecture(form)
+    source, arch = cuda_source(form, 0, True), architecture(form)
     compile_nvrtc(source, [], [f"-arch=sm_{arch}"], "sparse.cu")
     text = compile_nvrtc(source, [], [f"-arch=compute_{arch}"], "sparse.cu").ptx.decode()
-    a, b, c, registers = operands(form, selector, True, seed=7)
+    a, b, c, registers = operands(form, 0, True, seed=7)
     function_of(text)(1, 32, registers)
     np.testing.assert_array_equal(result(registers[0], form[3]), a @ b + c)

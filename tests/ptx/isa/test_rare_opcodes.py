@@ -12,53 +12,7 @@ from lib import ptx
 from lib.ptx.core.decode import OPCODES
 
 from ..conftest import HERE, each_schedule, run, u32s
-from .test_opcodes import N, apply, draw, same, wrap
-
-
-def low24(value: int, kind: str) -> int:
-    value &= 0xFFFFFF
-    return value - (1 << 24) if kind == "s32" and value >> 23 else value
-
-
-@pytest.mark.parametrize("kind", ["u32", "s32"])
-@settings(max_examples=8, deadline=None)
-@given(data=st.data())
-def test_products_of_24_bits(kind, data):
-    columns = data.draw(draw(kind, kind, kind))
-    (a, b), product = apply(f"mul24.lo.{kind}", kind, (kind, kind), columns[:2])
-    (*_, c), total = apply(f"mad24.lo.{kind}", kind, (kind,) * 3, columns)
-    for x, y, z, p, t in zip(*(v.tolist() for v in (a, b, c, product, total)), strict=True):
-        exact = low24(x, kind) * low24(y, kind)
-        assert (p, t) == (wrap(exact, kind), wrap(exact + z, kind))
-
-
-@pytest.mark.parametrize("first", ["u32", "s32"])
-@pytest.mark.parametrize("second", ["u32", "s32"])
-@settings(max_examples=8, deadline=None)
-@given(data=st.data())
-def test_dot_products_of_bytes(first, second, data):
-    result = "s32" if "s32" in (first, second) else "u32"
-    columns = data.draw(draw("b32", "b32", result))
-    (a, b, c), out = apply(f"dp4a.{first}.{second}", result, ("b32", "b32", result), columns)
-    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
-        total = z
-        for i in range(4):
-            one, two = x >> 8 * i & 255, y >> 8 * i & 255
-            one -= 256 * (first == "s32" and one > 127)
-            two -= 256 * (second == "s32" and two > 127)
-            total += one * two
-        assert got == wrap(total, result)
-
-
-@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "f32"])
-@pytest.mark.parametrize("sign", ["s32", "f32"])
-@settings(max_examples=6, deadline=None)
-@given(data=st.data())
-def test_select_by_sign(kind, sign, data):
-    columns = data.draw(draw(kind, kind, sign))
-    (a, b, c), out = apply(f"slct.{kind}.{sign}", kind, (kind, kind, sign), columns)
-    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
-        assert same(float(got), float(x if z >= 0 else y))  # NaN is not at least 0; -0 is
+from .test_opcodes import N, apply, draw, same
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
@@ -133,46 +87,6 @@ def test_high_products_carry():
     st.global.v2.u32 [%o], {%a, %b};""", out, block=1)
     total = (0xFFFFFFFF * 0xFFFFFFFF >> 32) + 5
     assert out.tolist() == [total & 0xFFFFFFFF, total >> 32]
-
-
-@pytest.mark.parametrize("half", ["lo", "hi"])
-@pytest.mark.parametrize("first", ["u32", "s32"])
-@pytest.mark.parametrize("second", ["u32", "s32"])
-@settings(max_examples=5, deadline=None)
-@given(data=st.data())
-def test_dot_products_of_two(half, first, second, data):
-    result = "s32" if "s32" in (first, second) else "u32"
-    columns = data.draw(draw("b32", "b32", result))
-    opcode = f"dp2a.{half}.{first}.{second}"
-    (a, b, c), out = apply(opcode, result, ("b32", "b32", result), columns)
-    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
-        total = z
-        for i in range(2):
-            one, two = x >> 16 * i & 0xFFFF, y >> 8 * (i + 2 * (half == "hi")) & 255
-            one -= 65536 * (first == "s32" and one > 32767)
-            two -= 256 * (second == "s32" and two > 127)
-            total += one * two
-        assert got == wrap(total, result)
-
-
-@pytest.mark.parametrize("mode", ["clamp", "wrap"])
-def test_masks_and_extended_bits(mode):
-    value = np.array([0x12345678, 0xFEDCBA98] * 36, np.uint32)[:N]
-    at = np.array([0, 1, 5, 31, 32, 33, 40, 0xFFFFFFFF] * 9, np.uint32)[:N]
-    count = np.array([0, 3, 32, 8, 31, 1, 33, 64, 16] * 8, np.uint32)[:N]
-
-    def bits(n):
-        return min(n, 32) if mode == "clamp" else n % 32
-
-    _, mask = apply(f"bmsk.{mode}.b32", "b32", ("b32", "b32"), [at, count])
-    for a, n, got in zip(at.tolist(), count.tolist(), mask.tolist(), strict=False):
-        assert got == ((1 << bits(n)) - 1 << bits(a)) & 0xFFFFFFFF
-    for kind in ("u32", "s32"):
-        _, out = apply(f"szext.{mode}.{kind}", kind, ("b32", "b32"), [value, count])
-        for v, n, got in zip(value.tolist(), count.tolist(), out.tolist(), strict=False):
-            low = v & (1 << bits(n)) - 1
-            negative = kind == "s32" and bits(n) and low >> bits(n) - 1
-            assert got == low - (negative and 1 << bits(n))
 
 
 def test_the_nth_one_of_a_mask():

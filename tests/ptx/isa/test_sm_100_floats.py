@@ -5,7 +5,7 @@ import pytest
 
 from lib.compiler.raw_module import RawModule
 
-from ..conftest import function_of, u32s
+from ..conftest import HEAD, f32s, lanewise, u32s
 
 RANDOM = np.random.default_rng(5)
 ODD = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 2.0**-126, 448, 6.5],
@@ -18,23 +18,17 @@ def some(n: int) -> np.ndarray:
     return values.astype(np.float32)
 
 
-def apply(opcode: str, arrays: list[np.ndarray], kind: str) -> np.ndarray:
-    """Run an opcode lane by lane on f32, alone or in pairs."""
-    size, register, space = (8, "b64", "b64") if kind == "pairs" else (4, "f32", "f32")
-    loads = "".join(f"ld.param.u64 %p, [p{i}]; mad.wide.u32 %p, %t, {size}, %p; "
-                    f"ld.global.{space} %v{i}, [%p];" for i in range(len(arrays)))
-    inputs = ", ".join(f"%v{i}" for i in range(len(arrays)))
-    text = f"""
-.version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry k(.param .u64 out, {", ".join(f".param .u64 p{i}" for i in range(len(arrays)))})
-{{ .reg .b32 %t; .reg .b64 %p; .reg .{register} %v<9>;
-   mov.u32 %t, %tid.x; {loads} {opcode} %v8, {inputs};
-   ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, {size}, %p; st.global.{space} [%p], %v8; ret; }}"""
-    out = np.zeros_like(arrays[0])
-    function_of(text)(1, out.nbytes // size, (out, *arrays))
+def lanes(statement: str, out: np.ndarray, *given: np.ndarray):
+    """Run a statement of sm_100a on a column, a lane a row."""
+    lanewise(statement, out, *given, head=HEAD.replace("8.0", "8.7").replace("sm_80", "sm_100a"))
     return out
+
+
+def apply(opcode: str, arrays: list[np.ndarray], kind: str = "f4") -> np.ndarray:
+    """Run an opcode lane by lane on f32, alone or (u8) in pairs."""
+    inputs = ", ".join(f"%{name}0" for name in "abc"[: len(arrays)])
+    columns = [array.view(kind)[:, None] for array in arrays]
+    return lanes(f"{opcode} %d0, {inputs};", np.zeros_like(columns[0]), *columns)
 
 
 @pytest.mark.parametrize("opcode,operands", [
@@ -42,18 +36,18 @@ def apply(opcode: str, arrays: list[np.ndarray], kind: str) -> np.ndarray:
     ("fma.rm.ftz", 3)])
 def test_pairs_are_two_of_one(opcode, operands):
     arrays = [some(128) for _ in range(operands)]
-    pairs = apply(f"{opcode}.f32x2", arrays, "pairs")
-    assert pairs.tobytes() == apply(f"{opcode}.f32", arrays, "floats").tobytes()
+    pairs = apply(f"{opcode}.f32x2", arrays, "u8")
+    assert pairs.tobytes() == apply(f"{opcode}.f32", arrays).tobytes()
 
 
 @pytest.mark.parametrize("name", ["min", "max"])
 @pytest.mark.parametrize("words", ["", ".NaN", ".ftz"])
 def test_three_operands_are_two_and_one(name, words):
     a, b, c = (some(128) for _ in range(3))
-    two = apply(f"{name}{words}.f32", [apply(f"{name}{words}.f32", [a, b], "floats"), c], "floats")
-    assert apply(f"{name}{words}.f32", [a, b, c], "floats").tobytes() == two.tobytes()
-    magnitudes = apply(f"{name}{words}.abs.f32", [a, b, c], "floats")
-    of_abs = apply(f"{name}{words}.f32", [np.abs(v) for v in (a, b, c)], "floats")
+    two = apply(f"{name}{words}.f32", [apply(f"{name}{words}.f32", [a, b]), c])
+    assert apply(f"{name}{words}.f32", [a, b, c]).tobytes() == two.tobytes()
+    magnitudes = apply(f"{name}{words}.abs.f32", [a, b, c])
+    of_abs = apply(f"{name}{words}.f32", [np.abs(v) for v in (a, b, c)])
     assert magnitudes.tobytes() == of_abs.tobytes()
 
 
@@ -62,15 +56,7 @@ def test_three_operands_are_two_and_one(name, words):
 def test_redux(opcode, reduce):
     values = some(32)
     for given in (values, np.abs(ODD[[3, 4, 7]]).repeat(11)[:32], ODD[[0, 1]].repeat(16)):
-        text = f""".version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry k(.param .u64 a)
-{{ .reg .b32 %t; .reg .b64 %p; .reg .f32 %v; mov.u32 %t, %tid.x; ld.param.u64 %p, [a];
-   mad.wide.u32 %p, %t, 4, %p; ld.global.f32 %v, [%p]; redux.sync.{opcode}.f32 %v, %v, -1;
-   st.global.f32 [%p], %v; ret; }}"""
-        out = given.copy()
-        function_of(text)(1, 32, (out,))
+        out = lanes(f"redux.sync.{opcode}.f32 %d0, %a0, -1;", f32s((32, 1)), given[:, None])[:, 0]
         inputs = np.abs(given) if "abs" in opcode else given
         expected = reduce.reduce(inputs)
         assert np.array_equal(out, np.full(32, expected), equal_nan=True)
@@ -130,30 +116,16 @@ def test_the_narrowest_floats_as_the_headers_compute_them():
 
 
 @pytest.mark.parametrize("mode,expected", [
-    ("rz", (0x3F80, 0xBF80)), ("rp", (0x3F81, 0xBF80)), ("rm", (0x3F80, 0xBF81)),
-    ("rn", (0x3F80, 0xBF80))])
+    ("rz", [0x3F80, 0xBF80]), ("rp", [0x3F81, 0xBF80]), ("rm", [0x3F80, 0xBF81]),
+    ("rn", [0x3F80, 0xBF80])])
 def test_directed_rounding_to_bf16(mode, expected):
-    text = f""".version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 a)
-{{ .reg .b16 %h, %l; .reg .b64 %p; .reg .f32 %v, %w; ld.param.u64 %p, [a];
-   ld.global.v2.f32 {{%v, %w}}, [%p]; cvt.{mode}.bf16.f32 %h, %v; cvt.{mode}.bf16.f32 %l, %w;
-   st.global.v2.b16 [%p], {{%h, %l}}; ret; }}"""
-    out = np.array([1 + 2.0**-10, -1 - 2.0**-10], np.float32)
-    function_of(text)(1, 1, (out,))
-    assert tuple(out.view(np.uint16)[:2].tolist()) == expected
+    given = np.array([[1 + 2.0**-10], [-1 - 2.0**-10]], np.float32)
+    out = lanes(f"cvt.{mode}.bf16.f32 %d0, %a0;", np.zeros((2, 1), np.uint16), given)
+    assert out.ravel().tolist() == expected
 
 
 @pytest.mark.parametrize("kind,largest", [("f16", 0x7BFF), ("bf16", 0x7F7F)])
 def test_satfinite(kind, largest):
-    text = f""".version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry k(.param .u64 a)
-{{ .reg .b32 %t; .reg .b64 %p; .reg .f32 %v, %w; ld.param.u64 %p, [a];
-   ld.global.v2.f32 {{%v, %w}}, [%p]; cvt.rn.satfinite.{kind}x2.f32 %t, %w, %v;
-   st.global.b32 [%p], %t; ret; }}"""
-    out = np.array([-np.inf, 1e38 if kind == "f16" else np.float32(3.4028235e38)], np.float32)
-    function_of(text)(1, 1, (out,))
-    assert out.view(np.uint16)[:2].tolist() == [0x8000 | largest, largest]
+    given = np.array([[-np.inf, 1e38 if kind == "f16" else np.float32(3.4028235e38)]], np.float32)
+    out = lanes(f"cvt.rn.satfinite.{kind}x2.f32 %d0, %a1, %a0;", u32s((1, 1)), given)
+    assert out.view(np.uint16).ravel().tolist() == [0x8000 | largest, largest]

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ptx
+from tests.tables import cases
 
-from ..conftest import compile_text, entry, function_of, run, u32s
-from .test_mma_ldmatrix import lanes_of
-from .test_opcodes import apply, draw
+from ..conftest import compile_text, function_of, lanewise, run, u32s
+from .test_opcodes import apply, clamp, draw, lane
 
 WORDS = st.lists(st.integers(0, 2**32 - 1), min_size=16, max_size=16)
 OPERATIONS = {
@@ -18,27 +18,11 @@ OPERATIONS = {
 }
 
 
-def lane(word: int, i: int, bits: int, signed: bool) -> int:
-    value = word >> i * bits & (1 << bits) - 1
-    return value - (1 << bits) if signed and value >> bits - 1 else value
-
-
-def clamp(value: int, bits: int, signed: bool) -> int:
-    low = -(1 << bits - 1) if signed else 0
-    return min(max(value, low), low + (1 << bits) - 1)
-
-
 def computed(line: str, *columns: list[int]) -> list[int]:
-    """Run one line on words %a, %b, %c; returns %d of each lane."""
-    body = ".reg .b32 %a, %b, %c, %d, %t; .reg .b64 %p<5>; mov.u32 %t, %tid.x; mov.b32 %d, 0;\n"
-    for i, name in enumerate("dabc"):
-        body += f"ld.param.u64 %p{i}, [p{i}]; mad.wide.u32 %p{i}, %t, 4, %p{i};\n"
-        body += f"ld.global.b32 %{name}, [%p{i}];\n" if i else ""
-    out = u32s(16)
-    parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
-    arrays = [np.array(column, np.uint32) for column in columns]
-    run(f"{body}{line}\nst.global.b32 [%p0], %d;", out, *arrays, block=16, parameters=parameters)
-    return out.tolist()
+    """Run one line on words %a0, %b0, %c0; returns %d0 of each lane."""
+    out = u32s((16, 1))
+    lanewise(line, out, *(np.array(column, np.uint32)[:, None] for column in columns))
+    return out[:, 0].tolist()
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32"])
@@ -52,7 +36,7 @@ def test_video_in_parallel(opcode, kind, a, b, c, saturate, add):
     name, many = opcode[:-1], int(opcode[-1])
     bits, signed = 32 // many, kind == "s32"
     words = ".sat" * saturate + ".add" * add
-    out = computed(f"{opcode}.{kind}.{kind}.{kind}{words} %d, %a, %b, %c;", a, b, c)
+    out = computed(f"{opcode}.{kind}.{kind}.{kind}{words} %d0, %a0, %b0, %c0;", a, b, c)
     for x, y, z, got in zip(a, b, c, out, strict=True):
         parts = [OPERATIONS[name](lane(x, i, bits, signed), lane(y, i, bits, signed))
                  for i in range(many)]
@@ -66,8 +50,8 @@ def test_video_in_parallel(opcode, kind, a, b, c, saturate, add):
 @settings(max_examples=6, deadline=None)
 @given(a=WORDS, b=WORDS, c=WORDS)
 def test_lanes_that_are_chosen(first, second, mask, a, b, c):
-    to = f"%d.{mask}" if mask else "%d"
-    out = computed(f"vadd4.u32.u32.u32 {to}, %a.{first}, %b.{second}, %c;", a, b, c)
+    to = f"%d0.{mask}" if mask else "%d0"
+    out = computed(f"vadd4.u32.u32.u32 {to}, %a0.{first}, %b0.{second}, %c0;", a, b, c)
     for x, y, z, got in zip(a, b, c, out, strict=True):
         both, expected = x | y << 32, z
         for i in range(4):
@@ -83,8 +67,8 @@ def test_lanes_that_are_chosen(first, second, mask, a, b, c):
 @given(a=WORDS, b=WORDS, c=WORDS)
 def test_scalar_video(name, kind, a, b, c):
     signed = kind == "s32"
-    byte = computed(f"{name}.{kind}.{kind}.{kind}.sat %d, %a.b3, %b.h1;", a, b, c)
-    after = computed(f"{name}.u32.{kind}.{kind}.add %d, %a.b1, %b.b0, %c;", a, b, c)
+    byte = computed(f"{name}.{kind}.{kind}.{kind}.sat %d0, %a0.b3, %b0.h1;", a, b, c)
+    after = computed(f"{name}.u32.{kind}.{kind}.add %d0, %a0.b1, %b0.b0, %c0;", a, b, c)
     for x, y, z, one, two in zip(a, b, c, byte, after, strict=True):
         value = OPERATIONS[name](lane(x, 3, 8, signed), lane(y, 1, 16, signed))
         assert one == clamp(value, 32, signed) & 0xFFFFFFFF
@@ -95,13 +79,13 @@ def test_scalar_video(name, kind, a, b, c):
 @settings(max_examples=10, deadline=None)
 @given(a=WORDS, b=WORDS, c=WORDS)
 def test_video_shifts_products_and_comparisons(a, b, c):
-    left = computed("vshl.u32.u32.u32.wrap %d, %a, %b;", a, b, c)
-    right = computed("vshr.s32.s32.u32.clamp %d, %a, %b.b0;", a, b, c)
-    product = computed("vmad.s32.s32.s32 %d, %a.h0, %b.h1, %c;", a, b, c)
-    less = computed("vset.u32.u32.lt %d, %a, %b;", a, b, c)
-    ge = computed("vset4.u32.u32.ge %d, %a, %b, %c;", a, b, c)
-    same = computed("vset2.s32.s32.lt %d, %a, %b, %c;", a, b, c)
-    merged = computed("vadd.u32.u32.u32 %d.b2, %a.b0, %b.b0, %c;", a, b, c)
+    left = computed("vshl.u32.u32.u32.wrap %d0, %a0, %b0;", a, b, c)
+    right = computed("vshr.s32.s32.u32.clamp %d0, %a0, %b0.b0;", a, b, c)
+    product = computed("vmad.s32.s32.s32 %d0, %a0.h0, %b0.h1, %c0;", a, b, c)
+    less = computed("vset.u32.u32.lt %d0, %a0, %b0;", a, b, c)
+    ge = computed("vset4.u32.u32.ge %d0, %a0, %b0, %c0;", a, b, c)
+    same = computed("vset2.s32.s32.lt %d0, %a0, %b0, %c0;", a, b, c)
+    merged = computed("vadd.u32.u32.u32 %d0.b2, %a0.b0, %b0.b0, %c0;", a, b, c)
     for i, (x, y, z) in enumerate(zip(a, b, c, strict=True)):
         assert left[i] == x << (y & 31) & 0xFFFFFFFF
         assert right[i] == lane(x, 0, 32, True) >> min(y & 255, 32) & 0xFFFFFFFF
@@ -132,62 +116,18 @@ def test_an_intrinsic_of_cuda():
     assert (out == first + second + third).all()
 
 
-@pytest.mark.parametrize("kind", ["u16x2", "s16x2"])
-@pytest.mark.parametrize("opcode", ["add", "min", "max", "max.relu", "min.relu"])
-@settings(max_examples=6, deadline=None)
-@given(data=st.data())
-def test_pairs_of_16_bits(opcode, kind, data):
-    if opcode.endswith("relu") and kind == "u16x2":
-        return
-    (a, b), out = apply(f"{opcode}.{kind}", "b32", ("b32", "b32"), data.draw(draw("b32", "b32")))
-    functions = {"add": lambda x, y: x + y, "min": min, "max": max}
-    for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
-        expected = 0
-        for i in range(2):
-            one, two = (lane(w, i, 16, kind[0] == "s") for w in (x, y))
-            value = functions[opcode[:3]](one, two)
-            value = max(value, 0) if "relu" in opcode else value
-            expected |= (value & 0xFFFF) << 16 * i
-        assert got == expected
-
-
-@pytest.mark.parametrize("opcode, function", [("max.relu", max), ("min.relu", min)])
-@settings(max_examples=6, deadline=None)
-@given(columns=draw("s32", "s32"))
-def test_relu_of_whole_numbers(opcode, function, columns):
-    (a, b), out = apply(f"{opcode}.s32", "s32", ("s32", "s32"), columns)
-    assert out.tolist() == [max(0, function(x, y))
-                            for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-
-
-@pytest.mark.parametrize("kind", ["u8", "s8", "u4", "s4", "u2", "s2", "u16", "s16"])
-@settings(max_examples=8, deadline=None)
-@given(data=st.data())
-def test_packing_clamps(kind, data):
-    bits, signed = int(kind[1:]), kind[0] == "s"
-    sources = ("s32", "s32") if bits == 16 else ("s32", "s32", "b32")
-    columns = data.draw(draw(*sources))
-    opcode = f"cvt.pack.sat.{kind}.s32" + (".b32" if bits < 16 else "")
-    given, out = apply(opcode, "b32", sources, columns)
-    for row in zip(*(g.tolist() for g in given), out.tolist(), strict=True):
-        (a, b, *c), got = row[:-1], row[-1]
-        parts = [clamp(v, bits, signed) & (1 << bits) - 1 for v in (a, b)]
-        word = parts[0] << bits | parts[1]
-        assert got == ((c[0] << 2 * bits if c else 0) | word) & 0xFFFFFFFF
-
-
 @pytest.mark.parametrize("opcode, function", [("ex2.approx", np.exp2), ("tanh.approx", np.tanh)])
 @settings(max_examples=8, deadline=None)
 @given(a=WORDS)
 def test_approximate_functions_of_pairs(opcode, function, a):
-    out = np.array(computed(f"{opcode}.f16x2 %d, %a;", a, a, a), np.uint32).view(np.float16)
+    out = np.array(computed(f"{opcode}.f16x2 %d0, %a0;", a, a, a), np.uint32).view(np.float16)
     x = np.array(a, np.uint32).view(np.float16)
     with np.errstate(all="ignore"):
         exact = function(x.astype(np.float64)).astype(np.float16)
     assert np.array_equal(out, exact, equal_nan=True)
     name = f"{opcode}.ftz.bf16x2" if opcode.startswith("ex2") else f"{opcode}.bf16x2"
     small = [0x3F80BF80, 0x40004040] * 8  # 1 and -1, 2 and 3
-    got = np.array(computed(f"{name} %d, %a;", small, small, small), np.uint32).view(np.uint16)
+    got = np.array(computed(f"{name} %d0, %a0;", small, small, small), np.uint32).view(np.uint16)
     value = (got.astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_allclose(value[:4], function([-1.0, 1.0, 3.0, 2.0]), rtol=2**-8)
 
@@ -204,12 +144,17 @@ def test_magnitudes_with_the_sign_of_the_product(columns):
 
 # -- mma of elements smaller than a byte -----------------------------------------------------------
 
-TINY = [(8, 8, 32, "s4"), (16, 8, 32, "u4"), (16, 8, 64, "s4"), (16, 8, 64, "u4"),
-        (8, 8, 128, "b1"), (16, 8, 128, "b1"), (16, 8, 256, "b1")]
-
-
-@pytest.mark.parametrize("operation", ["xor", "and"])
-@pytest.mark.parametrize("m, n, k, kind", TINY)
+@cases("""
+m  n k   kind operation
+8  8 32  s4   -
+16 8 32  u4   -
+16 8 64  s4   -
+16 8 64  u4   -
+8  8 128 b1   xor
+8  8 128 b1   and
+16 8 128 b1   and
+16 8 256 b1   xor
+""")
 def test_products_of_tiny_elements(m, n, k, kind, operation):
     bits = 1 if kind == "b1" else 4
     each, random = 32 // bits, np.random.default_rng(k)
@@ -218,53 +163,42 @@ def test_products_of_tiny_elements(m, n, k, kind, operation):
         low, low + (1 << bits), (k, n))
     c = random.integers(-99, 99, (m, n))
 
-    def packed(rows, places):
-        out = u32s((32, places))
-        for t in range(32):
-            for i in range(places * each):
-                out[t, i // each] |= np.uint32(rows(t, i) & (1 << bits) - 1) << np.uint32(
-                    i % each * bits)
-        return out
+    def packed(element, places):
+        bits_of = [[element(t, i) & (1 << bits) - 1 for i in range(places * each)]
+                   for t in range(32)]
+        parts = np.array(bits_of).reshape(32, places, each) << np.arange(0, 32, bits)
+        return parts.sum(axis=2).astype(np.uint32)
 
     def a_element(t, i):  # PTX ISA, mma of .u4/.s4 and .b1: registers go down, then along k
-        register = i // each
-        row = t // 4 + 8 * (register % 2 if m == 16 else 0)
-        along = register // 2 if m == 16 else register
-        return int(a[row, along * 4 * each + t % 4 * each + i % each])
+        register, upper = i // each, 0
+        if m == 16:
+            register, upper = divmod(register, 2)
+        return int(a[t // 4 + 8 * upper, register * 4 * each + t % 4 * each + i % each])
 
     def b_element(t, i):
         return int(b[i // each * 4 * each + t % 4 * each + i % each, t // 4])
 
-    registers = (m * k // 32 // each, n * k // 32 // each, m * n // 32)
-    fa, fb = packed(a_element, registers[0]), packed(b_element, registers[1])
-    places = [[(t // 4 + 8 * (i // 2), t % 4 * 2 + i % 2) for i in range(registers[2])]
-              for t in range(32)]
-    fc = np.array([[c[p] for p in row] for row in places], np.int32)
-    tail = f".{operation}.popc" if kind == "b1" else ""
-    opcode = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.s32.{kind}.{kind}.s32{tail}"
-    parts = {"d": ("b32", registers[2]), "a": ("b32", registers[0]), "b": ("b32", registers[1]),
-             "c": ("b32", registers[2])}
-    out = np.zeros_like(fc)
-    body = lanes_of(opcode, parts, "d")
-    parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
-    function_of(entry(body, parameters))(1, 32, (out, fa, fb, fc))
+    def laid(matrix):
+        return np.array([[matrix[t // 4 + 8 * (i // 2), t % 4 * 2 + i % 2]
+                          for i in range(m * n // 32)] for t in range(32)], np.int32)
+
+    tail, out = f".{operation}.popc" if kind == "b1" else "", laid(0 * c)
+    lanewise(f"mma.sync.aligned.m{m}n{n}k{k}.row.col.s32.{kind}.{kind}.s32{tail} D, A, B, C;", out,
+             packed(a_element, m * k // 32 // each), packed(b_element, n * k // 32 // each),
+             laid(c))
     if kind == "b1":
         join = np.bitwise_xor if operation == "xor" else np.bitwise_and
         exact = join(a[:, :, None], b[None]).sum(axis=1) + c
     else:
         exact = a @ b + c
-    assert (out == [[exact[p] for p in row] for row in places]).all()
+    assert (out == laid(exact)).all()
 
 
 def test_a_matrix_is_transposed_in_registers():
     halves = np.arange(64, dtype=np.uint16).reshape(8, 8)
-    given = np.ascontiguousarray(halves).view(np.uint32).reshape(32)
-    out = u32s(32)
-    run(""".reg .b32 %a, %d, %t; .reg .b64 %p, %q; mov.u32 %t, %tid.x;
-        ld.param.u64 %p, [p0]; ld.param.u64 %q, [p1]; mad.wide.u32 %p, %t, 4, %p;
-        mad.wide.u32 %q, %t, 4, %q; ld.global.b32 %a, [%q];
-        movmatrix.sync.aligned.m8n8.trans.b16 %d, %a; st.global.b32 [%p], %d;""",
-        out, given, parameters=".param .u64 p0, .param .u64 p1")
+    out = u32s((32, 1))
+    lanewise("movmatrix.sync.aligned.m8n8.trans.b16 %d0, %a0;", out,
+             halves.view(np.uint32).reshape(32, 1))
     assert (out.view(np.uint16).reshape(8, 8) == halves.T).all()
 
 

@@ -6,7 +6,6 @@ Python's random numbers, and the words that the hardware gave for what they make
 """
 
 import random
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from lib.ptx.isa.tcgen05_arithmetic import FORMATS, product, whole_product
 from lib.show.foreign import PUBLISHED, cases, finite
+from tests.ptx.exact import cut, number, toward_zero
 
 K = {"tf32": 8, "bf16": 16, "f16": 16}
 INTEGERS = (
@@ -56,13 +56,6 @@ def test_whole_numbers_of_a_b200(a_kind, b_kind, saturate, seed, word):
     assert int(whole_product(a, b, c, (a_kind, b_kind, "s32"), saturate)[0, 0]) == word
 
 
-def test_whole_numbers_are_clamped_once():
-    a = np.full((1, 32), 255)
-    c = np.array([[0x7FFFFFF0]], np.uint32)
-    assert whole_product(a, a, c, ("u8", "u8", "s32"), True) == 0x7FFFFFFF
-    assert whole_product(a, a, c, ("u8", "u8", "s32"), False) > 0x7FFFFFFF
-
-
 @pytest.mark.parametrize("kind", EDGES)
 def test_edges_of_a_b200(kind):
     unit, least, wanted, nan, infinity = EDGES[kind]
@@ -83,51 +76,14 @@ def test_edges_of_a_b200(kind):
 # -- a slow model, element by element -----------------------------------------------------------
 
 
-def number(code, kind):
-    """The value of a finite number and its raw exponent."""
-    wide, fraction, bias, _ = FORMATS[kind]
-    if kind == "tf32":
-        code >>= 13
-    exponent, mantissa = code >> fraction & (1 << wide) - 1, code & (1 << fraction) - 1
-    raw = max(exponent, 1) - bias
-    whole = mantissa + (1 << fraction if exponent else 0)
-    sign = -1 if code >> wide + fraction & 1 else 1
-    return sign * whole * Fraction(2) ** (raw - fraction), raw
-
-
 def slow(a, b, c, kinds, shift):
-    terms = []
-    for x, y in zip(a, b, strict=True):
-        (v, r), (w, s) = number(x, kinds[0]), number(y, kinds[1])
-        terms.append((v * w, r + s))
+    factors = ((number(x, kinds[0]), number(y, kinds[1])) for x, y in zip(a, b, strict=True))
+    terms = [(v * w, r + s) for (v, r), (w, s) in factors]
     if c is not None:
         value, raw = number(c, kinds[2])
         terms.append((value / 2**shift, raw - shift))
-    raws = [raw for value, raw in terms if value]
-    if not raws:
-        return Fraction(0)
-    quantum = Fraction(2) ** (max(raws) - 25)
-    return sum(int(value / quantum) for value, _ in terms) * quantum
-
-
-def toward_zero(value):
-    """The bits of a float32."""
-    if not value:
-        return 0
-    sign, size = (1 << 31 if value < 0 else 0), abs(value)
-    exponent = 0
-    while size >= Fraction(2) ** (exponent + 1):
-        exponent += 1
-    while size < Fraction(2) ** exponent and exponent > -126:
-        exponent -= 1
-    if exponent > 127:
-        return sign | 0x7F800000
-    whole = int(size / Fraction(2) ** (exponent - 23))
-    bits = whole if whole < 1 << 23 else (exponent + 127 << 23) | whole & 0x7FFFFF
-    return sign | bits if bits else 0
-
-
-CODES = {kind: 1 + wide + fraction for kind, (wide, fraction, _, _) in FORMATS.items()}
+    top = max((raw for value, raw in terms if value), default=0)
+    return sum(cut(value, top - 25) for value, _ in terms)
 
 
 @given(st.data(), st.sampled_from([k for k in FORMATS if k != "f32"]), st.integers(0, 15))

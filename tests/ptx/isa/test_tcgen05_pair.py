@@ -4,26 +4,28 @@ Operands and sums are held against index formulae of this file (and `product`, w
 its own); which block has which rows and columns is layout A and B of PTX ISA 9.7.16.10.5.
 """
 
+import re
+
 import numpy as np
 import pytest
 
 from lib import ptx
 from tests.ptx.isa.test_tcgen05 import (
     AFTER,
-    BYTES,
     CLEAR,
     FILL,
     HEAD,
-    KIND,
-    OWN,
     READ,
     WAIT,
+    filled,
     idesc,
+    kinds,
     laid_out,
     some,
-    vector,
     wanted,
 )
+from tests.ptx.isa.test_tcgen05 import multiply as multiplied
+from tests.tables import cases
 
 from ..conftest import each_landing, function_of, u32s
 
@@ -52,9 +54,10 @@ PROGRAM = (START + "bar.sync 0;\n" + BASE + CLEAR + FILL + CLUSTER + AFTER + MMA
            + AFTER + READ + FREE + CLUSTER)
 
 
-def run(body, out, image=None, issuer=0, columns=64, cluster=2, grid=2, **options):
+def run(body, out=None, image=None, issuer=0, columns=64, cluster=2, grid=2, given=(0, 0, 0, 0),
+        **options):
     image = np.zeros((2, 16), np.uint8) if image is None else image
-    given = options.pop("given", (0, 0, 0, 0))
+    out = u32s((2, 128, 64)) if out is None else out
     size = image[0].size
     text = (HEAD + body + "ret; }").replace("COLUMNS", str(columns))
     text = text.replace("ISSUER", str(issuer)).replace("IMAGE", str(size))
@@ -63,22 +66,9 @@ def run(body, out, image=None, issuer=0, columns=64, cluster=2, grid=2, **option
     )
 
 
-def multiply(a_kind, b_kind, d, m, n, swizzle, trans, program=PROGRAM, **options):
+def multiply(*case, m=256, program=PROGRAM, **options):
     """Run one mma of a pair; returns the launch, both blocks' tensor memory, A's and B's codes."""
-    rng = np.random.default_rng(m * n + swizzle)
-    k = 32 // BYTES.get(a_kind, 1)
-    a, b = some(rng, a_kind, (m, k)), some(rng, b_kind, (n, k))
-    images = []
-    for rank in range(2):
-        mine = slice(rank * m // 2, (rank + 1) * m // 2), slice(rank * n // 2, (rank + 1) * n // 2)
-        a_image, a_desc = laid_out(a[mine[0]], a_kind, swizzle, trans[0], 0)
-        b_image, b_desc = laid_out(b[mine[1]], b_kind, swizzle, trans[1], 1 << 15)
-        images.append(a_image | b_image)
-    given = a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, d, m, n, trans)), np.uint32(0)
-    out = u32s((2, 128, 64))
-    launch = run(program.replace("KIND", KIND.get(a_kind, "f8f6f4")), out, np.stack(images),
-                 given=given, **options)
-    return launch, out, a, b
+    return multiplied(*case, m=m, program=program, launch=run, blocks=2, **options)
 
 
 def gathered(out, m, n):
@@ -88,23 +78,23 @@ def gathered(out, m, n):
     return np.concatenate([np.hstack([half[:64, : n // 2], half[64:, : n // 2]]) for half in out])
 
 
-CASES = [
-    ("f16", "f16", "f32", 256, 64, 128, (0, 0)), ("bf16", "bf16", "f32", 128, 64, 128, (0, 0)),
-    ("f16", "f16", "f16", 256, 32, 64, (0, 1)), ("bf16", "bf16", "f32", 256, 64, 0, (1, 0)),
-    ("tf32", "tf32", "f32", 128, 32, 32, (0, 0)), ("e4m3", "e5m2", "f32", 256, 48, 128, (0, 0)),
-    ("u8", "s8", "s32", 256, 64, 128, (0, 0)), ("e2m1", "e3m2", "f32", 128, 16, 128, (0, 0)),
-]
-
-
-@pytest.mark.parametrize("a_kind,b_kind,d,m,n,swizzle,trans", CASES)
+@cases("""
+a_kind b_kind d   m   n  swizzle trans
+f16    f16    f32 256 64 128 kk
+bf16   bf16   f32 128 64 128 kk
+f16    f16    f16 256 32 64  km
+bf16   bf16   f32 256 64 0   mk
+tf32   tf32   f32 128 32 32  kk
+e4m3   e5m2   f32 256 48 128 kk
+u8     s8     s32 256 64 128 kk
+e2m1   e3m2   f32 128 16 128 kk
+""")
 def test_products(a_kind, b_kind, d, m, n, swizzle, trans):
-    launch, out, a, b = multiply(a_kind, b_kind, d, m, n, swizzle, trans, races=True)
+    launch, out, a, b = multiply(a_kind, b_kind, d, m=m, n=n, swizzle=swizzle, trans=trans,
+                                 races=True)
     assert not launch.hazards
     assert (gathered(out, m, n) == wanted(a, b, (a_kind, b_kind, d))).all()
     assert launch.trace.matrix_counters()["tcgen05_instructions"] == 1  # of both blocks
-
-
-FP16 = ("f16", "f16", "f32", 256, 64, 128, (0, 0))
 
 
 @pytest.mark.parametrize("options", [
@@ -112,26 +102,24 @@ FP16 = ("f16", "f16", "f32", 256, 64, 128, (0, 0))
     {"schedule": "random", "seed": 5},
 ], ids=str)
 def test_either_block_issues_in_any_order(options):
-    launch, out, a, b = multiply(*FP16, races=True, **options)
+    launch, out, a, b = multiply(races=True, **options)
     assert not launch.hazards
-    assert (gathered(out, 256, 64) == wanted(a, b, FP16[:3])).all()
+    assert (gathered(out, 256, 64) == wanted(a, b)).all()
 
 
 def test_lanes_of_both_blocks_are_left_out():
-    zero = "".join(f"mov.u32 %r{i}, 7;" for i in range(64)) + OWN
-    zero += f"tcgen05.st.sync.aligned.32x32b.x64.b32 [%w], {vector(64)};"
-    zero += "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync;" + CLUSTER + AFTER
+    zero = filled(7) + CLUSTER + AFTER
     mask = "".join(f"mov.u32 %m{i}, {1 << i};" for i in range(8))
     regs = ".reg .b32 %m<8>;" + mask + zero
     masked = MMA.replace("%q;", "{%m0, %m1, %m2, %m3, %m4, %m5, %m6, %m7}, %q;")
-    launch, out, a, b = multiply(*FP16, program=PROGRAM.replace(MMA, regs + masked), races=True)
+    launch, out, a, b = multiply(program=PROGRAM.replace(MMA, regs + masked), races=True)
     assert not launch.hazards
-    right, off = wanted(a, b, FP16[:3]), [32 * i + i for i in range(8)]
+    right, off = wanted(a, b), [32 * i + i for i in range(8)]
     right[off] = 7
     assert (gathered(out, 256, 64) == right).all()
     with pytest.raises(ptx.ParseError, match="8 registers, 4 for each block"):
         few = masked.replace(", %m4, %m5, %m6, %m7", "")
-        multiply(*FP16, program=PROGRAM.replace(MMA, regs + few))
+        multiply(program=PROGRAM.replace(MMA, regs + few))
 
 
 @pytest.mark.parametrize("m", [256, 128])
@@ -149,11 +137,11 @@ def test_a_in_tensor_memory(m):
     copy = ("@%leader tcgen05.cp.cta_group::2.128x256b [%t+64], %a;\n"
             + MMA.replace("%a,", "[%t+64],").replace("KIND", "f16"))
     out = u32s((2, 128, 64))
-    given = a_desc, b_desc, np.uint32(idesc("f16", "f16", "f32", m, 64)), np.uint32(0)
+    given = a_desc, b_desc, np.uint32(idesc(m=m)), np.uint32(0)
     launch = run(PROGRAM.replace(MMA, copy), out, np.stack(images), given=given, columns=128,
                  races=True)
     assert not launch.hazards
-    assert (gathered(out, m, 64) == wanted(a, b, FP16[:3])).all()
+    assert (gathered(out, m, 64) == wanted(a, b)).all()
 
 
 def test_a_shift_moves_lanes_of_both_blocks():
@@ -168,10 +156,7 @@ def test_a_shift_moves_lanes_of_both_blocks():
     # A shift behind a copy is in no order: so a commit and a wait stand in between.
     program = PROGRAM.replace(MMA, copy + COMMIT + first + shift)
     program = program.replace(COMMIT + WAIT, COMMIT + WAIT.replace("[bar], 0", "[bar], 1"))
-    zeros = "".join(f"mov.u32 %r{i}, 0;" for i in range(64)) + OWN
-    zeros += f"tcgen05.st.sync.aligned.32x32b.x64.b32 [%w], {vector(64)};"
-    zeros += "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync;"
-    program = program.replace(FILL, CLUSTER + BASE + zeros + FILL)
+    program = program.replace(FILL, CLUSTER + BASE + filled(0) + FILL)
     launch = run(program, out, np.stack([i for i, _ in images]), given=(images[0][1], 0, 0, 0),
                  races=True)
     assert not launch.hazards
@@ -183,41 +168,37 @@ def test_a_shift_moves_lanes_of_both_blocks():
 # -- what is wrong with a pair ------------------------------------------------------------------
 
 
-def reports(program, **options):
-    launch, *_ = multiply(*FP16, program=program, races=True, **options)
-    return {hazard.kind for hazard in launch.hazards}, " ".join(h.message for h in launch.hazards)
+RELAXED = CLUSTER.replace("arrive.", "arrive.relaxed.")
 
 
-def test_an_allocation_needs_a_peer_that_runs():
-    """cutlass #3316: nothing says that the peer was launched."""
-    kinds, text = reports(PROGRAM.replace(INIT + CLUSTER, INIT))
-    assert kinds == {"tensor memory"}
-    assert "allocates tensor memory together with block (1, 0, 0), and nothing tells it" in text
-    relaxed = CLUSTER.replace("arrive.", "arrive.relaxed.")
-    assert not reports(PROGRAM.replace(INIT + CLUSTER, INIT + relaxed))[0]
-
-
-def test_an_allocation_may_come_too_early_and_not_be_freed_either():
-    kinds, text = reports(PROGRAM.replace(INIT + CLUSTER, INIT).replace(FREE, ""))
-    assert kinds == {"tensor memory"}
-    assert "nothing tells it" in text and "never freed" in text
-
-
-def test_both_blocks_have_allocated_before_one_issues():
-    """Out of step: the barrier between the allocation and the mma is one of the block alone."""
-    lacking = PROGRAM.replace(CLUSTER + AFTER + MMA, "bar.sync 0;" + AFTER + MMA)
-    kinds, text = reports(lacking)
-    assert "tensor memory" in kinds
-    assert "accesses tensor memory of its pair while nothing orders it behind" in text
-    assert "tcgen05.alloc of block (1, 0, 0)" in text
+@pytest.mark.parametrize("old,new,kind,words", [
+    # cutlass #3316: nothing says that the peer was launched.
+    (INIT + CLUSTER, INIT, "tensor memory",
+     r"allocates tensor memory together with block \(1, 0, 0\), and nothing tells it"),
+    (INIT + CLUSTER, INIT + RELAXED, None, ""),
+    (FREE, "", "tensor memory", "never freed"),
+    # Out of step: the barrier between the allocation and the mma is one of the block alone.
+    (CLUSTER + AFTER + MMA, "bar.sync 0;" + AFTER + MMA, "tensor memory",
+     "accesses tensor memory of its pair while nothing orders it behind.*"
+     r"tcgen05.alloc of block \(1, 0, 0\)"),
+    # The peer reads its half of D behind no wait: the mma may still write it.
+    (WAIT, "@!%leader bra over;" + WAIT + "over: bar.sync 0;", "tensor memory in flight",
+     r"block \(1, 0, 0\)"),
+    # The peer's shared memory is filled behind the barrier of the cluster.
+    (FILL + CLUSTER, CLUSTER + FILL, "race", "asynchronous read after write in shared memory"),
+])
+def test_what_orders_a_pair(old, new, kind, words):
+    assert old in PROGRAM
+    launch, *_ = multiply(program=PROGRAM.replace(old, new), races=True)
+    assert kind in kinds(launch) if kind else not launch.hazards
+    assert re.search(words, " ".join(h.message for h in launch.hazards))
 
 
 def test_both_blocks_have_allocated_before_one_frees():
     """cutlass #3435."""
     body = BEGIN + CLUSTER + ALLOC + "bar.sync 0;" + BASE + "BARRIER" + FREE + CLUSTER
-    out = u32s((2, 128, 64))
-    assert not run(body.replace("BARRIER", CLUSTER), out, races=True).hazards
-    found = run(body.replace("BARRIER", ""), out, races=True).hazards
+    assert not run(body.replace("BARRIER", CLUSTER), races=True).hazards
+    found = run(body.replace("BARRIER", ""), races=True).hazards
     assert found and all("frees tensor memory of its pair while" in h.message for h in found)
 
 
@@ -225,48 +206,33 @@ def test_a_peer_that_never_allocates():
     body = BEGIN + CLUSTER + "setp.eq.u32 %p, %tid, 0; setp.ne.u32 %q, %rank, 0; @%q bra end;"
     body += ALLOC + FREE + "end:"
     with pytest.raises(ptx.Deadlock, match=r"until a warp of block \(1, 0, 0\) runs tcgen05.alloc"):
-        run(body, u32s((2, 128, 64)))
+        run(body)
 
 
 def test_both_allocate_as_many_columns():
     body = BEGIN + CLUSTER + "setp.eq.u32 %p, %warp, 0; mad.lo.u32 %d, %rank, 32, 32;"
     body += "@%p tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [base], %d;"
     with pytest.raises(ptx.Error, match="allocate 32 and 64 columns together"):
-        run(body, u32s((2, 128, 64)))
+        run(body)
 
 
 def test_a_commit_without_multicast_leaves_the_peer_waiting():
     alone = COMMIT.replace(".multicast::cluster", "").replace(", %mask;", ";")
     with pytest.raises(ptx.Deadlock, match=r"mbarrier at 0x[0-9a-f]+ of block \(1, 0, 0\)"):
-        multiply(*FP16, program=PROGRAM.replace(COMMIT, alone))
-
-
-def test_the_peers_lanes_are_read_behind_its_own_wait():
-    """The peer reads its half of D behind no wait: the mma may still write it."""
-    kinds, text = reports(PROGRAM.replace(WAIT, "@!%leader bra over;" + WAIT + "over: bar.sync 0;"),
-                       landing="early")
-    assert "tensor memory in flight" in kinds and "block (1, 0, 0)" in text
-
-
-def test_a_peers_operand_is_written_before_the_mma():
-    """The peer's shared memory is filled behind the barrier of the cluster."""
-    late = PROGRAM.replace(FILL + CLUSTER, CLUSTER + FILL)
-    kinds, text = reports(late)
-    assert "race" in kinds and "asynchronous read after write in shared memory" in text
+        multiply(program=PROGRAM.replace(COMMIT, alone))
 
 
 def test_refusals():
-    out = u32s((2, 128, 64))
     with pytest.raises(ptx.Error, match="clusters of an even number of blocks, these have 1"):
-        run(BEGIN + ALLOC, out, cluster=1)
+        run(BEGIN + ALLOC, cluster=1)
     with pytest.raises(ptx.ParseError, match="all of a kernel's tcgen05 instructions must have"):
-        run(START + FREE.replace("cta_group::2", "cta_group::1"), out)
+        run(START + FREE.replace("cta_group::2", "cta_group::1"))
     for m, n in ((64, 64), (128, 24), (256, 8)):
-        bits = idesc("f16", "f16", "f32", m, n)
+        bits = idesc(m=m, n=n)
         with pytest.raises(ptx.Error, match=f"asks for M = {m}, N = {n}.*cta_group::2 has not"):
-            multiply(*FP16, program=PROGRAM.replace(MMA, f"mov.u32 %idesc, {bits};" + MMA))
+            multiply(program=PROGRAM.replace(MMA, f"mov.u32 %idesc, {bits};" + MMA))
     with pytest.raises(ptx.Error, match="the mask 0x5 names blocks that the cluster of 2 has not"):
-        multiply(*FP16, program=PROGRAM.replace("mov.u16 %mask, 3", "mov.u16 %mask, 5"))
+        multiply(program=PROGRAM.replace("mov.u16 %mask, 3", "mov.u16 %mask, 5"))
 
 
 # -- an mbarrier of the leader --------------------------------------------------------------------
@@ -284,40 +250,30 @@ over:
 """ + CLUSTER + ALLOC + CLUSTER + BASE + FREE + CLUSTER
 
 
-@pytest.mark.parametrize("mask", [-0x01000001, -0x01000008, -0x010003B8], ids=hex)
-def test_the_mask_clears_the_peers_bit_and_any_that_are_0(mask):
-    """The third is what the compiler makes of an address that is 64 or 72 mod 1,024."""
-    assert not run(LED.replace("MASK", str(mask)), u32s((2, 128, 64)),
-                   races=True).hazards
+FENCED = "@%one fence.mbarrier_init.release.cluster;\n"
+STORE = "@%one st.shared.b32 [here+128], %tid;\n"
+STORED = LED.replace(FENCED, STORE + FENCED).replace(CLUSTER, RELAXED, 1)
+
+
+@pytest.mark.parametrize("text,mask,kind", [
+    # The third is what the compiler makes of an address that is 64 or 72 mod 1,024.
+    *((LED, mask, None) for mask in (-0x01000001, -0x01000008, -0x010003B8)),
+    # A fence of inits lasts over a relaxed arrival, which orders nothing without it.
+    (LED.replace(CLUSTER, RELAXED, 1), -0x01000001, None),
+    (LED.replace(CLUSTER, RELAXED, 1).replace(FENCED, ""), -0x01000001, "race"),
+    # It orders no other store.
+    (STORED, -0x01000001, None),
+    (STORED.replace("and.b32 %l", "ld.shared.b32 %t, [here+128];\nand.b32 %l"), -0x01000001,
+     "race"),
+])
+def test_the_mask_clears_the_peers_bit_and_any_that_are_0(text, mask, kind):
+    found = kinds(run(text.replace("MASK", str(mask)), races=True))
+    assert kind in found if kind else not found
 
 
 def test_another_mask_leaves_a_block_its_own_address():
     with pytest.raises(ptx.Deadlock):
-        run(LED.replace("MASK", "-1"), u32s((2, 128, 64)))
-
-
-RELAXED = CLUSTER.replace("arrive.", "arrive.relaxed.")
-
-
-def kinds_of(body):
-    body = body.replace("MASK", str(-0x01000001)).replace(CLUSTER, RELAXED, 1)
-    return {h.kind for h in run(body, u32s((2, 128, 64)), races=True).hazards}
-
-
-def test_a_fence_of_inits_lasts_over_a_relaxed_arrival():
-    assert not kinds_of(LED)
-
-
-def test_without_it_a_relaxed_arrival_orders_nothing():
-    assert "race" in kinds_of(LED.replace("@%one fence.mbarrier_init.release.cluster;\n", ""))
-
-
-def test_it_orders_no_other_store():
-    store = "@%one st.shared.b32 [here+128], %tid;\n"
-    stored = LED.replace("@%one fence.mb", store + "@%one fence.mb")
-    assert not kinds_of(stored)
-    read = stored.replace("and.b32 %l", "ld.shared.b32 %t, [here+128];\nand.b32 %l")
-    assert "race" in kinds_of(read)
+        run(LED.replace("MASK", "-1"))
 
 
 # -- copies that signal a pair's mbarrier ---------------------------------------------------------

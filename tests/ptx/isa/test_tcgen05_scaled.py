@@ -11,7 +11,8 @@ from lib import ptx
 from lib.ptx.isa.tcgen05_arithmetic import scaled_product
 from tests.ptx.isa import test_tcgen05 as alone
 from tests.ptx.isa import test_tcgen05_pair as pair
-from tests.ptx.isa.test_tcgen05 import CODES, desc, laid_out, some
+from tests.ptx.isa.test_tcgen05 import BITS, CODES, desc, kinds, laid_out, some
+from tests.tables import cases
 
 from ..conftest import u32s
 
@@ -21,15 +22,7 @@ mov.b64 %sfa, FIRST; add.u64 %sfa, %sfa, %x; mov.b64 %sfb, SECOND; add.u64 %sfb,
 @%issues tcgen05.cp.cta_group::GROUP.32x128b.warpx4 [%t+64], %sfa;
 @%issues tcgen05.cp.cta_group::GROUP.SHAPE [%t+68], %sfb;
 """
-OPCODES = {
-    ("mxf8f6f4", 1): "tcgen05.mma.cta_group::1.kind::mxf8f6f4",
-    ("mxf8f6f4", 2): "tcgen05.mma.cta_group::2.kind::mxf8f6f4",
-    ("mxf4", 1): "tcgen05.mma.cta_group::1.kind::mxf4",
-    ("mxf4", 2): "tcgen05.mma.cta_group::2.kind::mxf4",
-    ("mxf4nvf4", 1): "tcgen05.mma.cta_group::1.kind::mxf4nvf4",
-    ("mxf4nvf4", 2): "tcgen05.mma.cta_group::2.kind::mxf4nvf4",
-}
-MMA = ("@%issues OPCODE.block_scaleSIZE "
+MMA = ("@%issues tcgen05.mma.cta_group::GROUP.kind::KIND.block_scaleSIZE "
        "[%t], %a, %b, %idesc, [%t+64], [%t+68], %q;\n")
 CONSTANTS = {
     name: str(desc(at, 16, 128, 0))
@@ -63,7 +56,7 @@ def operands(kind, a_kind, b_kind, m, n, many, scale_type):
 
 def placed(codes, kind, packed, start):
     if not packed:
-        return laid_out(codes, kind, 128 if kind[0] == "e" and kind[1] in "45" else 0, 0, start)
+        return laid_out(codes, kind, 0 if kind in BITS else 128, 0, start)
     both = codes.astype(np.uint8)
     return laid_out(both[:, ::2] | both[:, 1::2] << 4, "u8", 128, 0, start)
 
@@ -98,8 +91,8 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     base = "cvt.u64.u32 %x, %s; shr.u64 %x, %x, 4;\n"
     load = load.replace("mov.b64 %sfa", base + "mov.b64 %sfa", 1)
     text = module.PROGRAM.replace(module.MMA, load + MMA)
-    for name, value in {**CONSTANTS, "OPCODE": OPCODES[kind, blocks], "GROUP": str(blocks),
-                        "SIZE": size, "%issues": "%leader" if blocks == 2 else "%one"}.items():
+    for name, value in {**CONSTANTS, "GROUP": str(blocks), "KIND": kind, "SIZE": size,
+                        "%issues": "%leader" if blocks == 2 else "%one"}.items():
         text = text.replace(name, value)
     out = u32s((blocks, 128, 64))
     images = np.stack(images) if blocks == 2 else images[0]
@@ -111,30 +104,29 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     return launch, found, right
 
 
-CASES = [
-    ("mxf8f6f4", "", "e4m3", "e5m2", 64, 1, "ue8m0", (0, 3)),
-    ("mxf8f6f4", ".scale_vec::1X", "e2m1", "e3m2", 16, 1, "ue8m0", (2, 1)),
-    ("mxf4", "", "e2m1", "e2m1", 64, 2, "ue8m0", (2, 0)),
-    ("mxf4", ".block32", "e2m1", "e2m1", 48, 2, "ue8m0", (0, 2)),
-    ("mxf4nvf4", ".scale_vec::2X", "e2m1", "e2m1", 32, 2, "ue8m0", (0, 0)),
-    ("mxf4nvf4", ".scale_vec::4X", "e2m1", "e2m1", 64, 4, "ue4m3", (0, 0)),
-    ("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, 4, "ue8m0", (0, 0)),
-]
-
-
-@pytest.mark.parametrize("kind,size,a_kind,b_kind,n,many,scale_type,ids", CASES)
-def test_products(kind, size, a_kind, b_kind, n, many, scale_type, ids):
-    launch, found, right = multiply(kind, size, a_kind, b_kind, 128, n, many, scale_type, ids,
-                                    races=True)
+@cases("""
+kind     | size           | a_kind | b_kind | n | many | scale_type | first
+mxf8f6f4 |                | e4m3 | e5m2 | 64 | 1 | ue8m0 | 03
+mxf8f6f4 | .scale_vec::1X | e2m1 | e3m2 | 16 | 1 | ue8m0 | 21
+mxf4     |                | e2m1 | e2m1 | 64 | 2 | ue8m0 | 20
+mxf4     | .block32       | e2m1 | e2m1 | 48 | 2 | ue8m0 | 02
+mxf4nvf4 | .scale_vec::2X | e2m1 | e2m1 | 32 | 2 | ue8m0 | 00
+mxf4nvf4 | .scale_vec::4X | e2m1 | e2m1 | 64 | 4 | ue4m3 | 00
+mxf4nvf4 | .block16       | e2m1 | e2m1 | 64 | 4 | ue8m0 | 00
+""")
+def test_products(kind, size, a_kind, b_kind, n, many, scale_type, first):
+    launch, found, right = multiply(kind, size, a_kind, b_kind, 128, n, many, scale_type,
+                                    [*map(int, str(first))], races=True)
     assert not launch.hazards
     assert (found == right).all()
 
 
 @pytest.mark.parametrize("m", [256, 128])
-@pytest.mark.parametrize("kind,size,a_kind,b_kind,n,many,scale_type,ids", [CASES[0], CASES[5]])
-def test_products_of_a_pair(kind, size, a_kind, b_kind, n, many, scale_type, ids, m):
-    launch, found, right = multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids, 2,
-                                    races=True, landing="late")
+@pytest.mark.parametrize("case,more", [
+    (("mxf8f6f4", "", "e4m3", "e5m2"), (1, "ue8m0", (0, 3))),
+    (("mxf4nvf4", ".scale_vec::4X", "e2m1", "e2m1"), (4, "ue4m3", (0, 0)))])
+def test_products_of_a_pair(case, more, m):
+    launch, found, right = multiply(*case, m, 64, *more, 2, races=True, landing="late")
     assert not launch.hazards
     assert (found == right).all()
 
@@ -151,7 +143,7 @@ def test_scales_copied_anew_under_an_mma():
         return text.replace(mma, mma + "\n" + copy)
 
     launch, *_ = multiply(*NVFP4, change=again, races=True)
-    assert {h.kind for h in launch.hazards} == {"tensor memory in flight"}
+    assert kinds(launch) == {"tensor memory in flight"}
     assert any(".block_scale" in h.first.opcode and "reads lanes 0-127, columns 64-67" in h.message
                for h in launch.hazards)
 
@@ -160,7 +152,7 @@ def test_scales_of_one_quarter_alone():
     """Without .warpx4 the other lanes have none, or others."""
     launch, *_ = multiply(*NVFP4, change=lambda text: text.replace(
         "32x128b.warpx4 [%t+68]", "128x128b [%t+68]"))
-    assert {h.kind for h in launch.hazards} == {"tensor memory"}
+    assert kinds(launch) == {"tensor memory"}
     assert "differ between lanes 0-31 and 32-63" in launch.hazards[0].message
     elsewhere = {"change": lambda text: text.replace("[%t+68], %sfb", "[%t+72], %sfb")}
     launch, *_ = multiply(*NVFP4, **elsewhere)

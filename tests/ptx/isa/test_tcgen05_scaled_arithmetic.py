@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lib.ptx.isa.tcgen05_arithmetic import FORMATS, scaled_product
+from lib.ptx.isa.tcgen05_arithmetic import scaled_product
+from tests.ptx.exact import cut, number, toward_zero
 from tests.ptx.isa.test_tcgen05_arithmetic import finite
 
 
@@ -61,37 +62,23 @@ def test_scales_that_are_no_numbers():
 # -- a slow model, in fractions -------------------------------------------------------------------
 
 
-def taken(code, kind):
-    """Sign and value as a fraction, and the raw exponent."""
-    exponent, fraction, bias, _ = FORMATS[kind]
-    e, f = code >> fraction & (1 << exponent) - 1, code & (1 << fraction) - 1
-    raw = max(e, 1) - bias
-    value = Fraction(f + ((e > 0) << fraction)) * Fraction(2) ** (raw - fraction)
-    return (-value if code >> exponent + fraction & 1 else value), raw
-
-
-def cut(value, q):
-    units = value / Fraction(2) ** q
-    return (units.numerator // units.denominator if units >= 0
-            else -(-units.numerator // units.denominator)) * Fraction(2) ** q
-
-
 def slow(a, b, c, scales, scale_type):
     """One element, by the text of MODEL.md."""
     each = len(a) // len(scales[0])
 
     def scale(code):
-        return taken(code, "e4m3") if scale_type == "ue4m3" else (Fraction(2) ** (code - 127),
-                                                                 code - 127)
+        if scale_type == "ue4m3":
+            return number(code, "e4m3")
+        return Fraction(2) ** (code - 127), code - 127
 
     terms = []
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        parts = [taken(x, "e2m1"), taken(y, "e2m1"), scale(scales[0][k // each]),
+        parts = [number(x, "e2m1"), number(y, "e2m1"), scale(scales[0][k // each]),
                  scale(scales[1][k // each])]
         value = parts[0][0] * parts[1][0] * parts[2][0] * parts[3][0]
         terms.append((value, sum(p[1] for p in parts), parts[2][1] + parts[3][1]))
     there = [t for t in terms if t[0]]
-    cv, cr = taken(c, "f32")
+    cv, cr = number(c, "f32")
     if not there:
         return c
     top, top_scale = max(t[1] for t in there), max(t[2] for t in there)
@@ -104,16 +91,7 @@ def slow(a, b, c, scales, scale_type):
         raws = [t[1] for t in group if t[0]]
         below = scale_type == "ue8m0" and not ahead and cv and raws and cr >= max(raws)
         total += cut(sum(t[0] for t in group), max(q, cr - 35) if below else q)
-    return rounded_toward_zero(total)
-
-
-def rounded_toward_zero(value):
-    if not value:
-        return 0
-    near = np.float32(float(value))  # at most 53 bits
-    if abs(Fraction(float(near))) > abs(value):
-        near = np.nextafter(near, np.float32(0))
-    return int(near.view(np.uint32))
+    return toward_zero(total)
 
 
 @pytest.mark.parametrize("scale_type,many", [("ue4m3", 4), ("ue8m0", 2), ("ue8m0", 4)])

@@ -5,65 +5,36 @@ a GPU the emulator itself is what is compared: until that has passed the arithme
 """
 
 import itertools
-from fractions import Fraction
+import math
 
 import numpy as np
 import pytest
 
 from lib.ptx.core.rounding import to_float32
 from lib.ptx.isa import wgmma_fp8
+from lib.ptx.isa.tcgen05_arithmetic import FORMATS
+from tests.ptx.exact import cut, number
 
 from ..conftest import function_of, run_on_gpu, u32s
 from .test_wgmma import deal, encode, kernel, layout, place, values_of, words_of
 
 PAIRS = list(itertools.product(wgmma_fp8.KINDS, repeat=2))
-FORMS = {"e4m3": (3, 7, -6), "e5m2": (2, 15, -14)}  # bits of fraction, bias, least exponent
-
-
-def exponent(code: int, kind: str) -> int | None:
-    """A code's exponent, None of a zero."""
-    fraction, bias, least = FORMS[kind]
-    if not code & 127:
-        return None
-    return max(((code & 127) >> fraction) - bias, least)
-
-
-def floor_log2(value: Fraction) -> int:
-    """The exponent of a number that is not zero."""
-    value = abs(value)
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if value >= Fraction(2) ** guess else guess - 1
-
-
-def cut_off(value: Fraction, exponent: int, bits: int = 13) -> Fraction:
-    """The next multiple of 2^(exponent - bits), toward zero."""
-    unit = Fraction(2) ** (exponent - bits)
-    whole = abs(value) // unit * unit
-    return whole if value >= 0 else -whole
 
 
 def oracle(a: np.ndarray, b: np.ndarray, c: float, kinds: tuple[str, str]) -> float:
     """One element of D, of 32 codes of A and of B."""
-    values = [to_float32(codes, kind) for codes, kind in zip((a, b), kinds, strict=True)]
-    terms = [
-        (Fraction(float(x)) * Fraction(float(y)), of_a + of_b)
-        for x, y, of_a, of_b in zip(
-            *values, (exponent(int(i), kinds[0]) for i in a),
-            (exponent(int(i), kinds[1]) for i in b), strict=True)
-        if of_a is not None and of_b is not None
-    ]
-    if c:
-        terms.append((Fraction(c), max(floor_log2(Fraction(c)), -126)))
-    if not terms:
-        return 0.0
-    top = max(of for _, of in terms)
-    total = sum(cut_off(value, top) for value, _ in terms)
-    return float(cut_off(total, max(floor_log2(total), -126))) if total else 0.0
+    factors = ((number(int(x), kinds[0]), number(int(y), kinds[1]))
+               for x, y in zip(a, b, strict=True))
+    terms = [(v * w, r + s) for (v, r), (w, s) in factors]
+    terms.append(number(int(np.float32(c).view(np.uint32)), "f32"))
+    top = max((raw for value, raw in terms if value), default=0)
+    total = sum(cut(value, top - 13) for value, _ in terms)
+    return float(cut(total, max(math.frexp(float(total))[1] - 1, -126) - 13))
 
 
 def codes_of(kind: str, shape: tuple[int, ...], random, spread: str) -> np.ndarray:
     """Finite codes: of all kinds, near one exponent, subnormal, or powers of two far apart."""
-    fraction, bias, _ = FORMS[kind]
+    _, fraction, bias, _ = FORMATS[kind]
     codes = random.integers(0, 256, shape).astype(np.uint8)
     if spread == "near":
         codes = codes & 0x87 | bias << fraction
@@ -73,8 +44,8 @@ def codes_of(kind: str, shape: tuple[int, ...], random, spread: str) -> np.ndarr
         codes = codes & (0xFF ^ (1 << fraction) - 1)
     elif spread == "sparse":
         codes[random.random(shape) < 0.8] &= 0x80
-    nonfinite = (0x7F, 0x7F) if kind == "e4m3" else (0x7C, 0x7C)
-    codes[codes & nonfinite[0] == nonfinite[1]] &= 0xBF
+    nonfinite = 0x7F if kind == "e4m3" else 0x7C
+    codes[codes & nonfinite == nonfinite] &= 0xBF
     return codes
 
 
@@ -174,8 +145,8 @@ def product(kinds, a, b, c, dtype="f32", keep=1, signs=(1, 1), on_gpu=False) -> 
     out = words_of(c, dtype)
     text = kernel(f"m64n{n}k32", f"{dtype}.{kinds[0]}.{kinds[1]}", len(out), dtype, False,
                   f", {signs[0]}, {signs[1]}")
-    args = (image, u32s((4, 128)), out, np.uint64(encode(a_at)),
-            np.uint64(encode(b_at)), np.uint32(keep), np.uint32(len(image)))
+    args = (image, u32s((4, 128)), out, np.uint64(encode(a_at)), np.uint64(encode(b_at)),
+            np.uint32(keep), np.uint32(len(image)))
     if on_gpu:
         run_on_gpu(text, 128, args, len(image))
     else:

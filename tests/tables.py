@@ -1,0 +1,18 @@
+"""Cases of a test as a table of text."""
+
+import re
+
+import pytest
+
+
+def rows(text: str) -> list[tuple[int | str, ...]]:
+    """Read a table of words, or of what stands between bars; numbers as such."""
+    lines = [line.split("|") if "|" in text else line.split() for line in text.strip().splitlines()]
+    return [tuple(int(cell, 0) if re.fullmatch(r"-?(0x\w+|[1-9]\d*|0)", cell) else cell
+                  for cell in map(str.strip, line)) for line in lines]
+
+
+def cases(text: str):
+    """Parametrise a test by a table: its first row are the names."""
+    names, *values = rows(text)
+    return pytest.mark.parametrize(names, values)
