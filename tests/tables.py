@@ -6,10 +6,12 @@ import pytest
 
 
 def rows(text: str) -> list[tuple[int | str, ...]]:
-    """Read a table of words, or of what stands between bars; numbers as such."""
-    lines = [line.split("|") if "|" in text else line.split() for line in text.strip().splitlines()]
+    """Read a table of words, or of what stands between as many bars; numbers as such."""
+    lines = text.strip().splitlines()
+    bars = lines[0].count("|")
+    split = (line.split("|", bars) if bars else line.split() for line in lines)
     return [tuple(int(cell, 0) if re.fullmatch(r"-?(0x\w+|[1-9]\d*|0)", cell) else cell
-                  for cell in map(str.strip, line)) for line in lines]
+                  for cell in map(str.strip, line)) for line in split]
 
 
 def cases(text: str):

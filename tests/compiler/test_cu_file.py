@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,8 @@ from cupy.cuda.compiler import CompileException
 
 import lib
 from lib import ptx
-from lib.__main__ import main
 from lib.compiler.cu_file import CudaFile, Declared, kernels_of
 from lib.compiler.toolkit import toolkit_includes
-from lib.paths import CUDA
 
 HELPERS = """\
 #pragma once
@@ -106,6 +103,12 @@ int main(int argc, char** argv)
 """
 
 
+def module_of(folder, text, name="own.cu", **options):
+    """Write a kernel's file beside what lies there, and read it."""
+    (folder / name).write_text(text, encoding="utf-8")
+    return lib.RawModule(path=folder / name, options=[f"-I{folder / 'include'}"], **options)
+
+
 def left_out(file):
     """What was taken for the host's: file, and first and last line."""
     return [(source.path.name, item.first, item.last)
@@ -165,14 +168,6 @@ def test_definitions_choose_what_is_compiled(path):
     assert str(module.get_function("scale").signature[2]) == "long n"
 
 
-def test_an_error_in_device_code_is_told_with_its_line(tmp_path):
-    file = tmp_path / "wrong.cu"
-    file.write_text('#include <cstdio>\nint main() { return 0; }\n'
-                    "__global__ void f(float* x) {\n    x[0] = undefined;\n}\n")
-    with pytest.raises(CompileException, match=r"wrong\.cu:4: x\[0\] = undefined;"):
-        lib.RawModule(path=file)
-
-
 def test_a_template_without_its_arguments_is_told_so(path):
     module = lib.RawModule(path=path)
     with pytest.raises(ptx.Error, match=r"arguments, largest<int BLOCK, typename T = float> "):
@@ -212,23 +207,6 @@ def test_kernels_are_read_off_a_text():
         "template __global__ void g<4>(int* x);\n")) == ["f", "g"]
 
 
-def test_a_file_that_includes_itself_ends(tmp_path):
-    file = tmp_path / "own.cu"
-    file.write_text('#ifndef OWN\n#define OWN\n#include "own.cu"\n'
-                    "__global__ void f(int* x) { *x = 7; }\n#endif\n")
-    x = np.zeros(1, np.int32)
-    lib.RawModule(path=file).get_function("f")(1, 1, (x,))
-    assert x[0] == 7
-
-
-@pytest.mark.parametrize("header", ["stdio.h", "cassert", "cuda_runtime.h", "cuda.h", "cstdint",
-                                    "math.h", "vector", "cublasLt.h", "nobody/has/this.h"])
-def test_headers_of_the_host_are_found_or_left_out(tmp_path, header):
-    file = tmp_path / "one.cu"
-    file.write_text(f"#include <{header}>\n__global__ void f(uint* x) {{ *x = 3; }}\n")
-    assert lib.RawModule(path=file).get_function("f").name == "_Z1fPj"
-
-
 BARE = """\
 __global__ void f(uint32_t* x, int64_t* y, float* z)
 {
@@ -250,41 +228,6 @@ def test_names_of_the_host_s_headers_need_no_include(tmp_path):
     lib.RawModule(path=file).get_function("f")(1, 1, (x, y, z))
     assert x[0] == 9 and y[0] == 2**31
     assert z.tolist() == [np.inf, 9, 4, np.float32(np.pi / 2)]
-
-
-def test_headers_in_given_folders_are_cut_like_those_beside(tmp_path):
-    (tmp_path / "include" / "deep").mkdir(parents=True)
-    (tmp_path / "include" / "tensor.hpp").write_text(
-        "#pragma once\n#include <sys/syscall.h>\n#include <torch/extension.h>\n"
-        '#include "deep/more.hpp"\n'
-        "inline at::Tensor twice(at::Tensor x) { return x + x; }\n"
-        "struct Shape { int rows; std::shared_ptr<float> data; };\n")
-    (tmp_path / "include" / "deep" / "more.hpp").write_text(
-        '#pragma once\n#include "../tensor.hpp"\nvoid host(std::mutex& m);\n'
-        "constexpr int WIDTH = 5;\n")
-    file = tmp_path / "src.cu"
-    file.write_text("#include <tensor.hpp>\n#include \"tensor.hpp\"\n"
-                    "__global__ void f(int* x) { *x = WIDTH; }\n")
-    x = np.zeros(1, np.int32)
-    module = lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
-    module.get_function("f")(1, 1, (x,))
-    assert x[0] == 5
-    given = CudaFile(file, [f"-I{tmp_path / 'include'}"])
-    given.compile((), "compute_80")
-    assert {name for name, _, _ in left_out(given)} == {"tensor.hpp", "more.hpp"}
-
-
-def test_a_header_in_a_given_folder_that_can_be_taken_is_taken_as_it_is(tmp_path):
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "width.h").write_text(
-        "#ifdef __CUDACC_RTC__\nconstexpr int WIDTH = 5;\n#endif\n"
-        "inline int of_the_host() { return WIDTH; }\n")
-    file = tmp_path / "src.cu"
-    file.write_text("#include <width.h>\n__global__ void f(int* x) { *x = of_the_host(); }\n")
-    x = np.zeros(1, np.int32)
-    module = lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
-    module.get_function("f")(1, 1, (x,))
-    assert x[0] == 5
 
 
 def test_a_header_that_device_code_needs_is_told_with_where_it_lies(tmp_path):
@@ -336,71 +279,6 @@ def test_headers_of_the_host_are_named_as_left_out(tmp_path):
         "own.cu:2: opencv2/core.hpp", "own.cu:3: nobody/has.h"]
 
 
-def test_a_kernel_of_the_book_without_its_headers_is_one_line(capsys, monkeypatch):
-    monkeypatch.chdir(CUDA.parent)
-    assert main(["emulate", "cuda/01_naive.cu", "--kernel", "naive<32, true>"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and f"pass -I {Path('cuda', 'include')} (" in said
-    assert "01_naive.cu:10 epilogue.cuh" in said
-
-
-@pytest.mark.parametrize("header", ["driver_functions.h", "thrust/device_malloc.h"])
-def test_headers_of_the_toolkit_s_for_the_host_alone_are_left_out(tmp_path, header):
-    file = tmp_path / "host.cu"
-    file.write_text(f"#include <{header}>\n__global__ void f(int* x) {{ *x = 7; }}\n")
-    assert lib.RawModule(path=file).get_function("f").name == "_Z1fPi"
-
-
-def test_a_byte_order_mark_is_no_code(tmp_path):
-    (tmp_path / "own.cuh").write_text("\ufeffconstexpr int WIDTH = 5;\n", encoding="utf-8")
-    file = tmp_path / "mark.cu"
-    file.write_text('\ufeff#include "own.cuh"\n__global__ void f(int* x) { *x = WIDTH; }\n',
-                    encoding="utf-8")
-    assert lib.RawModule(path=file).get_function("f").name == "_Z1fPi"
-
-
-def test_a_template_in_a_namespace_goes_by_its_plain_name(tmp_path):
-    file = tmp_path / "inside.cu"
-    file.write_text("namespace a::b { namespace {\ntemplate <int N> __global__ void f(int* x) "
-                    "{ *x = N; }\n} }\n")
-    x = np.zeros(1, np.int32)
-    lib.RawModule(path=file, name_expressions=["f<6>"]).get_function("f<6>")(1, 1, (x,))
-    assert x[0] == 6
-
-
-@pytest.mark.parametrize("code, said", [
-    ("__global__ void g(int* x) { *x = 1; }\n"
-     "__global__ void f(int* x) { g<<<1, 1>>>(x); }\n", "dynamic parallelism"),
-    ("texture<float, 2> picture;\n"
-     "__global__ void f(float* x) { *x = tex2D(picture, 1.0f, 1.0f); }\n", "ptx.Texture makes"),
-])
-def test_what_is_not_emulated_is_said_plainly(tmp_path, code, said):
-    file = tmp_path / "more.cu"
-    file.write_text(code)
-    with pytest.raises(CompileException, match=said):
-        lib.RawModule(path=file)
-
-
-def test_a_structure_in_a_signature_is_no_kernel(tmp_path):
-    file = tmp_path / "by_value.cu"
-    file.write_text("struct Shape { int rows; };\n"
-                    "__global__ void f(Shape shape, int* x) { *x = shape.rows; }\n")
-    module = lib.RawModule(path=file)
-    assert module.only_kernel() == "_Z1f5ShapePi"
-    assert module.get_function("f").name == "_Z1f5ShapePi"
-
-
-def test_what_a_function_of_the_host_s_includes_goes_with_it(tmp_path):
-    (tmp_path / "body.inc").write_text("mode = 1;\n")
-    file = tmp_path / "inside.cu"
-    file.write_text("int mode;\nvoid start() {\n#include \"body.inc\"\n}\n"
-                    "__global__ void f(int* x) {\n    int mode;\n#include \"body.inc\"\n"
-                    "    *x = mode;\n}\n")
-    x = np.zeros(1, np.int32)
-    lib.RawModule(path=file).get_function("f")(1, 1, (x,))
-    assert x[0] == 1
-
-
 def test_a_header_of_a_library_for_the_device_is_told_with_its_package(tmp_path):
     file = tmp_path / "dice.cu"
     file.write_text("#include <curand_kernel.h>\n"
@@ -413,23 +291,88 @@ def test_a_header_of_a_library_for_the_device_is_told_with_its_package(tmp_path)
         assert any("curand" in option for option in toolkit_includes())
 
 
+TENSOR = """#pragma once
+#include <sys/syscall.h>
+#include <torch/extension.h>
+#include "deep/more.hpp"
+inline at::Tensor twice(at::Tensor x) { return x + x; }
+struct Shape { int rows; std::shared_ptr<float> data; };
+"""
+MORE = """#pragma once
+#include "../tensor.hpp"
+void host(std::mutex& m);
+constexpr int WIDTH = 5;
+"""
+F = "__global__ void f(int* x) { *x = 5; }\n"
+WIDTH = F.replace("5", "WIDTH")
+FILES = {
+    "include/tensor.hpp": TENSOR, "include/deep/more.hpp": MORE, "body.inc": "mode = 5;\n",
+    "mark.cuh": "\ufeffconstexpr int WIDTH = 5;\n",
+    "include/width.h": "#ifdef __CUDACC_RTC__\nconstexpr int WIDTH = 5;\n#endif\n"
+                       "inline int of_the_host() { return WIDTH; }\n",
+}
+WHOLE = {  # each gives 5
+    "it includes itself": f'#ifndef OWN\n#define OWN\n#include "own.cu"\n{F}#endif\n',
+    "headers in given folders are cut like those beside":
+        f'#include <tensor.hpp>\n#include "tensor.hpp"\n{WIDTH}',
+    "one that can be taken is taken as it is":
+        "#include <width.h>\n__global__ void f(int* x) { *x = of_the_host(); }\n",
+    "a byte order mark is no code": f'\ufeff#include "mark.cuh"\n{WIDTH}',
+    "what a function of the host's includes goes with it":
+        'int mode;\nvoid start() {\n#include "body.inc"\n}\n'
+        '__global__ void f(int* x) {\n    int mode;\n#include "body.inc"\n    *x = mode;\n}\n',
+    **{f"<{header}> is found or left out": f"#include <{header}>\n{F}" for header in (
+        "stdio.h", "cassert", "cuda_runtime.h", "cuda.h", "cstdint", "math.h", "vector",
+        "cublasLt.h", "nobody/has/this.h", "driver_functions.h", "thrust/device_malloc.h")},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", WHOLE.values(), ids=WHOLE)
+def test_a_file_is_taken_as_nvcc_takes_it(folder, text):
+    x = np.zeros(1, np.int32)
+    module_of(folder, text).get_function("f")(1, 1, (x,))
+    assert x[0] == 5
+    if "tensor" in text:
+        cut = CudaFile(folder / "own.cu", [f"-I{folder / 'include'}"])
+        cut.compile((), "compute_80")
+        assert {name for name, _, _ in left_out(cut)} == {"tensor.hpp", "more.hpp"}
+
+
 @pytest.mark.parametrize("name", ['a"b.cu', "a\nb.cu", "a\\b.cu", "ü.cu"])
 def test_a_file_may_have_any_name(name, tmp_path):
-    (tmp_path / name).write_text("__global__ void f(int* x) { *x = 1; }\n")
-    assert lib.RawModule(path=tmp_path / name).get_function("f")
+    assert module_of(tmp_path, F, name).get_function("f")
 
 
-def test_a_line_without_end_is_shown_in_part(tmp_path):
-    (tmp_path / "long.cu").write_text("__global__ void f(int* x) { *x = 1; }\n" + "/*" * 5000)
-    with pytest.raises(CompileException) as caught:
-        lib.RawModule(path=tmp_path / "long.cu")
-    assert "long.cu:2: /*/*" in str(caught.value) and len(str(caught.value)) < 1000
+def test_a_template_in_a_namespace_goes_by_its_plain_name(tmp_path):
+    text = "namespace a::b { namespace {\ntemplate <int N> __global__ void f(int* x) " \
+           "{ *x = N; }\n} }\n"
+    x = np.zeros(1, np.int32)
+    module_of(tmp_path, text, name_expressions=["f<6>"]).get_function("f<6>")(1, 1, (x,))
+    assert x[0] == 6
 
 
-@pytest.mark.parametrize("include", ['"pipe.cuh"', "<pipe.cuh>"])
-def test_a_pipe_in_place_of_a_header_is_refused_and_not_waited_for(include, tmp_path):
-    (tmp_path / "own.cu").write_text(
-        f"#include {include}\n__global__ void f(int* x) {{ *x = 1; }}\n")
-    os.mkfifo(tmp_path / "pipe.cuh")
-    with pytest.raises(OSError, match="no regular file"):
-        lib.RawModule(path=tmp_path / "own.cu", options=[f"-I{tmp_path}"])
+@pytest.mark.parametrize("text, error, said", [
+    (f"{F}__global__ void g(float* x) {{\n    x[0] = undefined;\n}}\n", CompileException,
+     r"own\.cu:3: x\[0\] = undefined;"),
+    (f"{F}__global__ void g(int* x) {{ f<<<1, 1>>>(x); }}\n", CompileException,
+     "dynamic parallelism"),
+    ("texture<float, 2> picture;\n"
+     "__global__ void f(float* x) { *x = tex2D(picture, 1.0f, 1.0f); }\n", CompileException,
+     "ptx.Texture makes"),
+    (F + "/*" * 5000, CompileException, r"(?s)\A(?=.{0,1000}\Z).*own.cu:2: /\*/\*"),
+    (f'#include "pipe.cuh"\n{F}', OSError, "no regular file"),
+    (f"#include <pipe.cuh>\n{F}", OSError, "no regular file"),
+])
+def test_what_is_wrong_is_said_plainly_and_nobody_waits(tmp_path, text, error, said):
+    (tmp_path / "include").mkdir()
+    os.mkfifo(tmp_path / "include" / "pipe.cuh")
+    with pytest.raises(error, match=said):
+        module_of(tmp_path, text)

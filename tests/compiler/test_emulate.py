@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from lib import ptx
 from lib.__main__ import main as book_main
 from lib.compiler import arguments, command, emulate, link, streams
 from lib.paths import ROOT
+from tests.tables import cases
 
 FILE = r"""
 #include <cstdio>
@@ -46,7 +48,6 @@ GEMM = ["--kernel", "gemm<64,64>", "--grid", "64", "--block", "64", "--arg", "in
         "--arg", "C=float32[64,64]:nan"]
 
 
-LATE = ["FILE", "--kernel", "late", "--arg", "int32[4]", "--arg", "int:1"]
 BAD_FILES = {
     "empty.npy": "", "torn.npy": "\x93NUMPY", "none.ptx": "garbage\n", "syntax.py": "def (\n",
     "import.py": "import sys\nimport nowhere\n", "value.py": "raise ValueError('of the script')\n",
@@ -61,14 +62,12 @@ def path(tmp_path_factory):
     return str(file)
 
 
-@pytest.fixture(params=["its own", "the book's"])
-def call(request, capsys):
+@pytest.fixture
+def call(capsys):
     """Run the command; return its status, stdout and stderr."""
 
-    def run(*words):
-        words = [str(word) for word in words]
-        status = (command.main(words) if request.param == "its own"
-                  else book_main(["emulate", *words]))
+    def run(*words, main=command.main):
+        status = main([str(word) for word in words])
         said = capsys.readouterr()
         return status, said.out, said.err
 
@@ -79,9 +78,11 @@ def line_of(text: str) -> str:
     return f"my.cu:{next(i for i, row in enumerate(FILE.splitlines(), 1) if text in row)}"
 
 
-def test_a_template_is_run_and_told_by_line(call, path, tmp_path):
-    status, out, _ = call(path, *GEMM, "--races", "--out", tmp_path / "C.npy",
-                          "--out", f"A={tmp_path / 'a.npy'}", "--out", f"B={tmp_path / 'b.npy'}")
+@pytest.mark.parametrize("main", [command.main, lambda words: book_main(["emulate", *words])],
+                         ids=["its own", "the book's"])
+def test_a_template_is_run_and_told_by_line(call, path, tmp_path, main):
+    status, out, _ = call(path, *GEMM, "--races", "--out", tmp_path / "C.npy", "--out",
+                          f"A={tmp_path / 'a.npy'}", "--out", f"B={tmp_path / 'b.npy'}", main=main)
     A, B, C = (np.load(tmp_path / name) for name in ("a.npy", "b.npy", "C.npy"))
     assert status == 0 and np.allclose(C, A @ B, atol=1e-4)
     assert "ran to its end; races: none found, " in out and "s in the emulator" in out
@@ -165,62 +166,68 @@ def test_a_budget_is_held(call, path):
     assert status == 2 and "nearest is sectors_per_request" in err
 
 
-@pytest.mark.parametrize("words, said", [
-    (["nowhere.cu"], "no such file"),
-    (["FOLDER"], "is no file that can be read"),
-    (["FILE"], "name a kernel; there are: late, gemm"),
-    (["FILE", "--kernel", "late", "--arg", "float32[4"], "--arg 'float32[4'"),
-    (["FILE", "--kernel", "late", "--arg", "x=floaty[4]"], "floaty"),
-    (["FILE", "--kernel", "late", "--arg", "int32[4]", "--out", "C.npy"], "no array is called C"),
-    (["FILE", "--kernel", "gemm<64>"], "gemm<64>"),
-    (["FILE", "--arch", "sm_20"], "sm_20"),
-    (["FILE", "--kernel", "lat"], "no kernel 'lat'"),
-    (LATE[:5], "takes 2 arguments (int* out, int n), not 1"),
-    ([*LATE, "--arg", "int:1"], "takes 2 arguments (int* out, int n), not 3"),
-    (["FILE", "--kernel", "late", "--arg", "float64[4]", "--arg", "int:1"],
-     "argument 0 (int* out): was given an array of float64"),
-    (["FILE", "--kernel", "late", "--arg", "int32[4]", "--arg", "float:1"], "needs an integer"),
-    (["FILE", "--kernel", "late", "--arg", "int:1", "--arg", "int:1"], "needs an array"),
-    ([*LATE, "--block", "2048"], "x must be from 1 to 1024"),
-    ([*LATE, "--grid", "0"], "grid (0, 1, 1)"),
-    ([*LATE, "--cluster", "3"], "no multiple of the cluster"),
-    ([*LATE, "--shared", "999999999"], "shared_mem 999999999"),
-    ([*LATE, "--out", "arg0="], "name a file"),
-    ([*LATE, "--out", "arg0=nowhere/C.npy"], "nowhere/C.npy: No such file or directory"),
-    (["FILE", "--kernel", "late", "--arg", "@FOLDER/torn.npy"], "torn.npy': holds no array"),
-    (["FILE", "--kernel", "late", "--arg", "@FOLDER/empty.npy"], "empty.npy': holds no array"),
-    (["FILE", "--kernel", "late", "--arg", "@FOLDER"], "it is no regular file"),
-    (["FILE", "--kernel", "late", "--arg", "@/dev/zero"], "it is no regular file"),
-    (["FILE", "--kernel", "late", "--arg", "@FOLDER/none.npy"], "there is no such file"),
-    (["FILE", "--kernel", "late", "--arg", "int:nan"], "'int:nan': 'nan' is no whole number"),
-    (["FILE", "--kernel", "late", "--arg", "int32[4]:many"], "fill with numbers, or zeros"),
-    (["FILE", "--kernel", "late", "--option=-Da b"], "a b"),
-    (["FOLDER/none.ptx"], "none.ptx is no PTX"),
-    (["FOLDER/import.py"], "import.py:2: ModuleNotFoundError: No module named 'nowhere'"),
-    (["FOLDER/syntax.py"], "syntax.py:1: SyntaxError"),
-    (["FOLDER/value.py"], "value.py:1: ValueError: of the script"),
-    (["FOLDER/exit.py"], "exit.py ended with status 3"),
-])
+@cases("""
+words                                          | said
+nowhere.cu                                     | no such file
+FOLDER                                         | is no file that can be read
+FILE                                           | name a kernel; there are: late, gemm
+FILE --kernel late --arg float32[4             | --arg 'float32[4'
+FILE --kernel late --arg x=floaty[4]           | floaty
+FILE --kernel late --arg int32[4] --out C.npy  | no array is called C
+FILE --kernel gemm<64>                         | gemm<64>
+FILE --arch sm_20                              | sm_20
+FILE --kernel lat                              | no kernel 'lat'
+FILE --kernel late --arg int32[4]              | takes 2 arguments (int* out, int n), not 1
+LATE --arg int:1                               | takes 2 arguments (int* out, int n), not 3
+FILE --kernel late --arg float64[4] --arg int:1 | argument 0 (int* out): was given an array
+FILE --kernel late --arg int32[4] --arg float:1 | needs an integer
+FILE --kernel late --arg int:1 --arg int:1     | needs an array
+LATE --block 2048                              | x must be from 1 to 1024
+LATE --grid 0                                  | grid (0, 1, 1)
+LATE --cluster 3                               | no multiple of the cluster
+LATE --shared 999999999                        | shared_mem 999999999
+LATE --out arg0=                               | name a file
+LATE --out arg0=nowhere/C.npy                  | nowhere/C.npy: No such file or directory
+FILE --kernel late --arg @FOLDER/torn.npy      | torn.npy': holds no array
+FILE --kernel late --arg @FOLDER/empty.npy     | empty.npy': holds no array
+FILE --kernel late --arg @FOLDER               | it is no regular file
+FILE --kernel late --arg @/dev/zero            | it is no regular file
+FILE --kernel late --arg @FOLDER/none.npy      | there is no such file
+FILE --kernel late --arg int:nan               | 'int:nan': 'nan' is no whole number
+FILE --kernel late --arg int32[4]:many         | fill with numbers, or zeros
+FILE --kernel late '--option=-Da b'            | a b
+FOLDER/none.ptx                                | none.ptx is no PTX
+FOLDER/import.py                               | import.py:2: ModuleNotFoundError: No module named
+FOLDER/syntax.py                               | syntax.py:1: SyntaxError
+FOLDER/value.py                                | value.py:1: ValueError: of the script
+FOLDER/exit.py                                 | exit.py ended with status 3
+""")
 def test_bad_input_is_status_2_and_one_clear_line(call, path, words, said):
     """What never began: nothing ran, so nothing is wrong with the kernel."""
     folder = Path(path).parent
     for name, text in BAD_FILES.items():
         (folder / name).write_text(text)
-    status, out, err = call(
-        *(path if word == "FILE" else word.replace("FOLDER", str(folder)) for word in words))
+    words = words.replace("LATE", "FILE --kernel late --arg int32[4] --arg int:1")
+    status, out, err = call(*shlex.split(
+        words.replace("FILE", path).replace("FOLDER", str(folder))))
     assert (status, out) == (2, "") and err.startswith("error:") and said in err
     assert err.count("\n") == 1 or "compil" in err  # NVRTC says more
 
 
-@pytest.mark.parametrize("words, said", [
-    (["--seed", "-1"], "--seed"), (["--shared", "-1"], "--shared"), (["--grid", "1,a"], "--grid"),
-    (["--block", "1,1,1,1"], "--block"), (["--cluster", ""], "--cluster"),
-    (["-I", "nowhere"], "-I: 'nowhere': there is no such folder"),
-    (["-D", "a b"], "-D: 'a b': NAME or NAME=VALUE"), (["-D", "=1"], "-D"),
-])
+@cases("""
+words         | said
+--seed -1     | --seed
+--shared -1   | --shared
+--grid 1,a    | --grid
+--block 1,1,1,1 | --block
+--cluster ''  | --cluster
+-I nowhere    | -I: 'nowhere': there is no such folder
+-D 'a b'      | -D: 'a b': NAME or NAME=VALUE
+-D =1         | -D
+""")
 def test_the_option_that_was_given_a_bad_value_is_named(call, path, capsys, words, said):
     with pytest.raises(SystemExit) as end:
-        call(path, *words)
+        call(path, *shlex.split(words))
     assert end.value.code == 2 and f"argument {said}" in capsys.readouterr().err
 
 
@@ -297,28 +304,32 @@ PROGRAMS = {"its own": "from lib.compiler.command import main", "the book's":
 PROGRAM = "import sys; {}; sys.exit(main(sys.argv[1:]))"
 
 
+def process(name="the book's"):
+    return [sys.executable, "-c", PROGRAM.format(PROGRAMS[name])]
+
+
 @pytest.fixture(params=PROGRAMS)
 def program(request):
     """The command as a process of its own, its words behind it."""
-    return [sys.executable, "-c", PROGRAM.format(PROGRAMS[request.param])]
+    return process(request.param)
 
 
-def test_json_is_alone_on_stdout_whatever_a_script_writes(program, path, tmp_path):
+def test_json_is_alone_on_stdout_whatever_a_script_writes(path, tmp_path):
     script = tmp_path / "loud.py"
     script.write_text("import os, subprocess, sys\nprint('by print')\n"
                       "os.write(1, b'by number\\n')\n"
                       "subprocess.run(['echo', 'by another'])\nsys.__stdout__.write('by name\\n')\n"
                       + SCRIPT.format(path=path, options=[]))
-    done = subprocess.run([*program, script, "--json"], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([*process(), script, "--json"], capture_output=True, text=True, cwd=ROOT)
     assert len(json.loads(done.stdout)["launches"]) == 2
     assert {f"by {how}" for how in ("print", "number", "another", "name")} <= {
         *done.stderr.splitlines()}
 
 
-def test_what_a_kernel_prints_is_not_in_the_json(program, tmp_path):
+def test_what_a_kernel_prints_is_not_in_the_json(tmp_path):
     file = tmp_path / "says.cu"
     file.write_text('#include <cstdio>\n__global__ void f() { printf("hello\\n"); }')
-    done = subprocess.run([*program, file, "--json"], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([*process(), file, "--json"], capture_output=True, text=True, cwd=ROOT)
     assert json.loads(done.stdout)["ok"] and done.stderr == "hello\n"
 
 
@@ -331,9 +342,9 @@ def test_a_pipe_that_nobody_reads_is_no_error(program, path):
     assert process.returncode == 0
 
 
-def test_a_c_locale_takes_nothing_away(program, tmp_path):
+def test_a_c_locale_takes_nothing_away(tmp_path):
     (tmp_path / "größer.cu").write_text("__global__ void f(int* x) { x[threadIdx.x] = 1; }  // „Ω“")
-    words = [*program, tmp_path / "größer.cu", "--arg", "int32[1]", "--block", "2"]
+    words = [*process(), tmp_path / "größer.cu", "--arg", "int32[1]", "--block", "2"]
     plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(words, capture_output=True, encoding="utf-8", cwd=ROOT, env=plain)
     assert done.returncode == 1 and "größer.cu:1" in done.stdout and "Traceback" not in done.stderr
@@ -384,34 +395,24 @@ def test_a_long_kernel_may_take_as_many_turns_as_it_is_given(call, tmp_path):
     assert status == 1 and "has taken 50 turns" in out and "--turns 0" in out
 
 
-def running(steps, blocks, turn=0, turns=None):
-    """A batch of blocks that runs, as far as `Progress` looks at it."""
-    scheduler = SimpleNamespace(turn=turn, turns=turns)
-    return SimpleNamespace(steps=steps, at=0, blocks=blocks, scheduler=scheduler,
-                           code=SimpleNamespace(steps=[]))
-
-
-def test_how_long_all_blocks_take_is_told_once_some_have_ended():
+def test_how_long_all_blocks_take_and_whether_a_launch_will_be_stopped_is_told():
+    scheduler = SimpleNamespace(turn=0, turns=None)
+    batch = SimpleNamespace(steps=1234567, at=0, blocks=1024, scheduler=scheduler,
+                            code=SimpleNamespace(steps=[]))
     progress = ptx.Progress()
     far = emulate.Far("my.cu", progress)
     assert far(3.0) == "my.cu: 3 s"
-    progress.begin(4096, 0, running(1234567, 1024))
+    progress.begin(4096, 0, batch)
     assert far(5.0) == "my.cu: 5 s, 1,234,567 instructions"
-    progress.begin(4096, 1024, running(1234567, 1024))
+    progress.begin(4096, 1024, batch)
     assert far(60.0) == far(60.0) == "my.cu: 1,024 of 4,096 blocks, 60 s of about 4 minutes"
     # Those that run now don't change how long those took.
     assert far(88.0) == "my.cu: 1,024 of 4,096 blocks, 88 s of about 4 minutes"
-
-
-def test_that_a_launch_will_be_stopped_is_told_before_it_is():
-    progress = ptx.Progress()
-    far = emulate.Far("my.cu", progress)
-    progress.begin(1, 0, batch := running(10, 1, turn=500_000, turns=1_000_000))
+    progress.begin(1, 0, batch)
+    scheduler.turn, scheduler.turns = 500_000, 1_000_000
     assert "stopped" not in far(10.0)
-    batch.scheduler.turn = 600_000
+    scheduler.turn = 600_000
     assert far(20.0).endswith("; stopped as endless in 40 s (--turns 0: never)")
-    batch.scheduler.turns = None
-    assert "stopped" not in far(20.0)
 
 
 SCRIPT = """
@@ -446,25 +447,17 @@ def test_a_script_that_launches_nothing_is_no_success(call, tmp_path):
 
 def test_arguments_are_read():
     words = ["int:-3", "a=float16[2,3]:nan", "size_t:0x10", "null", "b=uint8[4]:7", "bytes:00ff",
-             "c=float32[2x2]:arange", "d=int32[5]:uniform"]
+             "c=float32[2x2]:arange", "d=int32[5]:uniform", "e=int32[2,3]:4,5,-1",
+             "f=int8[999]:-1..3", "g=uint32[4,99]:126..129 bytes"]
     found = {one.name: one.value for one in arguments.parse(words)}
     assert found["arg0"] == np.int32(-3) and type(found["arg0"]) is np.int32
     assert found["a"].shape == (2, 3) and np.isnan(found["a"]).all()
     assert type(found["arg2"]) is np.uint64 and found["arg2"] == 16 and found["arg3"] is None
     assert (found["b"] == 7).all() and found["arg5"] == b"\0\xff"
     assert found["c"].tolist() == [[0, 1], [2, 3]] and found["d"].dtype == np.int32
-
-
-def test_numbers_fill_an_array_and_the_last_of_them_the_rest():
-    (found,) = arguments.parse(["a=int32[2,3]:4,5,-1"])
-    assert found.value.tolist() == [[4, 5, -1], [-1, -1, -1]]
-
-
-def test_a_span_fills_an_array_with_whole_numbers_of_it():
-    a, b = (one.value for one in arguments.parse(["a=int8[999]:-1..3",
-                                                  "b=uint32[4,99]:126..129 bytes"]))
-    assert a.dtype == np.int8 and set(a.tolist()) == {-1, 0, 1, 2, 3}
-    assert b.shape == (4, 99) and set(b.view(np.uint8).ravel().tolist()) == {126, 127, 128, 129}
+    assert found["e"].tolist() == [[4, 5, -1], [-1, -1, -1]]
+    assert found["f"].dtype == np.int8 and {*found["f"].tolist()} == {-1, 0, 1, 2, 3}
+    assert {*found["g"].view(np.uint8).ravel().tolist()} == {126, 127, 128, 129}
 
 
 def test_tensor_maps_are_of_arrays_named_before():
@@ -486,15 +479,24 @@ def test_two_arrays_differ_and_a_seed_repeats_them():
     assert not (arguments.parse(words, seed=1)[0].value == a).all()
 
 
-@pytest.mark.parametrize("word, said", [
-    ("int", "neither"), ("int:1.5", "int:1.5"), ("uint:-1", "does not fit"),
-    ("float:1e39", "1e39 does not fit float32"), ("half[4]:1e5", "does not fit float16"),
-    ("bool:maybe", "neither true nor false"),
-    ("int8[4]:3..2", "3..2 has no number"), ("int8[4]:0..128", "128 does not fit int8"),
-    ("int32[4]:0..256 bytes", "256 does not fit uint8"), ("half[4]:0..1", "0..1"),
-    ("int32[4]:nan", "no NaN"), ("@nowhere.npy", "nowhere.npy"), ("a b", "write int:128"),
-    ("map[8,64]:a", "no matrix 'a' before it"), ("map[8,64]", "no matrix ''"),
-])
+@cases("""
+word                | said
+int                 | neither
+int:1.5             | int:1.5
+uint:-1             | does not fit
+float:1e39          | 1e39 does not fit float32
+half[4]:1e5         | does not fit float16
+bool:maybe          | neither true nor false
+int8[4]:3..2        | 3..2 has no number
+int8[4]:0..128      | 128 does not fit int8
+int32[4]:0..256 bytes | 256 does not fit uint8
+half[4]:0..1        | 0..1
+int32[4]:nan        | no NaN
+@nowhere.npy        | nowhere.npy
+a b                 | write int:128
+map[8,64]:a         | no matrix 'a' before it
+map[8,64]           | no matrix ''
+""")
 def test_what_is_no_argument_is_named(word, said):
     with pytest.raises(ValueError, match=said):
         arguments.parse([word])

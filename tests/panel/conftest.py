@@ -34,20 +34,6 @@ figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 <body><main class="bd-article"><h1>A chapter</h1><h2>Memory</h2>{body}</main></body></html>"""
 
 
-# Run for each kernel of the book, in Pyodide and here: four in five of them are slow.
-FOR_EACH_KERNEL = ("test_the_packed_emulator_counts_what_the_native_one_does",)
-
-
-def pytest_collection_modifyitems(items):
-    """Mark four fifths of the kernels slow where a test runs each in the browser."""
-    # FP32 cores, wmma, TMA, a cut wave, pairs of blocks; others are stepped through.
-    taken = list(CATALOGUE)[2::5]
-    for item in items:
-        if getattr(item, "originalname", "") in FOR_EACH_KERNEL:
-            if item.callspec.params["stem"] not in taken:
-                item.add_marker(pytest.mark.slow)
-
-
 @pytest.fixture(scope="session")
 def sessions():
     """`sessions(stem)`: a session of the chapter's bundle, as a page gives it.

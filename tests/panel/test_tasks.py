@@ -63,11 +63,6 @@ def test_before_and_after_stand_side_by_side(sessions):
     assert answer["accesses"] == [] and answer["html"].count("<figure ") == 2
 
 
-@pytest.mark.parametrize("task", [-1, 3, None, "0"])
-def test_a_task_that_there_is_not_is_refused(sessions, task):
-    assert ask(sessions("02_shared_tile"), do="task", task=task)["verdict"] == "refused"
-
-
 def test_a_run_that_can_not_answer_says_why(sessions):
     text = ask(sessions("02_shared_tile"), do="ptx")["ptx"]
     answer = ask(sessions("02_shared_tile"), do="task", task=0, ptx=text.replace("ret;", "rte;"))

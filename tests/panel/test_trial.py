@@ -18,6 +18,7 @@ from lib.panel.request import Refused
 from lib.panel.trial import DEFAULT, Trial
 from lib.ptx.core.parser import parse
 from lib.show.zoo import MISSED, specimens
+from tests.tables import cases
 
 MISTAKES = {one.name: one for one in specimens()}
 
@@ -77,14 +78,14 @@ def test_each_exercise_leads_to_its_kernel_and_the_second_to_its_bug():
 
 
 @pytest.mark.parametrize("launch, block", [
-    ("k<<<rows, 128>>>(x)", (128,)), ("k<4><<<dim3(2, 2), dim3(16, 8)>>>(x)", (16, 8)),
-    ("dim3 block(32, 8);\nk<<<grid, block, 0, stream>>>(x)", (32, 8)),
-    ("#define BS 64\nk<<<(n + BS - 1) / BS, BS>>>(x)", (64,)),
-    ("dim3 b = dim3(8, 4, 2); k<<<g, b>>>()", (8, 4, 2)), ("k<<<g, n / 2>>>()", ()),
-    ("int threads = n; k<<<g, threads>>>()", ()), ("k<<<1, 2000>>>()", ()), ("", ()),
+    ("k<<<rows, 128>>>(x)", "128"), ("k<4><<<dim3(2, 2), dim3(16, 8)>>>(x)", "16 8"),
+    ("dim3 block(32, 8);\nk<<<grid, block, 0, stream>>>(x)", "32 8"),
+    ("#define BS 64\nk<<<(n + BS - 1) / BS, BS>>>(x)", "64"),
+    ("dim3 b = dim3(8, 4, 2); k<<<g, b>>>()", "8 4 2"), ("k<<<g, n / 2>>>()", ""),
+    ("int threads = n; k<<<g, threads>>>()", ""), ("k<<<1, 2000>>>()", ""), ("", ""),
 ])
 def test_a_form_reads_the_block_of_the_source_s_own_launch(launch, block):
-    assert form._launched(launch, "k") == block
+    assert " ".join(map(str, form._launched(launch, "k"))) == block
 
 
 def test_a_form_reads_names_types_and_uses(scale):
@@ -147,24 +148,40 @@ def test_narrow_results_have_their_own_rounding_and_wider_ones_theirs():
     assert compare("y = x", {"y": np.full(64, np.nan)}, {"x": x}).wrong == 64
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"ptx": ""}, "no PTX"), ({"ptx": "__global__ void k() {}"}, "source code, not PTX"),
-    ({"ptx": "x" * 4_000_001}, "longer than"), ({"kernel": "other"}, "'other'"),
-    ({"args": ["x=@/etc/passwd"]}, "No file is read"), ({"args": ["map[8,8]:@a.npy"]}, "No file"),
-    ({"args": ["x=float32[100000,100000]:zeros"]}, "take smaller ones"),
-    ({"args": ["x=float32[4]"] * 65}, "at most 64"), ({"args": ["int:1"]}, "takes 4 arguments"),
-    ({"grid": [1 << 20]}, "threads"), ({"grid": [0]}, "grid must be"), ({"block": "8"}, "block"),
-    ({"block": [2048]}, "2048"), ({"schedule": "mine"}, "mine"), ({"shared": -1}, "shared"),
-    ({"do": "stop"}, "'stop'"), ({"do": []}, "[]"), ({"sources": ["a"]}, "Sources are"),
-    ({"merge": [1]}, "width by line"), ({"merge": {"1": 5}}, "width by line"),
-    ({"expect": 5}, "NAME = NUMPY"), ({"args": None}, "at most 64"), ({"kernel": ["k"]}, "['k']"),
-    ({"cluster": [0]}, "cluster must"), ({"seed": "x"}, "seed must"),
-    ({"merge": {"x": 1}}, "width"),
-    ({"do": "step"}, "No warp is recorded"),
-])
+@cases("""
+change                              | said
+{"ptx": ""}                         | no PTX
+{"ptx": "__global__ void k() {}"}   | source code, not PTX
+{"ptx": "LONG"}                     | longer than
+{"kernel": "other"}                 | 'other'
+{"args": ["x=@/etc/passwd"]}        | No file is read
+{"args": ["map[8,8]:@a.npy"]}       | No file
+{"args": ["x=float32[100000,100000]:zeros"]} | take smaller ones
+{"args": ["MANY"]}                  | at most 64
+{"args": ["int:1"]}                 | takes 4 arguments
+{"args": null}                      | at most 64
+{"kernel": ["k"]}                   | ['k']
+{"grid": [1048576]}                 | threads
+{"grid": [0]}                       | grid must be
+{"block": "8"}                      | block
+{"block": [2048]}                   | 2048
+{"cluster": [0]}                    | cluster must
+{"schedule": "mine"}                | mine
+{"shared": -1}                      | shared
+{"seed": "x"}                       | seed must
+{"do": "stop"}                      | 'stop'
+{"do": []}                          | []
+{"do": "step"}                      | No warp is recorded
+{"sources": ["a"]}                  | Sources are
+{"merge": [1]}                      | width by line
+{"merge": {"1": 5}}                 | width by line
+{"merge": {"x": 1}}                 | width
+{"expect": 5}                       | NAME = NUMPY
+""")
 def test_what_breaks_a_limit_is_refused_in_one_line(scale, change, said):
-    answer = ask(**{**scale, **change})
-    assert answer["verdict"] == "refused" and said in answer["said"]
+    change = change.replace("LONG", "x" * 4_000_001).replace("MANY", '", "'.join("x" * 65))
+    answer = ask(**{**scale, **json.loads(change)})
+    assert answer["verdict"] == "refused" and f"{said}" in answer["said"]
 
 
 def test_a_line_that_is_chosen_is_stepped_through(scale):

@@ -66,8 +66,8 @@ NARROW = ("test_corpus.py", "isa/test_wmma.py", "isa/test_atom_red.py", "isa/tes
 CHOSEN = (
     "13.5_06_vectorized or 13.5_tensor_80 or 13.5_hopper or 13.5_blocks or test_pairs_of_halves or "
     "test_vectors or prmt or (shape10 and f16 and global) or (k64 and dense) or volumes or "
-    "test_stores or test_a_second_mma_adds or is_renewed or left_out_and_shifted "
-    "or a_in_tensor_memory or multicast_signals or test_single_coordinates or "
+    "test_stores or test_a_second_mma_adds or what_renews or loads_and_stores or "
+    "left_out_and_shifted or a_in_tensor_memory or multicast_signals or test_single_coordinates or "
     "(test_products and mxf4nvf4)"
 )
 

@@ -9,11 +9,8 @@ import pytest
 
 from lib import ptx
 from lib.ptx import launch as launching
-from lib.ptx.core import execution
 
 from ..conftest import each_schedule, entry, f32s, function_of, problem, run, s32s, u32s
-
-SCHEDULES = ["lowest", "highest", "random"]
 
 
 def product(kernels, name, M, N, K, alpha=1.0, beta=0.0, **options):
@@ -48,13 +45,6 @@ def test_schedules_agree(kernels, name, schedule):
     assert first.trace.instructions == second.trace.instructions
 
 
-def test_register_tile(kernels):
-    result, c, exact = product(kernels, "register_tile", 128, 128, 16, races=True)
-    np.testing.assert_allclose(c, exact, rtol=1e-5, atol=1e-5)
-    assert not result.hazards
-    assert result.trace.counters()["ffma_thread_instructions"] == 128 * 128 * (16 + 1)
-
-
 @each_schedule
 def test_loops_of_different_length(kernels, schedule):
     n = 150
@@ -73,31 +63,6 @@ def test_loops_of_different_length(kernels, schedule):
         assert out[i] == total
     loads = [s for s in result.trace.sites if s.kind == "load" and s.space == "global"]
     assert loads and loads[0].lanes == n
-
-
-@pytest.mark.parametrize("before", [0, (5 << 32) - 3])
-def test_clocks_count_instructions(before, monkeypatch):
-    made = execution.Execution.__init__
-
-    def make(self, *args, **options):
-        made(self, *args, **options)
-        self.steps = before
-
-    monkeypatch.setattr(execution.Execution, "__init__", make)
-    out = np.zeros(2, np.uint64)
-    run(""".reg .b64 %o, %c; .reg .b32 %l, %h;
-    ld.param.u64 %o, [out]; mov.u64 %c, %clock64; st.global.u64 [%o], %c;
-    mov.u32 %l, %clock; mov.u32 %h, %clock_hi; st.global.v2.u32 [%o+8], {%l, %h};""", out, block=1)
-    low, high = before + 3 & 0xFFFFFFFF, before + 4 >> 32
-    assert out.tolist() == [before + 1, high << 32 | low]
-
-
-def test_shuffles_and_atomics(kernels):
-    x = np.arange(1000, dtype=np.float32)
-    total = f32s(1)
-    result = kernels.get_function("reduce")((4,), (256,), (1000, x, total), 16, races=True)
-    assert total[0] == x.sum()
-    assert not [h for h in result.hazards if h.kind == "race"]
 
 
 def test_module_variables(kernels):
@@ -124,74 +89,100 @@ def test_batches_agree_with_one_batch(kernels, name, races, monkeypatch):
     assert whole.trace.watched.keys() == parts.trace.watched.keys()
 
 
-# -- barriers -----------------------------------------------------------------------------------
-
-STORE_TID = """
-.reg .b32 %t, %v, %s; .reg .b64 %o; .reg .pred %p;
-mov.u32 %t, %tid.x;
+START = """.reg .b32 %t, %v, %s, %c, %w<4>; .reg .b64 %o, %q, %l, %g; .reg .pred %p, %u;
+.shared .align 16 .b8 s[512]; .local .align 16 .b8 l[16];
+mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; ld.param.u64 %o, [out];
+mad.wide.u32 %q, %t, 4, %o; mov.u32 %s, s; mad.lo.u32 %s, %t, 4, %s;
 """
+EXCHANGE = """st.global.u32 [%q], %t;
+BARRIER
+xor.b32 %v, %t, 32; mad.wide.u32 %q, %v, 4, %o; ld.global.u32 %v, [%q];"""
+NEIGHBOUR = "st.shared.u32 [%s], %t; BARRIER xor.b32 %s, %s, 4; ld.shared.u32 %v, [%s];"
+# Statements; threads; the hazard's kind; what is in the array behind them.
+KERNELS = {
+    "a barrier of half the block": ("""setp.ge.u32 %p, %t, 64; @%p bra END; st.shared.u32 [%s], %t;
+    bar.sync 1, 64; xor.b32 %v, %t, 63; shl.b32 %s, %v, 2; ld.shared.u32 %v, [%s];
+    st.global.u32 [%q], %v; END:""", 128, "", [63 - i for i in range(64)] + [0] * 64),
+    "one warp produces and goes on": ("""setp.lt.u32 %p, %t, 32; @!%p bra CONSUME;
+    st.shared.u32 [%s], %t; bar.arrive 2, 64; bra END;
+    CONSUME: bar.sync 2, 64; ld.shared.u32 %v, [%s+-128]; st.global.u32 [%q], %v; END:""",
+                                      64, "", [0] * 32 + [*range(32)]),
+    "exited threads count as arrived": (
+        "setp.ge.u32 %p, %t, 32; @%p exit; bar.sync 0; st.global.u32 [%q], %t;",
+        64, "exited before barrier", [*range(32)] + [0] * 32),
+    "two barriers of one warp": ("""setp.ge.u32 %p, %t, 16; @%p bra B; bar.sync 0; bra END;
+    B: bar.sync 0; END:""", 32, "barrier divergence", []),
+    "a warp spins until another has set the flag": ("""setp.lt.u32 %p, %t, 32; @%p bra SET;
+    SPIN: ld.volatile.global.u32 %v, [%o]; setp.eq.u32 %p, %v, 0; @%p bra SPIN; bra END;
+    SET: mov.u32 %v, 1; st.volatile.global.u32 [%o], %v; END:""", 64, "", [1]),
+    "a barrier orders global memory": (EXCHANGE.replace("BARRIER", "bar.sync 0;"), 64, "", []),
+    "nothing does": (EXCHANGE.replace("BARRIER", ""), 64, "race", []),
+    "lanes in turn": (NEIGHBOUR.replace("BARRIER", "bar.warp.sync 0xffffffff;"), 32, "", []),
+    "lanes not in turn": (NEIGHBOUR.replace("BARRIER", ""), 32, "warning", []),
+    "atomics": ("red.global.add.u32 [%o], 1;", 96, "", [96]),
+    "neighbouring bytes": ("cvt.u64.u32 %q, %t; add.u64 %q, %o, %q; st.global.u8 [%q], %t;",
+                           64, "", np.arange(64, dtype=np.uint8).view(np.uint32).tolist()),
+    # As compilers make for shared memory: a register below 0 whose offset brings it back.
+    "an address that starts below zero": ("""sub.u32 %s, %s, 64; st.shared.u32 [%s+64], %t;
+    ld.shared.u32 %v, [%s+64]; st.global.u32 [%q], %v;""", 32, "", [*range(32)]),
+    "votes": ("""setp.lt.u32 %p, %t, 3; vote.sync.ballot.b32 %v, %p, 0xffffffff;
+    vote.sync.any.pred %u, %p, 0xffffffff; @%u add.u32 %v, %v, 1000;
+    vote.sync.all.pred %u, %p, 0xffffffff; @%u add.u32 %v, %v, 5000; st.global.u32 [%q], %v;""",
+              40, "", [1007] * 32 + [0] * 8),
+    "generic, local and vectors": ("""mov.u64 %l, l; cvta.local.u64 %l, %l;
+    st.u32 [%l], %t; st.u32 [%l+4], 5; st.u32 [%l+8], %c; st.u32 [%l+12], 7;
+    ld.local.v4.u32 {%w0, %w1, %w2, %w3}, [l];
+    mov.u64 %g, s; cvta.shared.u64 %g, %g; mad.wide.u32 %g, %t, 16, %g;
+    st.v4.u32 [%g], {%w3, %w2, %w1, %w0}; ld.v2.u32 {%w0, %w1}, [%g+8];
+    mad.wide.u32 %o, %t, 8, %o; st.global.v2.u32 [%o], {%w0, %w1};""",
+                                   32, "", [n for t in range(32) for n in (5, t)]),
+    "clocks count instructions": ("""mov.u64 %l, %clock64; mov.u32 %v, %clock; cvt.u32.u64 %w0, %l;
+    sub.u32 %v, %v, %w0; mov.u32 %c, %clock_hi; st.global.v2.u32 [%o], {%v, %c};""", 1, "", [1, 0]),
+}
 
 
 @each_schedule
-def test_named_barrier_of_half_the_block(schedule):
-    """Warps 0 and 1 meet at barrier 1; warps 2 and 3 never come there."""
-    out = u32s(128)
-    body = (
-        STORE_TID
-        + """
-    .shared .align 4 .b8 s[512];
-    setp.ge.u32 %p, %t, 64;
-    @%p bra END;
-    shl.b32 %s, %t, 2;
-    mov.u32 %v, s;
-    add.u32 %s, %s, %v;
-    st.shared.u32 [%s], %t;
-    bar.sync 1, 64;
-    xor.b32 %v, %t, 63;
-    shl.b32 %s, %v, 2;
-    ld.shared.u32 %v, [%s];
-    ld.param.u64 %o, [out];
-    mad.wide.u32 %o, %t, 4, %o;
-    st.global.u32 [%o], %v;
-    END:
-    """
-    )
-    result = run(body, out, block=128, schedule=schedule, races=True)
-    assert out.tolist() == [63 - i for i in range(64)] + [0] * 64
-    assert not result.hazards
+@pytest.mark.parametrize("name", KERNELS)
+def test_small_kernels(name, schedule):
+    body, block, kind, values = KERNELS[name]
+    out = u32s(max(block, len(values)))
+    launch = run(START + body, out, block=block, schedule=schedule, races=True)
+    assert kinds(launch) == {kind} - {""}
+    assert all("PTX line" in hazard.message for hazard in launch.hazards)
+    assert out[: len(values)].tolist() == values
 
 
-@each_schedule
-def test_arrive_and_sync(schedule):
-    """Warp 0 produces and goes on; warp 1 waits for it."""
-    out = u32s(64)
-    body = (
-        STORE_TID
-        + """
-    .shared .align 4 .b8 s[256];
-    .reg .pred %q;
-    shl.b32 %s, %t, 2;
-    setp.lt.u32 %p, %t, 32;
-    @!%p bra CONSUME;
-    st.shared.u32 [%s], %t;
-    bar.arrive 2, 64;
-    bra END;
-    CONSUME:
-    bar.sync 2, 64;
-    ld.shared.u32 %v, [%s+-128];
-    ld.param.u64 %o, [out];
-    mad.wide.u32 %o, %t, 4, %o;
-    st.global.u32 [%o], %v;
-    END:
-    """
-    )
-    result = run(body, out, block=64, schedule=schedule, races=True)
-    assert out[32:].tolist() == list(range(32))
-    assert not result.hazards
+LOAD = "ld.global.u32 %v, [%o];"
+
+
+@pytest.mark.parametrize("body, error, said", [
+    ("add.u32 %t, %t, 1; mad.wide.u32 %o, %t, 4, %o;" + LOAD, ptx.OutOfBounds,
+     r"(?s)(?=.*byte 128 of argument 0, which has 128).*'k', PTX line \d+ \(ld.global.*lane 31"),
+    ("sub.u64 %o, %o, 4;" + LOAD, ptx.OutOfBounds, "4 bytes before argument 0"),
+    ("mov.u64 %o, 0;" + LOAD, ptx.OutOfBounds, "outside"),
+    ("mov.u64 %o, 0xfffffffffffffff0;" + LOAD, ptx.OutOfBounds, "0xf{8}"),
+    ("mad.wide.u32 %o, %t, 2, %o;" + LOAD, ptx.Misaligned, "no multiple of 4 bytes.*lane 1"),
+    ("st.shared.u32 [s+512], %t;", ptx.OutOfBounds, "shared"),
+    ("setp.ge.u32 %p, %t, 16; @%p bra B; bar.sync 1, 64; bra END;\nB: bar.sync 2, 64; END:",
+     ptx.Deadlock, r"Barrier 1 has .* of 64.*PTX line \d+.*Barrier 2 has "),
+])
+def test_what_stops_a_kernel(body, error, said):
+    with pytest.raises(error, match=said):
+        run(START + body, u32s(32), block=64 if "bar" in body else 32)
+
+
+def test_a_read_only_array_is_not_written():
+    frozen = u32s(4)
+    frozen.flags.writeable = False
+    with pytest.raises(ptx.OutOfBounds, match="argument 0 may not be written"):
+        run(START + "st.global.u32 [%o], %t;", frozen)
+
+
+# -- barriers -----------------------------------------------------------------------------------
 
 
 # Warp 0 comes twice and warp 1 waits twice; between them warp 0 may wait for warp 1's answer.
-TWICE = STORE_TID + """
+TWICE = START + """
     setp.lt.u32 %p, %t, 32;
     @!%p bra WAIT;
     bar.arrive 2, 64;
@@ -207,11 +198,11 @@ TWICE = STORE_TID + """
 
 
 @each_schedule
-def test_who_comes_again_after_the_phase_is_right(schedule):
-    for again in ("bar.arrive", "bar.sync"):
-        body = (TWICE.replace("AGAIN", again).replace("ANSWERED", "bar.sync 3, 64;")
-                .replace("ANSWER", "bar.arrive 3, 64;"))
-        assert not run(body, u32s(1), block=64, schedule=schedule).hazards
+@pytest.mark.parametrize("again", ["bar.arrive", "bar.sync"])
+def test_who_comes_again_after_the_phase_is_right(again, schedule):
+    body = (TWICE.replace("AGAIN", again).replace("ANSWERED", "bar.sync 3, 64;")
+            .replace("ANSWER", "bar.arrive 3, 64;"))
+    assert not run(body, u32s(1), block=64, schedule=schedule).hazards
 
 
 @pytest.mark.parametrize("again", ["bar.arrive", "bar.sync"])
@@ -223,86 +214,6 @@ def test_who_comes_twice_in_one_phase_is_told(again):
     (found,) = ended.value.hazards
     assert found.kind == "barrier reached twice" and found.first.warp == found.second.warp == 0
     assert re.search(r"barrier 2 again .* come to it at kernel 'k', PTX line \d+", found.message)
-
-
-def test_deadlock_names_the_lines():
-    body = (
-        STORE_TID
-        + """
-    setp.ge.u32 %p, %t, 32;
-    @%p bra B;
-    bar.sync 1, 64;
-    bra END;
-    B:
-    bar.sync 2, 64;
-    END:
-    """
-    )
-    with pytest.raises(
-        ptx.Deadlock, match=r"Barrier 1 has 32 of 64.*PTX line 12.*Barrier 2 has 32"
-    ):
-        run(body, u32s(1), block=64)
-
-
-def test_exited_threads_count_as_arrived_with_a_hazard():
-    out = u32s(64)
-    body = (
-        STORE_TID
-        + """
-    setp.ge.u32 %p, %t, 32;
-    @%p exit;
-    bar.sync 0;
-    ld.param.u64 %o, [out];
-    mad.wide.u32 %o, %t, 4, %o;
-    st.global.u32 [%o], %t;
-    """
-    )
-    result = run(body, out, block=64)
-    assert out[:32].tolist() == list(range(32))
-    assert [h.kind for h in result.hazards] == ["exited before barrier"]
-
-
-def test_barrier_divergence_within_a_warp_is_reported():
-    body = (
-        STORE_TID
-        + """
-    setp.ge.u32 %p, %t, 16;
-    @%p bra B;
-    bar.sync 0;
-    bra END;
-    B:
-    bar.sync 0;
-    END:
-    """
-    )
-    result = run(body, u32s(1), block=32)
-    assert {h.kind for h in result.hazards} == {"barrier divergence"}
-    assert "PTX line" in result.hazards[0].message
-
-
-def test_spinning_lanes_do_not_starve_the_others():
-    """Warp 1 spins, at a lower program counter, until warp 0 has set the flag."""
-    body = (
-        STORE_TID
-        + """
-    ld.param.u64 %o, [out];
-    setp.lt.u32 %p, %t, 32;
-    @%p bra SET;
-    SPIN:
-    ld.volatile.global.u32 %v, [%o];
-    setp.eq.u32 %p, %v, 0;
-    @%p bra SPIN;
-    bra END;
-    SET:
-    mov.u32 %v, 1;
-    st.volatile.global.u32 [%o], %v;
-    END:
-    """
-    )
-    for schedule in SCHEDULES:
-        out = u32s(1)
-        run(body, out, block=64, schedule=schedule)
-        assert out[0] == 1
 
 
 # -- races --------------------------------------------------------------------------------------
@@ -326,18 +237,12 @@ def test_missing_barrier_gives_another_result_under_another_schedule(kernels):
     assert not np.array_equal(c, other)
 
 
-GLOBAL = """
-.reg .b32 %t, %v, %c; .reg .b64 %o; .reg .pred %p;
-mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; ld.param.u64 %o, [out];
-"""
-
-
 def kinds(result):
     return {h.kind for h in result.hazards}
 
 
 def test_blocks_that_write_one_word_race(monkeypatch):
-    body = GLOBAL + "mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %c;"
+    body = START + "mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %c;"
     for lanes in (1 << 16, 32):
         monkeypatch.setattr(launching, "LANES_PER_BATCH", lanes)
         result = run(body, u32s(32), grid=3, races=True)
@@ -347,14 +252,13 @@ def test_blocks_that_write_one_word_race(monkeypatch):
 
 def test_block_that_reads_what_another_writes_races(monkeypatch):
     body = (
-        GLOBAL
+        START
         + """
-    mad.wide.u32 %o, %t, 4, %o;
     setp.eq.u32 %p, %c, 0;
     @%p bra READ;
-    st.global.u32 [%o], %t;
+    st.global.u32 [%q], %t;
     bra END;
-    READ: ld.global.u32 %v, [%o];
+    READ: ld.global.u32 %v, [%q];
     END:
     """
     )
@@ -363,126 +267,13 @@ def test_block_that_reads_what_another_writes_races(monkeypatch):
         assert kinds(run(body, u32s(32), grid=2, races=True)) == {"race"}
 
 
-def test_barrier_orders_global_memory_in_a_block():
-    body = (
-        GLOBAL
-        + """
-    .reg .b64 %q;
-    mad.wide.u32 %q, %t, 4, %o; st.global.u32 [%q], %t;
-    %s
-    xor.b32 %v, %t, 32; mad.wide.u32 %q, %v, 4, %o; ld.global.u32 %v, [%q];
-    """.replace("%s", "BARRIER")
-    )
-    out = u32s(64)
-    ordered = run(body.replace("BARRIER", "bar.sync 0;"), out, block=64, races=True)
-    torn = run(body.replace("BARRIER", ""), out, block=64, races=True)
-    assert not ordered.hazards and kinds(torn) == {"race"}
-
-
 def test_two_lanes_of_one_instruction():
-    body = GLOBAL + "shr.u32 %v, %t, 1; mad.wide.u32 %o, %v, 4, %o; st.global.u32 [%o], %t;"
+    body = START + "shr.u32 %v, %t, 1; mad.wide.u32 %o, %v, 4, %o; st.global.u32 [%o], %t;"
     assert kinds(run(body, u32s(32), races=True)) == {"race"}
     same = body.replace("[%o], %t", "[%o], 7")
     launch = run(same, u32s(32), races=True)
     assert launch.clean and [each.kind for each in launch.remarks] == ["same value"]
     assert "where all lanes are meant to" in str(launch) and "order" not in str(launch)
-
-
-def test_lanes_of_a_warp_without_syncwarp_are_a_warning():
-    body = (
-        STORE_TID
-        + """
-    .shared .align 4 .b8 s[128];
-    shl.b32 %s, %t, 2; st.shared.u32 [%s], %t;
-    SYNC
-    xor.b32 %s, %s, 4; ld.shared.u32 %v, [%s];
-    """
-    )
-    out = u32s(1)
-    assert kinds(run(body.replace("SYNC", ""), out, races=True)) == {"warning"}
-    assert not run(body.replace("SYNC", "bar.warp.sync 0xffffffff;"), out, races=True).hazards
-
-
-def test_atomics_do_not_race_with_each_other():
-    body = GLOBAL + "red.global.add.u32 [%o], 1;"
-    out = u32s(1)
-    assert not run(body, out, grid=4, block=96, races=True).hazards
-    assert out[0] == 4 * 96
-
-
-def test_neighbouring_bytes_are_different_words():
-    body = GLOBAL + "cvt.u64.u32 %q, %t; add.u64 %o, %o, %q; st.global.u8 [%o], %t;"
-    out = np.zeros(64, np.uint8)
-    assert not run(".reg .b64 %q;" + body, out, block=64, races=True).hazards
-    assert out.tolist() == list(range(64))
-
-
-# -- memory -------------------------------------------------------------------------------------
-
-
-def load_at(expression, n=32, block=32):
-    body = GLOBAL + f"{expression} ld.global.u32 %v, [%o];"
-    return run(body, u32s(n), block=block)
-
-
-def test_out_of_bounds():
-    with pytest.raises(
-        ptx.OutOfBounds, match=r"'k', PTX line 9 \(ld.global.u32\).*lane 31"
-    ) as caught:
-        load_at("add.u32 %t, %t, 1; mad.wide.u32 %o, %t, 4, %o;")
-    assert "byte 128 of argument 0, which has 128" in str(caught.value)
-    with pytest.raises(ptx.OutOfBounds, match="4 bytes before argument 0"):
-        load_at("sub.u64 %o, %o, 4;")
-    with pytest.raises(ptx.OutOfBounds):
-        load_at("mov.u64 %o, 0;")
-
-
-def test_addresses_that_start_below_zero():
-    """A register below 0 whose offset brings it back, as compilers make for shared memory."""
-    body = (
-        GLOBAL
-        + """
-    .shared .align 4 .b8 s[128]; .reg .b32 %s;
-    shl.b32 %s, %t, 2; sub.u32 %s, %s, 64;
-    st.shared.u32 [%s+64], %t; ld.shared.u32 %v, [%s+64];
-    mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
-    """
-    )
-    out = u32s(32)
-    run(body, out)
-    assert out.tolist() == list(range(32))
-    with pytest.raises(ptx.OutOfBounds, match="0xf{8}"):
-        load_at("mov.u64 %o, 0xfffffffffffffff0;")
-
-
-def test_misaligned():
-    with pytest.raises(ptx.Misaligned, match="no multiple of 4 bytes.*lane 1"):
-        load_at("mad.wide.u32 %o, %t, 2, %o;")
-
-
-def test_uninitialised_shared():
-    body = (
-        STORE_TID
-        + """
-    .shared .align 4 .b8 s[128];
-    setp.lt.u32 %p, %t, 31;
-    shl.b32 %s, %t, 2;
-    @%p st.shared.u32 [%s], %t;
-    bar.sync 0;
-    ld.shared.u32 %v, [%s];
-    """
-    )
-    with pytest.raises(ptx.UninitialisedRead, match="0x7c.*lane 31"):
-        run(body, u32s(1), strict=True)
-
-
-def test_out_of_bounds_shared_and_read_only_arrays():
-    with pytest.raises(ptx.OutOfBounds, match="shared"):
-        run(STORE_TID + ".shared .b32 s[8]; st.shared.u32 [s+32], %t;", u32s(1))
-    frozen = u32s(4)
-    frozen.flags.writeable = False
-    with pytest.raises(ptx.OutOfBounds, match="argument 0 may not be written"):
-        run(GLOBAL + "st.global.u32 [%o], %t;", frozen)
 
 
 def test_predicated_accesses_and_two_arrays_in_one_instruction():
@@ -503,44 +294,6 @@ def test_predicated_accesses_and_two_arrays_in_one_instruction():
     out = u32s(32)
     run(body, a, b, out, parameters=".param .u64 a, .param .u64 b, .param .u64 o")
     assert out.tolist() == [(i + 1000 if i % 2 else i) if i < 20 else 99 for i in range(32)]
-
-
-def test_generic_local_and_vector_accesses():
-    body = (
-        GLOBAL
-        + """
-    .local .align 16 .b8 l[16]; .shared .align 16 .b8 s[512]; .reg .b64 %l, %g; .reg .b32 %w<4>;
-    mov.u64 %l, l; cvta.local.u64 %l, %l;
-    st.u32 [%l], %t; st.u32 [%l+4], 5; st.u32 [%l+8], %c; st.u32 [%l+12], 7;
-    ld.local.v4.u32 {%w0, %w1, %w2, %w3}, [l];
-    mov.u64 %g, s; cvta.shared.u64 %g, %g; mad.wide.u32 %g, %t, 16, %g;
-    st.v4.u32 [%g], {%w3, %w2, %w1, %w0};
-    ld.v2.u32 {%w0, %w1}, [%g+8];
-    mad.wide.u32 %o, %t, 8, %o; st.global.v2.u32 [%o], {%w0, %w1};
-    """
-    )
-    out = u32s((32, 2))
-    run(body, out)
-    assert out[:, 0].tolist() == [5] * 32 and out[:, 1].tolist() == list(range(32))
-
-
-def test_warp_votes():
-    body = (
-        GLOBAL
-        + """
-    .reg .pred %q;
-    setp.lt.u32 %p, %t, 3;
-    vote.sync.ballot.b32 %v, %p, 0xffffffff;
-    vote.sync.any.pred %q, %p, 0xffffffff;
-    @%q add.u32 %v, %v, 1000;
-    vote.sync.all.pred %q, %p, 0xffffffff;
-    @%q add.u32 %v, %v, 5000;
-    mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
-    """
-    )
-    out = u32s(40)
-    run(body, out, block=40)
-    assert out.tolist() == [1007] * 32 + [0] * 8
 
 
 # -- what a launch refuses ------------------------------------------------------------------------
@@ -604,7 +357,7 @@ def test_what_is_decoded_goes_without_the_collector(options, ends):
     (".reg .pred %z; setp.eq.u32 %z, %w, 1; @%z bra OUT; OUT:", False),
 ])
 def test_a_race_whose_value_nobody_uses_says_so(use, vain):
-    body = GLOBAL + f""".shared .b32 s[64]; .reg .b32 %w, %a, %b;
+    body = START + f""".reg .b32 %w, %a, %b;
     mov.u32 %a, s; mad.lo.u32 %b, %t, 4, %a; st.shared.u32 [%b], %t;
     xor.b32 %b, %t, 32; mad.lo.u32 %b, %b, 4, %a; ld.shared.u32 %w, [%b]; {use}"""
     (hazard,) = run(body, u32s(64), block=64, races=True).hazards
