@@ -102,7 +102,7 @@ def vector(many, first=0):
     return "{" + ", ".join(f"%r{first + i}" for i in range(many)) + "}"
 
 
-def moved(shape, repeats, wide, store):
+def stored_and_loaded(shape, repeats, wide, store):
     """Fill memory by 32x32b; load by a shape, or store by it and load all. Returns that."""
     many, half = registers_of(shape, repeats), ", 50" if shape == "16x32bx2" else ""
     start = ALLOC + OWN + "".join(
@@ -133,13 +133,13 @@ def test_loads_and_stores(shape, repeats, wide):
         first = np.where(word < repeats, first, 50 + (word - repeats) * wide)
     filled = (np.arange(128)[:, None] * 65793 + np.arange(128) * 77777 + 1).astype(np.uint32)
     low, high = filled[lane, first], filled[lane, first + wide - 1]
-    found = moved(shape, repeats, wide, False)
+    found = stored_and_loaded(shape, repeats, wide, False)
     assert (found == (low if wide == 1 else low & 0xFFFF | high << 16)).all()
     new, wanted = ~filled[:, : first.shape[1]], filled.copy()
     wanted[lane, first] = new if wide == 1 else new & 0xFFFF
     if wide == 2:
         wanted[lane, first + 1] = new >> 16
-    assert (moved(shape, repeats, wide, True) == wanted).all()
+    assert (stored_and_loaded(shape, repeats, wide, True) == wanted).all()
 
 
 def waits_of(store, load="", put=PUT, **options):
