@@ -7,9 +7,9 @@ import pytest
 from lib import ptx
 from lib.show import fragment_maps as model
 from lib.show.fragment_maps import LOADS, SHAPES, WGMMA_COLUMNS, held, maps
-from tests.ptx.conftest import run
-from tests.ptx.isa.test_mma_ldmatrix import encoded, lanes_of
-from tests.ptx.isa.test_tcgen05 import copied
+from tests.ptx.conftest import lanewise
+from tests.ptx.isa.test_mma_ldmatrix import encoded
+from tests.ptx.isa.test_tcgen05 import stored_and_loaded
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
 
 EACH = [(name, one) for name, each in maps().items() for one in each]
@@ -59,13 +59,8 @@ def test_an_mma_of_operands_laid_out_by_the_maps_is_the_product(name, shape, kin
              for one, values in ((a, A), (b, B))]
     c = np.zeros((32, len(d.rows)), np.uint32)
     out = np.zeros_like(c)
-    parts = {"a": ("b32", len(a.rows)), "b": ("b32", len(b.rows)), "c": ("b32", len(d.rows)),
-             "d": ("b32", len(d.rows))}
-    registers = {"f32": "f32", "s32": "b32", "f16": "b32"}[result]
-    parts |= {"c": (registers, len(d.rows)), "d": (registers, len(d.rows))}
-    opcode = f"mma.sync.aligned.{shape}.row.col.{result}.{kind}.{kind}.{result}"
-    run(lanes_of(opcode, parts, "d"), *words, c, out,
-        parameters=", ".join(f".param .u64 p{i}" for i in range(4)))
+    lanewise(f"mma.sync.aligned.{shape}.row.col.{result}.{kind}.{kind}.{result} D, A, B, C;",
+             out, *words, c)
     dtype = {"f32": np.float32, "s32": np.int32, "f16": np.float16}[result]
     found = out_of_registers(d, out.T, dtype, (16, 8))
     assert np.array_equal(found, A @ B)
@@ -105,7 +100,7 @@ def test_a_wgmma_of_an_a_laid_out_by_the_map_is_the_product(name, shape, kinds, 
 def test_a_load_of_tensor_memory_brings_the_words_of_the_map(name):
     [one] = maps()[name]
     shape, repeats = LOADS[name]
-    found = copied(shape, repeats, False, "")  # word c of lane l is 65793 l + 77777 c + 1
+    found = stored_and_loaded(shape, repeats, 1, False)  # word c of lane l is 65793 l + 77777 c + 1
     for warp in range(4):
         for register in range(len(one.rows)):
             lanes = 32 * warp + one.rows[register]

@@ -166,7 +166,7 @@ def test_tcgen05_multiplies_what_the_descriptors_describe(tile, side):
     shared, behind = two_images(a, b, a_bits, b_bits)
     kind, text = {1: (("s8", "s8", "s32"), "i8"), 2: (("f16", "f16", "f32"), "f16"),
                   4: (("tf32", "tf32", "f32"), "tf32")}[tile.item]
-    trans = tuple(int(each.order == "MN") for each in (a, b))
+    trans = ["m" if each.order == "MN" else "k" for each in (a, b)]
     deep = a.piece[1]
     for k in range(0, a.k, deep):
         out = np.zeros((128, 64), np.uint32)

@@ -6,7 +6,7 @@ import pytest
 from lib import ptx
 
 from ..conftest import HEAD, function_of, run, u32s
-from .test_mma_ldmatrix import REGISTER, encoded, random_matrices
+from .test_mma_ldmatrix import encoded, random_matrices
 
 HALVES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 KINDS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32"))
@@ -23,17 +23,12 @@ def wmma_kernel(shape, kind, c_kind, layouts, space) -> str:
     """Write a kernel that multiplies one tile by wmma, from global or from shared memory."""
     m, n, k = shape
     name = f"m{m}n{n}k{k}"
-    word = "f64" if kind == "f64" else "b32"
-    registers = {
-        "a": (word, COUNTS[kind, m]), "b": (word, COUNTS[kind, n]),
-        "c": (REGISTER[c_kind], 2 if kind == "f64" else 4 if c_kind == "f16" else 8),
-    }
-    registers["d"] = registers["c"]
-    text = {
-        u: "{" + ", ".join(f"%{u}{i}" for i in range(c)) + "}" for u, (_, c) in registers.items()
-    }
+    word = "b64" if kind == "f64" else "b32"
+    of_c = 2 if kind == "f64" else 4 if c_kind == "f16" else 8
+    counts = {"a": COUNTS[kind, m], "b": COUNTS[kind, n], "c": of_c, "d": of_c}
+    text = {u: "{" + ", ".join(f"%{u}{i}" for i in range(c)) + "}" for u, c in counts.items()}
     body = ".reg .b64 %p<9>; .reg .b32 %s<8>;\n"
-    body += "".join(f".reg .{w} %{u}<{c}>;\n" for u, (w, c) in registers.items())
+    body += "".join(f".reg .{word} %{u}<{c}>;\n" for u, c in counts.items())
     body += "".join(f"ld.param.u64 %p{i}, [p{i}];\n" for i in range(4))
     body += "".join(f"ld.param.u32 %s{i}, [s{i}];\n" for i in range(4))
     where = ["%p0", "%p1", "%p2", "%p3"]
