@@ -14,6 +14,11 @@ def rows(text: str) -> list[tuple[int | str, ...]]:
                   for cell in map(str.strip, line)) for line in split]
 
 
+def numbers(cell: int | str) -> tuple[int, ...]:
+    """Read the whole numbers of a cell."""
+    return tuple(map(int, str(cell).split()))
+
+
 def cases(text: str):
     """Parametrise a test by a table: its first row are the names."""
     names, *values = rows(text)

@@ -45,43 +45,32 @@ def launched(source: str = SOURCE, races: bool = True, lineinfo: bool = True) ->
     return function_of(text, "turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
 
 
-def launched_with_sources() -> ptx.Launch:
-    a, b = np.arange(4096, dtype=np.float32), f32s(4096)
-    text = compile_text(SOURCE, lineinfo=True, filename="turn.cu")
-    module = ptx.Module(text, sources={"turn.cu": SOURCE})
-    return module.get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=True)
-
-
 def line_of(text: str) -> int:
     return next(i for i, line in enumerate(SOURCE.splitlines(), 1) if text in line)
 
 
 def test_one_missing_barrier_is_two_findings_however_far_the_loop_is_unrolled():
     launch = launched()
-    found = grouped(launch.hazards)
     store, load = (f"turn.cu:{line_of(text)}" for text in ("s[threadIdx.y]", "s[threadIdx.x]"))
-    assert {(f.kind, f.first, f.second) for f in found} == {
+    findings = launch.findings
+    assert findings == grouped(launch.hazards)
+    assert {(f.kind, f.first, f.second) for f in findings} == {
         ("race", store, load), ("race", load, store),
     }
-    assert sum(f.pairs for f in found) == len(launch.hazards) > 2
-    assert str(launch).startswith("kernel 'turn' ran to its end; races: 2 found:")
-    assert all(f.example.message in str(launch) for f in found)
-
-
-def test_a_launch_has_its_hazards_by_pair_of_lines():
-    launch = launched()
-    assert launch.findings == grouped(launch.hazards)
-    counted = [f.pairs for f in launch.findings]
-    assert len(counted) == 2 < sum(counted) == len(launch.hazards)
-    for finding in launch.findings:
-        assert str(launch).count(f"{finding}\n") == 1 and f"{finding.pairs} pairs" in str(finding)
-    assert str(launch).count(" and PTX line ") == len(launch.findings)  # one example each
-    assert [one["pairs"] for one in document(launch)["hazards"]] == counted
+    counted, said = [f.pairs for f in findings], str(launch)
+    assert sum(counted) == len(launch.hazards) > 2
+    assert said.startswith("kernel 'turn' ran to its end; races: 2 found:")
+    for finding in findings:
+        assert said.count(f"{finding}\n") == 1 and f"{finding.pairs} pairs" in str(finding)
+        assert finding.example.message in said
+    assert said.count(" and PTX line ") == 2  # one example each
+    assert [each["pairs"] for each in document(launch)["hazards"]] == counted
 
 
 def test_without_lines_of_the_source_not_every_pair_is_told():
     unrolled = SOURCE.replace("i < 4", "i < 16")
     launch = launched(unrolled, lineinfo=False)
+    assert "turn.cu" not in str(launch) and "PTX line" in str(launch)
     findings = launch.findings
     assert len(findings) > MAX_FINDINGS and {f.pairs for f in findings} == {1}
     rows = hazard_lines(launch)
@@ -100,11 +89,6 @@ def test_counters_stand_beside_the_lines_that_asked():
     assert (column.wavefronts, column.ideal) == (4096, 128)
     row = next(r for r in str(launched()).splitlines() if "global store" in r).split()
     assert row[0] == f"turn.cu:{line_of('= s[threadIdx.x]')}" and row[3:] == ["128", "512", "4.00"]
-
-
-def test_without_lines_of_the_source_those_of_the_ptx_are_told():
-    said = str(launched(lineinfo=False))
-    assert "turn.cu" not in said and "PTX line" in said
 
 
 def test_what_was_not_looked_for_is_said():
@@ -137,13 +121,6 @@ def test_an_access_in_a_header_of_cuda_is_told_where_it_was_called():
     assert (line.place, line.requests) == ("gemm.cu:40", 6)
 
 
-def test_a_finding_shows_the_source_the_call_and_what_to_do():
-    launch = launched_with_sources()
-    said = str(launch)
-    assert f"turn.cu:{line_of('= s[threadIdx.x]')}:  b[i * 1024" in said
-    assert "What to do: __syncthreads() between the two lines" in said
-
-
 def test_an_inlined_access_is_told_with_the_line_that_called_it():
     source = r"""
 __device__ void put(int* p, int i) { p[i] = i; }
@@ -158,6 +135,7 @@ extern "C" __global__ void late(int* out)
     out = s32s(64)
     launch = ptx.Module(text, sources={"late.cu": source}).get_function("late")(
         1, 64, (out,), races=True)
+    assert "late.cu:7:  out[threadIdx.x] = s[63" in str(launch)
     assert "late.cu:2:" in str(launch) and "(called from late.cu:6)" in str(launch)
     (hazard,) = document(launch)["hazards"]
     assert hazard["called_from"] == [["late.cu:6"], []] and "syncthreads" in hazard["advice"]
@@ -253,9 +231,3 @@ def test_both_sides_of_a_hazard_name_the_line_that_called_a_wrapper():
     assert document(launch)["hazards"][0]["called_from"] == [["gemm.cu:4"], ["gemm.cu:5"]]
 
 
-def test_calls_between_headers_of_cuda_are_passed_over():
-    calls = (("/cuda/barrier.h", 8), ("/home/me/copies.cuh", 3), ("/home/me/gemm.cu", 5))
-    access = ptx.Access(1, ("/cuda/ptx.h", 9), "st", (0, 0, 0), 0, 0, calls)
-    assert "CUDA copies.cuh:3, inlined from ptx.h:9, by block" in str(access)
-    assert grouped([ptx.Hazard("race", "", access)])[0].first == "copies.cuh:3"
-    assert "CUDA ptx.h:9 by block" in str(ptx.Access(1, ("/cuda/ptx.h", 9), "st", (0, 0, 0), 0, 0))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.count import banks, cp_async
 from lib.ptx.count.banks import sectors as count_sectors
+from tests.tables import cases
 
-from ..conftest import HEAD, compile_kernels, f32s, run, u32s
+from ..conftest import HEAD, f32s, run, u32s
 
 LANE = np.arange(32)
 RANDOM = np.random.default_rng(0).permutation(1024)[:32]
@@ -49,37 +50,56 @@ def load(words, space="global", width=1, block=32, active=None, repeat=1, **opti
     return site, result
 
 
-@pytest.mark.parametrize(
-    "words,width,sectors",
-    [
-        (LANE, 1, 4), (LANE + 1, 1, 5), (LANE * 2, 1, 8), (LANE * 8, 1, 32), (LANE * 32, 1, 32),
-        (LANE * 0, 1, 1), (LANE[::-1], 1, 4), (LANE * 2, 2, 8), (LANE * 4, 4, 16),
-        (LANE // 16 * 64, 1, 2), (RANDOM, 1, len(set(RANDOM // 8))), (LANE * 0, 4, 1),
-    ],
-)
+def words_of(text):
+    """Word addresses of the lanes."""
+    return eval(text, {"lane": LANE, "random": RANDOM})
+
+
+@cases("""
+words          | width | sectors
+lane           | 1 | 4
+lane + 1       | 1 | 5
+lane * 2       | 1 | 8
+lane * 8       | 1 | 32
+lane * 32      | 1 | 32
+lane * 0       | 1 | 1
+lane[::-1]     | 1 | 4
+lane * 2       | 2 | 8
+lane * 4       | 4 | 16
+lane // 16 * 64 | 1 | 2
+random         | 1 | 29
+lane * 0       | 4 | 1
+""")
 def test_sectors(words, width, sectors):
-    site, result = load(words, width=width)
+    site, result = load(words_of(words), width=width)
     assert (site.requests, site.lanes, site.sectors) == (1, 32, sectors)
     assert result.trace.counters()["global_load_sectors"] == sectors
 
 
-@pytest.mark.parametrize(
-    "words,width,wavefronts,ideal",
-    [
-        (LANE, 1, 1, 1), (LANE * 2, 1, 2, 1), (LANE * 8, 1, 8, 1), (LANE * 32, 1, 32, 1),
-        (LANE * 33, 1, 1, 1), (LANE * 0, 1, 1, 1), (LANE[::-1], 1, 1, 1), (LANE % 2 * 32, 1, 2, 1),
-        (LANE * 2, 2, 2, 2),  # 64 bits, unit stride: two half warps
-        (LANE // 2 * 2, 2, 1, 1),  # pairs share an address: the halves merge
-        (LANE // 4 * 4 + LANE % 2 * 2, 2, 1, 1),  # lane i and i^2 share: merge, too
-        (LANE * 32, 2, 32, 2), (LANE * 0, 2, 1, 1),
-        (LANE * 4, 4, 4, 4),  # 128 bits, unit stride: four quarters
-        (LANE // 2 * 4, 4, 2, 2),  # pairs: quarters merge within each half
-        (LANE * 0, 4, 2, 2),  # the halves never merge
-        (LANE * 32, 4, 32, 4),
-    ],
-)
+# 64 and 128 bits: halves and quarters merge where lanes i and i ^ 1, or i ^ 2, share an address;
+# halves of 128 bits never do.
+@cases("""
+words          | width | wavefronts | ideal
+lane           | 1 | 1  | 1
+lane * 2       | 1 | 2  | 1
+lane * 8       | 1 | 8  | 1
+lane * 32      | 1 | 32 | 1
+lane * 33      | 1 | 1  | 1
+lane * 0       | 1 | 1  | 1
+lane[::-1]     | 1 | 1  | 1
+lane % 2 * 32  | 1 | 2  | 1
+lane * 2       | 2 | 2  | 2
+lane // 2 * 2  | 2 | 1  | 1
+lane // 4 * 4 + lane % 2 * 2 | 2 | 1 | 1
+lane * 32      | 2 | 32 | 2
+lane * 0       | 2 | 1  | 1
+lane * 4       | 4 | 4  | 4
+lane // 2 * 4  | 4 | 2  | 2
+lane * 0       | 4 | 2  | 2
+lane * 32      | 4 | 32 | 4
+""")
 def test_wavefronts(words, width, wavefronts, ideal):
-    site, _ = load(words, "shared", width)
+    site, _ = load(words_of(words), "shared", width)
     assert (site.wavefronts, site.ideal) == (wavefronts, ideal)
 
 
@@ -159,15 +179,6 @@ def test_banks_follow_their_rules(data):
     assert sectors[0] == len({a // 32 for a, on in zip(addresses, active, strict=True) if on})
 
 
-@pytest.mark.parametrize("nbytes", [4, 16])
-def test_address_registers_of_a_warp_that_takes_no_part_may_hold_anything(nbytes):
-    addresses = np.array([np.arange(32) * nbytes, np.full(32, -(1 << 60)), np.full(32, 1 << 60)])
-    active = np.array([[True] * 32, [False] * 32, [False] * 32])
-    wavefronts, ideal = banks.wavefronts(addresses, active, nbytes)
-    assert wavefronts.tolist() == ideal.tolist() == [nbytes // 4, 0, 0]
-    assert count_sectors(addresses, active, nbytes).tolist() == [nbytes, 0, 0]
-
-
 def test_watched_addresses():
     site, result = load(LANE * 3, active=LANE < 30, watch=(0, 0), repeat=3)
     (allocation,) = result.allocations[-1:]
@@ -177,48 +188,6 @@ def test_watched_addresses():
     assert np.array_equal(watched[0].addresses, expected)
     assert np.array_equal(watched[0].active, LANE < 30)
     assert result.trace.watched.keys() >= {site.line + 1, site.line + 2}
-
-
-def test_merge_ties_ptx_to_sass():
-    """Four loads of one word that ptxas makes one load of four words."""
-    body = """
-    .reg .b32 %t; .reg .f32 %f<4>; .reg .b64 %s; .shared .align 16 .b8 s[512];
-    mov.u32 %t, %tid.x; mul.wide.u32 %s, %t, 16;
-    mov.f32 %f0, 0f00000000; st.shared.v4.f32 [%s], {%f0, %f0, %f0, %f0};
-    ld.shared.f32 %f0, [%s];
-    ld.shared.f32 %f1, [%s+4];
-    ld.shared.f32 %f2, [%s+8];
-    ld.shared.f32 %f3, [%s+12];
-    """
-    plain = run(body, np.zeros(1)).trace
-    assert plain.counters()["shared_load_instructions"] == 4
-    assert plain.counters()["shared_wavefronts"] == 4 + 4 * 4
-    lines = [s.line for s in plain.sites if s.kind == "load"]
-    merge = {lines[0]: None, lines[1]: ptx.Wide(0, 16), lines[2]: None, lines[3]: None}
-    merged = run(body, np.zeros(1), merge=merge).trace
-    assert merged.counters()["shared_load_instructions"] == 1
-    assert merged.counters()["shared_wavefronts"] == 4 + 4
-    (site,) = [s for s in merged.sites if s.kind == "load"]
-    assert site.bytes_per_lane == 16 and site.line == lines[1]
-
-
-def test_naive_kernel_needs_two_and_a_half_sectors_a_request():
-    module = ptx.Module(compile_kernels())
-    a = b = np.ones((64, 64), np.float32)
-    c = f32s((64, 64))
-    result = module.get_function("naive")((2, 2), (32, 32), (64, 64, 64, 1.0, a, b, 0.0, c))
-    assert result.trace.counters() == {
-        "global_load_requests": 128 * 64 * 2,
-        "global_load_sectors": 128 * 64 * 5,
-        "global_store_requests": 128,
-        "global_store_sectors": 512,
-        "shared_load_instructions": 0,
-        "shared_store_instructions": 0,
-        "shared_wavefronts": 0,
-        "shared_wavefronts_ideal": 0,
-        "ffma_thread_instructions": 64**3,
-    }
-    assert result.trace.instructions["fma.rn.f32"] == (64**3 // 32, 64**3)
 
 
 @pytest.mark.parametrize("to, source, wavefronts", [
@@ -232,22 +201,6 @@ def test_lone_halves_go_together_by_their_distance_modulo_64(to, source, wavefro
     everyone = np.ones((1, 32), bool)
     found = cp_async.cost(to[None], source[None], everyone, everyone, 16, past_l1=True)
     assert found.wavefronts.tolist() == [wavefronts]
-
-
-@pytest.mark.parametrize("copies", [["ca"], ["cg"], ["ca", "cg"], ["cg", "ca"]], ids="-".join)
-def test_copies_through_the_l1_and_past_it_of_one_shape_have_costs_of_their_own(copies):
-    """To every other 16 bytes of shared memory: .ca writes two of them at once, .cg none."""
-    text = "\n".join(f"cp.async.{how}.shared.global [%s], [%a], 16;" for how in copies)
-    body = f"""
-    .shared .align 128 .b8 s[1024]; .reg .b32 %t, %s, %o; .reg .b64 %a;
-    mov.u32 %t, %tid.x; ld.param.u64 %a, [out]; mad.wide.u32 %a, %t, 16, %a;
-    mov.u32 %s, s; shl.b32 %o, %t, 5; add.u32 %s, %s, %o;
-    {text}
-    cp.async.wait_all;
-    """
-    sites = run(body, f32s(128)).trace.sites
-    found = [one.wavefronts for one in sites if one.wavefronts]
-    assert found == [{"ca": 8, "cg": 32}[how] for how in copies]
 
 
 @pytest.mark.parametrize("other", [-64, 0x7FFFFFFFFFFFFFC0, -1 << 63], ids=hex)

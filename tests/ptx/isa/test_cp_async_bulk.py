@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.tensormap import swizzled
 from lib.run.tensor_maps import encode
+from tests.tables import cases, numbers, rows
 
 from ..conftest import each_landing, each_schedule, function_of, run_on_gpu
 
@@ -26,31 +27,44 @@ def test_swizzled(swizzle, start, chunks):
 HALVES = np.zeros((8, 64), np.float16)
 
 
-@pytest.mark.parametrize("array,box,options,message", [
-    ([1.0], (1,), {}, "needs a NumPy array"),
-    (np.zeros((1,) * 6), (1,) * 6, {}, "1 to 5 dimensions"),
-    (np.array(1.0), (), {}, "1 to 5 dimensions"),
-    (np.zeros((8, 8), complex), (8, 8), {}, "1, 2, 4 or 8 bytes"),
-    (HALVES, (8,), {}, "box .* must be 2 whole numbers"),
-    (HALVES, (257, 64), {}, "257 elements along axis 0"),
-    (HALVES, (0, 64), {}, "0 elements along axis 0"),
-    (np.zeros((0, 64), np.float16), (8, 64), {}, "axis 0 has 0 elements"),
-    (HALVES, (8, 4), {}, "8 bytes; it must be a multiple of 16"),
-    (HALVES, (8, 64), {"swizzle": 64}, "128 bytes; with a swizzle of 64 bytes"),
-    (HALVES, (8, 64), {"swizzle": 16}, "there are 0, 32, 64, 128 bytes"),
-    (HALVES, (8, 64), {"interleave": 16}, "interleave must be None"),
-    (HALVES, (8, 64), {"fill": "one"}, "there are zero and nan"),
-    (np.zeros((8, 64), np.int16), (8, 64), {"fill": "nan"}, "needs floating-point"),
-    (HALVES, (8, 64), {"element_strides": (9, 1)}, "element stride 9 along axis 0"),
-    (HALVES, (8, 64), {"element_strides": (1, 2)}, "along the last axis must be 1"),
-    (np.zeros((8, 60), np.float16), (8, 8), {}, "stride of 120 bytes; .* multiple of 16"),
-    (HALVES[:, ::2], (8, 8), {}, "elements of the last axis lie 4 bytes apart"),
-    (HALVES[:, 4:], (8, 8), {}, "begins 8 bytes behind a multiple of 16"),
-    (HALVES[::-1], (8, 8), {}, "multiple of 16|to below 2"),
-])
-def test_limits(array, box, options, message):
+@cases("""
+shape       | box        | options                   | message
+1 1 1 1 1 1 | 1 1 1 1 1 1 |                          | 1 to 5 dimensions
+            |            |                           | 1 to 5 dimensions
+8 64        | 8 64       | dtype=c16                 | 1, 2, 4 or 8 bytes
+8 64        | 8          |                           | box .* must be 2 whole numbers
+8 64        | 257 64     |                           | 257 elements along axis 0
+8 64        | 0 64       |                           | 0 elements along axis 0
+0 64        | 8 64       |                           | axis 0 has 0 elements
+8 64        | 8 4        |                           | 8 bytes; it must be a multiple of 16
+8 64        | 8 64       | swizzle=64                | 128 bytes; with a swizzle of 64 bytes
+8 64        | 8 64       | swizzle=16                | there are 0, 32, 64, 128 bytes
+8 64        | 8 64       | interleave=16             | interleave must be None
+8 64        | 8 64       | fill=one                  | there are zero and nan
+8 64        | 8 64       | dtype=i2, fill=nan        | needs floating-point
+8 64        | 8 64       | element_strides=9 1       | element stride 9 along axis 0
+8 64        | 8 64       | element_strides=1 2       | along the last axis must be 1
+8 60        | 8 8        |                           | stride of 120 bytes; .* multiple of 16
+""")
+def test_limits(shape, box, options, message):
+    settings = dict(option.strip().split("=") for option in options.split(",") if option)
+    array = np.zeros(numbers(shape), settings.pop("dtype", "f2"))
+    settings = {name: int(value) if value.isdigit() else value for name, value in settings.items()}
+    if "element_strides" in settings:
+        settings["element_strides"] = numbers(settings["element_strides"])
     with pytest.raises(ValueError, match=message):
-        ptx.tensor_map(array, box, **options)
+        ptx.tensor_map(array, numbers(box), **settings)
+
+
+@pytest.mark.parametrize("array,message", [
+    ([1.0], "needs a NumPy array"),
+    (HALVES[:, ::2], "elements of the last axis lie 4 bytes apart"),
+    (HALVES[:, 4:], "begins 8 bytes behind a multiple of 16"),
+    (HALVES[::-1], "multiple of 16|to below 2"),
+])
+def test_arrays_that_no_map_can_have(array, message):
+    with pytest.raises(ValueError, match=message):
+        ptx.tensor_map(array, (8, 8))
 
 
 def dump(rank: int) -> str:
@@ -134,51 +148,50 @@ def expected(tensor_map, coordinates, at, total):
     return out
 
 
-CASES = [
-    # shape, type, box, element strides, swizzle, fill, coordinates (fastest first), offset
-    ((300,), "f4", (256,), None, 0, "zero", (100,), 128),
-    ((40, 64), "f2", (16, 64), None, 128, "zero", (0, 8), 0),
-    ((40, 64), "f2", (16, 64), None, 128, "zero", (32, 32), 1024),
-    ((40, 64), "f2", (16, 32), None, 64, "nan", (-8, -3), 512),
-    ((40, 64), "f2", (16, 16), None, 32, "zero", (56, 37), 256),
-    ((40, 64), "i1", (5, 32), None, 0, "zero", (48, -2), 384),
-    ((40, 64), "f4", (9, 8), (2, 1), 32, "nan", (4, -1), 0),
-    ((9, 10, 16), "f4", (3, 4, 8), (1, 3, 1), 0, "zero", (4, 7, 8), 0),
-    ((3, 4, 5, 16), "f8", (2, 2, 3, 4), None, 32, "zero", (14, -1, 3, 1), 0),
-    ((2, 3, 4, 5, 16), "i2", (2, 2, 2, 2, 8), None, 0, "zero", (8, 4, 3, 2, -1), 128),
-]
+CASES = rows("""
+300         | f4 | 256       |       | 0   | zero | 100         | 128
+40 64       | f2 | 16 64     |       | 128 | zero | 0 8         | 0
+40 64       | f2 | 16 64     |       | 128 | zero | 32 32       | 1024
+40 64       | f2 | 16 32     |       | 64  | nan  | -8 -3       | 512
+40 64       | f2 | 16 16     |       | 32  | zero | 56 37       | 256
+40 64       | i1 | 5 32      |       | 0   | zero | 48 -2       | 384
+40 64       | f4 | 9 8       | 2 1   | 32  | nan  | 4 -1        | 0
+9 10 16     | f4 | 3 4 8     | 1 3 1 | 0   | zero | 4 7 8       | 0
+3 4 5 16    | f8 | 2 2 3 4   |       | 32  | zero | 14 -1 3 1   | 0
+2 3 4 5 16  | i2 | 2 2 2 2 8 |       | 0   | zero | 8 4 3 2 -1  | 128
+""")  # shape, type, box, element strides, swizzle, fill, coordinates (fastest first), offset
 
 
 def prepared(case):
     shape, kind, box, strides, swizzle, fill, coordinates, at = case
     random = np.random.default_rng(1)
-    array = random.integers(1, 100, shape).astype(kind)
-    tensor_map = ptx.tensor_map(array, box, strides, swizzle, fill)
+    array, coordinates = random.integers(1, 100, numbers(shape)).astype(kind), numbers(coordinates)
+    tensor_map = ptx.tensor_map(array, numbers(box), numbers(strides) or None, swizzle, fill)
     total = -(-(at + tensor_map.nbytes) // 1024) * 1024
-    numbers = [np.uint32(n) for n in (at, tensor_map.nbytes, total)]
-    numbers += [np.int32(c) for c in coordinates]
-    return tensor_map, numbers, expected(tensor_map, coordinates, at, total), total
+    sizes = [np.uint32(n) for n in (at, tensor_map.nbytes, total)]
+    sizes += [np.int32(c) for c in coordinates]
+    return tensor_map, sizes, expected(tensor_map, coordinates, at, total), total
 
 
 @each_landing
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_boxes(case, landing):
-    tensor_map, numbers, exact, total = prepared(case)
+    tensor_map, sizes, exact, total = prepared(case)
     out = np.zeros(total, np.uint8)
     function = function_of(dump(tensor_map.array.ndim))
-    result = function(1, 32, (tensor_map, out, *numbers), total, landing=landing, races=True)
+    result = function(1, 32, (tensor_map, out, *sizes), total, landing=landing, races=True)
     assert np.array_equal(out, exact)
     assert not result.hazards
 
 
 @pytest.mark.parametrize("case,message", [
-    (((40, 64), "f2", (16, 64), None, 128, "zero", (4, 8), 0), "multiple of 16 bytes"),
-    (((40, 64), "f2", (16, 16), None, 128, "zero", (8, 0), 0), "needs them to be equal"),
+    (("40 64", "f2", "16 64", "", 128, "zero", "4 8", 0), "multiple of 16 bytes"),
+    (("40 64", "f2", "16 16", "", 128, "zero", "8 0", 0), "needs them to be equal"),
 ])
 def test_boxes_at_which_the_hardware_traps(case, message):
-    tensor_map, numbers, _, total = prepared(case)
+    tensor_map, sizes, _, total = prepared(case)
     with pytest.raises(ptx.Error, match=message):
-        args = (tensor_map, np.zeros(total, np.uint8), *numbers)
+        args = (tensor_map, np.zeros(total, np.uint8), *sizes)
         function_of(dump(2))(1, 32, args, total)
 
 
@@ -188,13 +201,13 @@ def test_boxes_on_a_gpu(case):
     """The driver takes the same maps, and the hardware puts the same bytes into the same places."""
     import cupy
 
-    tensor_map, numbers, exact, total = prepared(case)
+    tensor_map, sizes, exact, total = prepared(case)
     there = cupy.asarray(tensor_map.array)
     out = np.zeros(total, np.uint8)
     encoded = encode(
         there, tensor_map.box, tensor_map.element_strides, tensor_map.swizzle, tensor_map.fill
     )
-    args = (encoded, out, *numbers)
+    args = (encoded, out, *sizes)
     run_on_gpu(dump(tensor_map.array.ndim), 32, args, total)
     assert np.array_equal(out, exact)
 
@@ -241,17 +254,15 @@ ADD = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%a], 51
 
 
 def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.wait_group.read 0;",
-         after="", init="fence.mbarrier_init.release.cluster;", **options):
-    text = (
-        BULK.replace("INITIALISED", "READY")
-        .replace("INIT", init)
-        .replace("COPY", copy)
-        .replace("FENCE", fence)
-        .replace("WAIT", wait)
-    )
-    out, given = np.full(128, 1000, np.uint32), np.arange(128, dtype=np.uint32)
-    function = function_of(text.replace("AFTER", after))
-    result = function(1, 128, (given, out), **options)
+         after="", init="fence.mbarrier_init.release.cluster;", change=("%%", ""), new=None,
+         old=None, **options):
+    text = BULK.replace("INITIALISED", "READY").replace(*change)
+    for name, code in (("INIT", init), ("COPY", copy), ("FENCE", fence), ("WAIT", wait),
+                       ("AFTER", after)):
+        text = text.replace(name, code)
+    out = np.full(128, 1000, np.uint32) if old is None else old
+    given = np.arange(128, dtype=np.uint32) if new is None else new
+    result = function_of(text)(1, 128, (given, out), **options)
     return {h.kind for h in result.hazards}, out
 
 
@@ -268,17 +279,12 @@ def test_bulk_copies(schedule, landing):
 @each_landing
 @pytest.mark.parametrize("operation", ["add.noftz", "min", "max"])
 def test_bulk_reductions_of_bf16(operation, landing):
-    old = np.linspace(-3, 5, 256).astype(np.float32).view(np.uint32) >> 16
-    new = np.linspace(4, -2, 256).astype(np.float32).view(np.uint32) >> 16
-    text = BULK.replace("INITIALISED", "READY").replace("INIT", "fence.proxy.async;")
-    text = text.replace("add.u32 %v, %v, 1;", "").replace("FENCE", "fence.proxy.async;")
-    text = text.replace("COPY", f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
-                        ".bf16 [%o], [%a], 512;")
-    text = text.replace("WAIT", "cp.async.bulk.wait_group 0;").replace("AFTER", "")
-    out, given = old.astype(np.uint16), new.astype(np.uint16)
-    function_of(text)(1, 128, (given, out), landing=landing)
+    new, old = (np.linspace(*ends, 256).astype(np.float32).view(np.uint32) >> 16
+                for ends in ((4, -2), (-3, 5)))
     a, b = ((v << 16).view(np.float32) for v in (old, new))
     exact = {"add.noftz": a + b, "min": np.minimum(a, b), "max": np.maximum(a, b)}[operation]
+    _, out = bulk(ADD.replace("add.u32", f"{operation}.bf16"), change=("add.u32 %v, %v, 1;", ""),
+                  new=new.astype(np.uint16), old=old.astype(np.uint16), landing=landing)
     found = (out.astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_allclose(found, exact, rtol=2.0**-8, atol=0)
 

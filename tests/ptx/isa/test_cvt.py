@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.ptx.core.rounding import nearest_float, to_float32
+from tests.tables import cases
 
 from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
 
@@ -70,13 +71,11 @@ def test_float_to_half_and_back(mode, columns):
     (a,), out = apply(f"cvt.{mode}.f16.f32", "f16", ("f32",), columns)
     with np.errstate(all="ignore"):
         for x, got in zip(a, out, strict=True):
-            nearest = np.float16(x)
-            if mode == "rz" and abs(float(nearest)) > abs(float(x)):
-                nearest = np.nextafter(nearest, np.float16(0))
-            if mode == "rm" and float(nearest) > float(x):
-                nearest = np.nextafter(nearest, np.float16(-np.inf))
-            if mode == "rp" and float(nearest) < float(x):
-                nearest = np.nextafter(nearest, np.float16(np.inf))
+            nearest, to = np.float16(x), {"rz": 0, "rm": -np.inf, "rp": np.inf}.get(mode)
+            beyond = {"rz": abs(float(nearest)) > abs(float(x)), "rm": float(nearest) > float(x),
+                      "rp": float(nearest) < float(x)}.get(mode)
+            if beyond:
+                nearest = np.nextafter(nearest, np.float16(to))
             assert same(float(got), float(nearest))
     (h,), wide = apply("cvt.f32.f16", "f32", ("f16",), [out])
     assert all(map(same, wide.tolist(), h.astype(np.float32).tolist()))
@@ -93,17 +92,11 @@ def test_double_to_float(columns):
                 assert same(got, math.copysign(expected, x))
 
 
-def test_round_to_whole_float():
-    values = [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, 0.3]
-    _, out = apply("cvt.rni.f32.f32", "f32", ("f32",), [values])
-    assert out[:7].tolist() == [0, 2, 2, 0, -2, float(np.float32(1e30)), 0]
-
-
 def test_approximations_are_close():
     x = np.linspace(0.1, 9, N, dtype=np.float32)
     functions = {
-        "rcp": lambda v: 1 / v, "sqrt": np.sqrt, "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
-        "rsqrt": lambda v: 1 / np.sqrt(v),
+        "rcp": np.reciprocal, "sqrt": np.sqrt, "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
+        "cos": np.cos, "tanh": np.tanh, "rsqrt": lambda v: 1 / np.sqrt(v),
     }
     for name, function in functions.items():
         _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
@@ -133,10 +126,15 @@ def test_pairs_of_small_floats(small):
         assert np.array_equal(positive.view(np.float16), np.maximum(wide.view(np.float16), 0))
 
 
-@pytest.mark.parametrize(("bits", "nearest"), [
-    (0x3F801000, 0x3F800000), (0x3F803000, 0x3F804000), (0x3F801001, 0x3F802000),
-    (0x3F800FFF, 0x3F800000), (0xBF805000, 0xBF804000), (0xBF807000, 0xBF808000),
-])
+@cases("""
+bits       nearest
+0x3F801000 0x3F800000
+0x3F803000 0x3F804000
+0x3F801001 0x3F802000
+0x3F800FFF 0x3F800000
+0xBF805000 0xBF804000
+0xBF807000 0xBF808000
+""")
 def test_ties_of_tf32_go_to_the_even_one(bits, nearest):
     values = np.full(N, bits, np.uint32).view(np.float32)
     _, out = apply("cvt.rn.tf32.f32", "b32", ("f32",), (values,))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
-from ..conftest import run, u32s
+from ..conftest import lanewise, u32s
 
 LANES = 32
 words = st.lists(st.integers(0, 2**32 - 1), min_size=LANES, max_size=LANES)
@@ -15,24 +15,14 @@ few = st.lists(st.integers(0, 3), min_size=LANES, max_size=LANES)
 
 
 def lanes(body: str, *columns, results: int = 1, active: int = 0xFFFFFFFF):
-    """Run statements in the active lanes; %a, %b, … hold the columns, %x, %y are shown."""
-    names = "abc"[: len(columns)]
-    text = """.reg .b32 %t, %a, %b, %c, %x, %y, %m; .reg .b64 %p, %q; .reg .pred %g, %h, %k;
-    mov.u32 %t, %tid.x; mov.u32 %x, 77; mov.u32 %y, 77;
-    """
-    for name in names:
-        text += f"ld.param.u64 %p, [{name}]; mad.wide.u32 %p, %t, 4, %p;"
-        text += f"ld.global.u32 %{name}, [%p];"
-    text += f"""mov.u32 %m, 1; shl.b32 %m, %m, %t; and.b32 %m, %m, {active};
+    """Run statements in the active lanes; %a0, %b0 hold the columns, %d0, %d1 are shown."""
+    out = u32s((LANES, 2))
+    lanewise(f""".reg .b32 %y, %m; .reg .pred %g, %h, %k; mov.u32 %d0, 77; mov.u32 %d1, 77;
+    mov.u32 %m, 1; shl.b32 %m, %m, %t; and.b32 %m, %m, {active};
     setp.eq.u32 %k, %m, 0; @%k bra SHOW;
     {body}
-    SHOW: ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 8, %p;
-    st.global.v2.u32 [%p], {{%x, %y}};"""
-    out = u32s((LANES, 2))
-    arrays = [np.array(column, np.uint32) for column in columns]
-    parameters = ", ".join(f".param .u64 {name}" for name in (*names, "out"))
-    run(text, *arrays, out, parameters=parameters)
-    return out[:, 0].tolist() if results == 1 else (out[:, 0].tolist(), out[:, 1].tolist())
+    SHOW:""", out, *(np.array(column, np.uint32)[:, None] for column in columns))
+    return out[:, 0].tolist() if results == 1 else out.T.tolist()
 
 
 def source_of(mode, lane, b, c):
@@ -60,7 +50,7 @@ def source_of(mode, lane, b, c):
 @given(values=words, by=st.lists(st.integers(0, 31), min_size=LANES, max_size=LANES))
 def test_shuffles(mode, width, values, by):
     c = (32 - width) << 8 | (0 if mode == "up" else 31)
-    x, y = lanes(f"shfl.sync.{mode}.b32 %x|%g, %a, %b, {c}, -1; selp.b32 %y, 1, 0, %g;",
+    x, y = lanes(f"shfl.sync.{mode}.b32 %d0|%g, %a0, %b0, {c}, -1; selp.b32 %d1, 1, 0, %g;",
                  values, by, results=2)
     for lane in range(LANES):
         source, valid = source_of(mode, lane, by[lane], c)
@@ -79,10 +69,10 @@ def test_votes_of_the_active_lanes(active, said):
     }
     for mode, value in expected.items():
         if mode == "ballot":
-            body = f"vote.sync.ballot.b32 %x, %g, {active};"
+            body = f"vote.sync.ballot.b32 %d0, %g, {active};"
         else:
-            body = f"vote.sync.{mode}.pred %h, %g, {active}; selp.b32 %x, 1, 0, %h;"
-        got = lanes("setp.eq.u32 %g, %a, 1;" + body, said, active=active)
+            body = f"vote.sync.{mode}.pred %h, %g, {active}; selp.b32 %d0, 1, 0, %h;"
+        got = lanes("setp.eq.u32 %g, %a0, 1;" + body, said, active=active)
         assert got == [value if active >> lane & 1 else 77 for lane in range(LANES)]
 
 
@@ -91,11 +81,11 @@ def test_votes_of_the_active_lanes(active, said):
 @given(values=few)
 def test_matches(active, values):
     here = [lane for lane in range(LANES) if active >> lane & 1]
-    got = lanes(f"match.any.sync.b32 %x, %a, {active};", values, active=active)
+    got = lanes(f"match.any.sync.b32 %d0, %a0, {active};", values, active=active)
     for lane in here:
         alike = sum(1 << other for other in here if values[other] == values[lane])
         assert got[lane] == alike
-    body = f"match.all.sync.b32 %x|%g, %a, {active}; selp.b32 %y, 1, 0, %g;"
+    body = f"match.all.sync.b32 %d0|%g, %a0, {active}; selp.b32 %d1, 1, 0, %g;"
     for each in (values, [values[0]] * LANES):
         got, holds = lanes(body, each, active=active, results=2)
         same = len({each[lane] for lane in here}) == 1
@@ -118,7 +108,7 @@ def test_reductions(active, values):
         expected["or.b32"] |= value
         expected["xor.b32"] ^= value
     for operation, value in expected.items():
-        got = lanes(f"redux.sync.{operation} %x, %a, {active};", values, active=active)
+        got = lanes(f"redux.sync.{operation} %d0, %a0, {active};", values, active=active)
         for lane in range(LANES):
             assert got[lane] == (value & 0xFFFFFFFF if active >> lane & 1 else 77)
 
@@ -126,17 +116,17 @@ def test_reductions(active, values):
 @pytest.mark.parametrize("active", [0xFFFFFFFF, 0xFFFF0000, 0x00000020])
 def test_who_is_here_and_who_leads(active):
     here = [lane for lane in range(LANES) if active >> lane & 1]
-    got = lanes("activemask.b32 %x;", active=active)
+    got = lanes("activemask.b32 %d0;", active=active)
     assert [got[lane] for lane in here] == [active] * len(here)
-    lead, is_lead = lanes(f"elect.sync %x|%g, {active}; selp.b32 %y, 1, 0, %g;", active=active,
+    lead, is_lead = lanes(f"elect.sync %d0|%g, {active}; selp.b32 %d1, 1, 0, %g;", active=active,
                           results=2)
     assert [lead[lane] for lane in here] == [here[0]] * len(here)
     assert [is_lead[lane] for lane in here] == [int(lane == here[0]) for lane in here]
 
 
 @pytest.mark.parametrize("statement", [
-    "shfl.sync.idx.b32 %x, %t, 0, 31, 0xFFFF;", "vote.sync.any.pred %g, %k, 0xFFFF;",
-    "match.any.sync.b32 %x, %t, 0xFFFF;", "redux.sync.add.u32 %x, %t, 0xFFFF;",
+    "shfl.sync.idx.b32 %d0, %t, 0, 31, 0xFFFF;", "vote.sync.any.pred %g, %k, 0xFFFF;",
+    "match.any.sync.b32 %d0, %t, 0xFFFF;", "redux.sync.add.u32 %d0, %t, 0xFFFF;",
     "bar.warp.sync 0xFFFF;",
 ])
 def test_a_mask_that_leaves_out_a_lane_that_runs_it(statement):
@@ -149,25 +139,25 @@ def test_a_mask_that_leaves_out_a_lane_that_runs_it(statement):
 def test_tiles_of_a_warp_exchange_each_within_its_own_mask(values, size):
     """Cooperative groups: all lanes run one instruction, each tile with a mask of its own."""
     own = f"""and.b32 %y, %t, {32 - size}; mov.u32 %m, {(1 << size) - 1}; shl.b32 %m, %m, %y;
-    setp.eq.u32 %g, %a, 1;"""
+    setp.eq.u32 %g, %a0, 1;"""
     tiles = [range(first, first + size) for first in range(0, LANES, size)]
     word = {
-        "redux.sync.add.u32 %x, %a, %m;": lambda tile: sum(values[i] for i in tile),
-        "redux.sync.max.u32 %x, %a, %m;": lambda tile: max(values[i] for i in tile),
-        "vote.sync.ballot.b32 %x, %g, %m;":
+        "redux.sync.add.u32 %d0, %a0, %m;": lambda tile: sum(values[i] for i in tile),
+        "redux.sync.max.u32 %d0, %a0, %m;": lambda tile: max(values[i] for i in tile),
+        "vote.sync.ballot.b32 %d0, %g, %m;":
             lambda tile: sum(1 << i for i in tile if values[i] == 1),
-        "vote.sync.all.pred %h, %g, %m; selp.b32 %x, 1, 0, %h;":
+        "vote.sync.all.pred %h, %g, %m; selp.b32 %d0, 1, 0, %h;":
             lambda tile: int(all(values[i] == 1 for i in tile)),
-        "vote.sync.any.pred %h, %g, %m; selp.b32 %x, 1, 0, %h;":
+        "vote.sync.any.pred %h, %g, %m; selp.b32 %d0, 1, 0, %h;":
             lambda tile: int(any(values[i] == 1 for i in tile)),
-        "match.all.sync.b32 %x|%h, %a, %m;":
+        "match.all.sync.b32 %d0|%h, %a0, %m;":
             lambda tile: (len({values[i] for i in tile}) == 1) * sum(1 << i for i in tile),
-        "elect.sync %x|%h, %m;": lambda tile: tile[0],
+        "elect.sync %d0|%h, %m;": lambda tile: tile[0],
     }
     for body, expected in word.items():
         got = lanes(own + body, values)
         assert got == [expected(tile) for tile in tiles for _ in tile], body
-    got = lanes(own + "match.any.sync.b32 %x, %a, %m;", values)
+    got = lanes(own + "match.any.sync.b32 %d0, %a0, %m;", values)
     assert got == [sum(1 << j for j in tile if values[j] == values[i]) for tile in tiles
                    for i in tile]
 
@@ -175,5 +165,5 @@ def test_tiles_of_a_warp_exchange_each_within_its_own_mask(values, size):
 def test_masks_that_overlap_and_differ_are_refused():
     """Lane 0 waits for lane 1, which never comes with lane 0's mask."""
     with pytest.raises(ptx.Divergence, match="with another mask"):
-        lanes("setp.eq.u32 %g, %t, 0; selp.b32 %m, 3, -2, %g; redux.sync.add.u32 %x, %a, %m;",
+        lanes("setp.eq.u32 %g, %t, 0; selp.b32 %m, 3, -2, %g; redux.sync.add.u32 %d0, %a0, %m;",
               [1] * LANES)
