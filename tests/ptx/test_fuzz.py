@@ -8,8 +8,8 @@ import pytest
 from . import fuzz
 
 
-@pytest.mark.parametrize("seed", range(5, 600, 6))
-def test_edits_of_modules_with_calls_raise_nothing_else(seed):
+@pytest.mark.parametrize("seed", range(5, 600, 5))
+def test_edits_raise_nothing_else(seed):
     fuzz.try_edit(seed)
 
 

@@ -67,16 +67,6 @@ def test_counters_of_the_pipelined_kernel():
     )
 
 
-def test_counters_of_wmma():
-    for arch, loads in (("compute_75", 2), ("compute_80", 1)):
-        _, launch = product(arch, "wmma_gemm", np.float16, (128, 128, 128))
-        counters = launch.trace.matrix_counters()
-        assert counters["wmma_instructions"] == 4 * 4 * 8 * 4
-        assert counters["ldmatrix_instructions"] == 4 * 4 * 8 * 4 * loads
-        assert counters["ldmatrix_wavefronts"] == 4 * 4 * 8 * 4 * 4  # padded: no conflicts
-        assert launch.trace.counters()["global_store_requests"] == 4 * 4 * 4 * 4
-
-
 @each_landing
 @pytest.mark.parametrize("schedule", ["lowest", "random"])
 def test_a_missing_wait_is_found(landing, schedule):

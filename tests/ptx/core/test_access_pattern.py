@@ -4,30 +4,8 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.core.access_pattern import SHAPES, Repeated, Shapes
-from lib.ptx.core.lanes import lane_groups
-from lib.ptx.isa.bulk_copy import count_global
 
 from ..conftest import run, u32s
-
-NEAR, FAR = np.arange(32)[None, :] * 4, np.arange(32)[None, ::-1] * 4
-
-
-def test_equal_distances_in_the_same_lanes_are_one_shape():
-    shapes, lanes = Shapes(), object()
-    first = shapes.of(NEAR, 124, None)
-    assert shapes.of(NEAR.copy(), 124, None) is first
-    assert shapes.of(FAR, 124, None) is not first  # the same sum, the same bits
-    assert shapes.of(NEAR, 124, lanes) is not first
-    assert shapes.of(NEAR[:, :16], 60, None).relative.shape == (1, 16)
-
-
-def test_few_shapes_are_kept():
-    shapes = Shapes()
-    for i in range(4 * SHAPES):
-        shapes.of(NEAR * i, 124 * i, None)
-    assert len(shapes.known) == SHAPES
-
 
 LOOP = """
 .reg .b32 %i, %v, %a, %t; .reg .pred %p;
@@ -55,53 +33,6 @@ def test_a_loop_with_conflicts_is_counted_each_time():
     assert counters["shared_wavefronts"] == 16
 
 
-class Lanes:
-    """All that `lane_groups` asks of a batch."""
-
-    def __init__(self, active):
-        self.active_lanes = active
-
-    def full(self, values):
-        return np.broadcast_to(values, self.active_lanes.shape)
-
-
-def test_lanes_are_grouped_by_row_and_values():
-    random = np.random.default_rng(1)
-    active = random.random((3, 40)) < 0.6
-    one, two = random.integers(0, 3, (3, 40)), random.integers(0, 2, (1, 40)) << 40
-    expected: dict = {}
-    for row, thread in np.argwhere(active).tolist():
-        key = row, int(one[row, thread]), int(two[0, thread])
-        expected.setdefault(key, []).append(thread)
-    found = [(row, *given, lanes.tolist()) for row, given, lanes
-             in lane_groups(Lanes(active), one, two)]
-    assert found == [(*key, expected[key]) for key in sorted(expected)]
-
-
-class Site:
-    requests = lanes = sectors = 0
-
-
-class Counting:
-    """All that `count_global` asks of a batch: its trace, which has one site."""
-
-    def __init__(self):
-        self.trace, self.one = self, Site()
-
-    def site(self, *_):
-        return self.one
-
-
-@pytest.mark.parametrize("length", [0, 4, 16, 32, 80, 128])
-@pytest.mark.parametrize("count", [0, 1, 7, 40])
-def test_sectors_of_runs_of_bytes(length, count):
-    starts = np.random.default_rng(length + count).integers(0, 60, count) * 16
-    counting = Counting()
-    count_global(counting, 0, None, "load", starts, length, 0)
-    touched = {byte // 32 for start in starts.tolist() for byte in range(start, start + length)}
-    assert counting.one.sectors == len(touched)
-
-
 def test_a_pattern_is_found_again_by_its_addresses():
     """Each turn computes its shared address anew: the third turn stores where the first did."""
     body = """
@@ -119,33 +50,3 @@ def test_a_pattern_is_found_again_by_its_addresses():
     counters = launch.trace.counters()
     assert (counters["shared_wavefronts"], counters["global_store_sectors"]) == (8, 16)
     assert not launch.hazards
-
-
-ROWS, LANES = np.arange(32)[:, None], np.arange(1024)[None, :]
-
-
-@pytest.mark.parametrize(
-    ("index", "left"),
-    [
-        (ROWS // 16 * 320 + LANES // 32 * 10, 64),  # rows of A: a warp reads one word
-        (ROWS % 16 * 32 + LANES % 32, 512),  # of B: all warps read the same ones
-        (ROWS // 4 % 2 + LANES // 8 % 16 * 2, 32),  # runs that come again, along both
-        (0 * ROWS + 0 * LANES, 1),
-    ],
-)
-def test_what_repeated_indices_name_is_gathered_once(index, left):
-    found = Repeated.of(index)
-    assert found.distinct.size == left
-    view = np.random.default_rng(0).random(int(index.max()) + 1)
-    np.testing.assert_array_equal(found.take(view), view[index])
-
-
-def test_indices_that_hardly_repeat_are_left_alone():
-    assert Repeated.of(ROWS * 1024 + LANES) is None
-    assert Repeated.of(ROWS * 1024 + LANES // 2) is None
-    uneven = ROWS * 1024 + LANES // 16
-    uneven[7, 100:104] += 1  # no run of more than 4 is left
-    assert Repeated.of(uneven).along[1] == (4, 1)
-    np.testing.assert_array_equal(Repeated.of(uneven).take(np.arange(1 << 15)), uneven)
-    uneven[7, 100] -= 1
-    assert Repeated.of(uneven) is None

@@ -74,14 +74,6 @@ def test_outer_loops_come_before_those_in_them():
     assert inner.steps.start in outer.steps and inner.steps.stop < outer.steps.stop
 
 
-def test_of_two_loops_from_one_place_the_longer_is_outside():
-    text = NESTED.replace("$OUTER:\nmov.u32 %r4, %r2;", "mov.u32 %r4, %r2;").replace(
-        "add.s32 %r3, %r3, 1;", "mov.u32 %r4, %r2;\nadd.s32 %r3, %r3, 1;").replace(
-        "bra $OUTER", "bra $INNER")
-    outer, inner = counted_loops(function(text).code.steps)
-    assert outer.steps.start == inner.steps.start and outer.steps.stop > inner.steps.stop
-
-
 def test_the_outermost_loop_that_has_moved_is_told():
     seen = looks(NESTED, 40, 2000, every=100)
     inner = [loop.share for loop, _ in seen if not loop.outermost]
@@ -109,7 +101,3 @@ def test_a_loop_without_a_counter_is_none(changed, by):
     assert len(counted_loops(function(NESTED.replace(changed, by)).code.steps)) == 1
 
 
-def test_nothing_is_told_of_a_launch_that_has_ended():
-    progress = Progress()
-    function(NESTED)(1, 32, (np.uint32(3), np.uint32(4)), progress=progress)
-    assert progress.loop(1.0) is None and progress.turns[1] is not None

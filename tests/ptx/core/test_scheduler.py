@@ -1,14 +1,11 @@
 """Who runs next: lanes of a warp come together before what needs the whole warp."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
-from lib.ptx.core.masks import Mask
-from lib.ptx.core.scheduler import Scheduler
 
 from ..conftest import each_schedule, run, u32s
 
@@ -53,36 +50,6 @@ def test_a_torn_warp_comes_together_before_an_aligned_instruction(block, schedul
     # The fourth matrix: rows of lanes 24 to 31, four lanes a row.
     lanes = np.arange(block)
     assert not done.hazards and (out == lanes // 32 * 32 + 24 + lanes % 32 // 4).all()
-
-
-# -- held up: all that can run needs a whole warp, and the rest of it is parked --------------------
-
-
-def standing(*groups, parked=False, aligned=(7, 9), threads=64):
-    """A scheduler of one block whose lanes stand in groups: (place, first lane, last lane)."""
-    masks = {}
-    for place, first, last in groups:
-        lanes = np.zeros((1, threads), bool)
-        lanes[:, first : last + 1] = True
-        masks[place] = Mask(lanes)
-    batch = SimpleNamespace(
-        groups=masks, code=SimpleNamespace(aligned=set(aligned)), waiting=parked,
-        live_lanes=np.ones((1, threads), bool),
-    )
-    return Scheduler(batch, "lowest", np.random.default_rng(0), None)
-
-
-@pytest.mark.parametrize("groups, parked, held", [
-    ([(7, 0, 15)], True, True),
-    ([(7, 0, 15)], False, False),  # nobody is parked: the others come by themselves
-    ([(8, 0, 15)], True, False),  # a place that needs no whole warp
-    ([(7, 0, 31)], True, False),  # a whole warp
-    ([(7, 0, 15), (9, 32, 47)], True, True),
-    ([(7, 0, 15), (9, 32, 63)], True, False),  # of two, one may run
-    ([(7, 0, 15), (8, 32, 47)], True, False),
-])
-def test_lanes_are_held_up_where_none_of_them_may_run_without_parked_ones(groups, parked, held):
-    assert standing(*groups, parked=parked).held_up() is held
 
 
 # Half of a warp waits for a copy that lands as late as it may, the other half for the whole warp.

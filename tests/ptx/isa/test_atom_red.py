@@ -186,23 +186,6 @@ def test_vectors(width):
         assert out[mine[1]].tolist() == [mine[0] + (i > 0) for i in range(width)]
 
 
-def test_two_arrays_in_one_instruction():
-    """Even lanes add to one array, odd ones to the other, each to a word of its own."""
-    first, second = (np.arange(LANES, dtype=np.uint32) + 100 * i for i in (1, 2))
-    before, out = np.where(np.arange(LANES) % 2, second, first), u32s(LANES)
-    launch = run(""".reg .b32 %t, %v; .reg .b64 %a, %b, %o; .reg .pred %p; mov.u32 %t, %tid.x;
-    ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [o];
-    and.b32 %v, %t, 1; setp.eq.u32 %p, %v, 1; selp.b64 %a, %b, %a, %p;
-    mad.wide.u32 %a, %t, 4, %a; mad.wide.u32 %o, %t, 4, %o;
-    atom.global.add.u32 %v, [%a], 1000; st.global.u32 [%o], %v;""", first, second, out,
-        parameters=".param .u64 a, .param .u64 b, .param .u64 o")
-    assert out.tolist() == before.tolist()
-    assert (np.where(np.arange(LANES) % 2, second, first) == before + 1000).all()
-    assert first[1::2].max() < 1000 and second[::2].max() < 1000
-    (site,) = [s for s in launch.trace.sites if s.kind == "atomic"]
-    assert (site.lanes, site.sectors) == (LANES, 8)
-
-
 @pytest.mark.parametrize("statement, message", [
     ("atom.global.mul.u32 %d, [%o], %d;", "operations are"),
     ("atom.global.add.b8 %d, [%o], %d;", "atomics on"),

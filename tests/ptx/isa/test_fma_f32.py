@@ -65,6 +65,11 @@ BODIES = {
     "once": outer(),
     "again, in another order": outer() + outer(BACKWARDS) + outer(),
     "a factor and a sum replaced": outer() + "add.f32 %a0, %a0, %b0; mov.f32 %c3, %b2;" + outer(),
+    "loads stand between": "".join(
+        f"ld.global.f32 %a{i}, [%x + {4 * (i ^ 1)}];" + outer(range(4 * i, 4 * i + 4))
+        for i in range(SIDE)) + outer(),
+    "a factor is loaded anew and a sum read": outer() + "ld.global.f32 %a0, [%x + 28];"
+        "mov.f32 %b0, %c3; add.f32 %c15, %c15, %b0;" + outer(),
     "of some lanes": IN_SOME + outer(),
     "one needs another": outer() + "fma.rn.f32 %c5, %c4, %c4, %c4;" + outer(BACKWARDS),
     "a factor is written": outer() + "fma.rn.f32 %a1, %a1, %b1, %b2;" + outer(),
@@ -118,50 +123,3 @@ def test_instructions_are_counted_one_by_one():
     assert launch.trace.instructions["fma.rn.f32"] == (16, 16 * 32)
 
 
-OUTER = """
-.reg .b32 %t, %k; .reg .f32 %a<4>, %b<4>, %c<16>, %s; .reg .b64 %o, %i, %x; .reg .pred %p;
-mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; ld.param.u64 %i, [in];
-mad.wide.u32 %i, %t, 64, %i; mad.wide.u32 %o, %t, 64, %o; mov.u32 %k, 0;
-ZERO
-LOOP:
-LOADS
-add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 3; @%p bra LOOP;
-STORES
-"""
-
-
-@pytest.mark.parametrize("order", ["apart", "mixed", "clobbered"])
-def test_loads_between_products_change_no_bit(order):
-    """Loads stand before, among or after what needs them; each order gives what it says."""
-    random = np.random.default_rng(5)
-    given = random.random((64, 16), np.float32)
-    out = f32s((64, 16))
-    fma = [f"fma.rn.f32 %c{4 * i + j}, %a{i}, %b{j}, %c{4 * i + j};"
-           for i in range(4) for j in range(4)]
-    a = [f"ld.global.f32 %a{i}, [%i+{4 * i}];" for i in range(4)]
-    b = [f"ld.global.f32 %b{j}, [%i+{16 + 4 * j}];" for j in range(4)]
-    if order == "apart":
-        body = [*a, *b, *fma]
-    elif order == "mixed":
-        body = [*b]
-        for i in range(4):
-            body += [a[i], *fma[4 * i : 4 * i + 4], f"add.f32 %s, %b{i}, %b{i};"]
-    else:  # a register is loaded anew behind its products, and a product is read between them
-        body = [*b, a[0], *fma[:4], "ld.global.f32 %a0, [%i+32];", "mov.f32 %s, %c3;",
-                "add.f32 %c15, %c15, %s;", *a[1:], *fma[4:]]
-    text = OUTER.replace("ZERO", " ".join(f"mov.f32 %c{n}, 0f00000000;" for n in range(16)))
-    text = text.replace("LOADS", "\n".join(body)).replace(
-        "STORES", " ".join(f"st.global.f32 [%o+{4 * n}], %c{n};" for n in range(16)))
-    run(text, out, given, block=64, parameters=".param .u64 out, .param .u64 in")
-
-    def fused(x, y, z):
-        return (x.astype(float) * y.astype(float) + z.astype(float)).astype(np.float32)
-
-    c = f32s((64, 16))
-    for _ in range(3):
-        for i in range(4):
-            for j in range(4):
-                c[:, 4 * i + j] = fused(given[:, i], given[:, 4 + j], c[:, 4 * i + j])
-                if order == "clobbered" and (i, j) == (0, 3):
-                    c[:, 15] = c[:, 15] + c[:, 3]
-    assert np.array_equal(out, c)

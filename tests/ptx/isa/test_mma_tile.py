@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lib.ptx.core import batch as steps
-from lib.ptx.isa.mma import ProductTile, blocks_of
+from lib.ptx.isa.mma import ProductTile
 
 from ..conftest import entry, function_of
 from .test_mma_ldmatrix import encoded
@@ -101,11 +101,3 @@ def test_the_bits_are_those_of_one_by_one(kind, name, monkeypatch):
     assert len(np.unique(single)) > 20
 
 
-def test_products_are_parted_into_whole_grids():
-    pairs = [("a", 1), ("a", 2), ("b", 2), ("c", 1), ("b", 1), ("c", 3), ("a", 1)]
-    found = blocks_of(pairs)
-    assert sorted(step for block in found for step in block.steps) == list(range(len(pairs)))
-    for block in found:
-        grid = [(pairs[i][0], pairs[j][1]) for i in block.left for j in block.right]
-        assert [pairs[i] for i in block.steps] == grid
-    assert [len(block.steps) for block in found] == [4, 2, 1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lib import ptx
 from tests.tables import cases
 
-from ..conftest import compile_text, function_of, lanewise, run, u32s
+from ..conftest import lanewise, run, u32s
 from .test_opcodes import apply, clamp, draw, lane
 
 WORDS = st.lists(st.integers(0, 2**32 - 1), min_size=16, max_size=16)
@@ -76,44 +76,24 @@ def test_scalar_video(name, kind, a, b, c):
         assert two == value + z & 0xFFFFFFFF
 
 
-@settings(max_examples=10, deadline=None)
+@cases("""
+line                                          | oracle
+vshl.u32.u32.u32.wrap %d0, %a0, %b0;          | x << (y & 31)
+vshr.s32.s32.u32.clamp %d0, %a0, %b0.b0;      | lane(x, 0, 32, True) >> min(y & 255, 32)
+vmad.s32.s32.s32 %d0, %a0.h0, %b0.h1, %c0;    | lane(x, 0, 16, True) * lane(y, 1, 16, True) + z
+vset.u32.u32.lt %d0, %a0, %b0;                | x < y
+vadd.u32.u32.u32 %d0.b2, %a0.b0, %b0.b0, %c0; | z & ~0xFF0000 | (x + y & 255) << 16
+vset4.u32.u32.ge %d0, %a0, %b0, %c0; \
+ | sum((lane(x, i, 8, False) >= lane(y, i, 8, False)) << 8 * i for i in range(4))
+vset2.s32.s32.lt %d0, %a0, %b0, %c0; \
+ | sum((lane(x, i, 16, True) < lane(y, i, 16, True)) << 16 * i for i in range(2))
+""")
+@settings(max_examples=6, deadline=None)
 @given(a=WORDS, b=WORDS, c=WORDS)
-def test_video_shifts_products_and_comparisons(a, b, c):
-    left = computed("vshl.u32.u32.u32.wrap %d0, %a0, %b0;", a, b, c)
-    right = computed("vshr.s32.s32.u32.clamp %d0, %a0, %b0.b0;", a, b, c)
-    product = computed("vmad.s32.s32.s32 %d0, %a0.h0, %b0.h1, %c0;", a, b, c)
-    less = computed("vset.u32.u32.lt %d0, %a0, %b0;", a, b, c)
-    ge = computed("vset4.u32.u32.ge %d0, %a0, %b0, %c0;", a, b, c)
-    same = computed("vset2.s32.s32.lt %d0, %a0, %b0, %c0;", a, b, c)
-    merged = computed("vadd.u32.u32.u32 %d0.b2, %a0.b0, %b0.b0, %c0;", a, b, c)
-    for i, (x, y, z) in enumerate(zip(a, b, c, strict=True)):
-        assert left[i] == x << (y & 31) & 0xFFFFFFFF
-        assert right[i] == lane(x, 0, 32, True) >> min(y & 255, 32) & 0xFFFFFFFF
-        total = lane(x, 0, 16, True) * lane(y, 1, 16, True) + lane(z, 0, 32, True)
-        assert product[i] == total & 0xFFFFFFFF
-        assert less[i] == (x < y)
-        assert ge[i] == sum(
-            ((x >> 8 * j & 255) >= (y >> 8 * j & 255)) << 8 * j for j in range(4)
-        )
-        assert same[i] == sum(
-            (lane(x, j, 16, True) < lane(y, j, 16, True)) << 16 * j for j in range(2)
-        )
-        assert merged[i] == z & ~0xFF0000 | ((x & 255) + (y & 255) & 255) << 16
-
-
-def test_an_intrinsic_of_cuda():
-    source = """extern "C" __global__ void k(unsigned* o, const unsigned* x) {
-        o[threadIdx.x] = __vabsdiffu4(x[threadIdx.x], 0x80402010) + __vadd2(x[threadIdx.x], 7)
-                         + __vsadu4(x[threadIdx.x], 0x01020304); }"""
-    x = np.random.default_rng(3).integers(0, 2**32, 32, np.uint32)
-    out = u32s(32)
-    function_of(compile_text(source))(1, 32, (out, x))
-    parts, other = x.view(np.uint8).astype(int).reshape(-1, 4), np.array([16, 32, 64, 128])
-    first = np.ascontiguousarray(np.abs(parts - other).astype(np.uint8)).view(np.uint32)[:, 0]
-    halves = x.view(np.uint16).reshape(-1, 2) + np.array([7, 0], np.uint16)
-    second = np.ascontiguousarray(halves).view(np.uint32)[:, 0]
-    third = np.abs(parts - np.array([4, 3, 2, 1])).sum(axis=1).astype(np.uint32)
-    assert (out == first + second + third).all()
+def test_video_shifts_products_and_comparisons(line, oracle, a, b, c):
+    expected = eval(f"lambda x, y, z: {oracle}", {"lane": lane})
+    assert computed(line, a, b, c) == [
+        expected(*each) & 0xFFFFFFFF for each in zip(a, b, c, strict=True)]
 
 
 @pytest.mark.parametrize("opcode, function", [("ex2.approx", np.exp2), ("tanh.approx", np.tanh)])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from tests.tables import cases, numbers
 
 from ..conftest import HEAD, function_of, run, u32s
 from .test_mma_ldmatrix import encoded, random_matrices
@@ -86,7 +87,7 @@ def test_wmma(shape, kind, c_kind):
         assert not launch.hazards
 
 
-def wmma_counts(shape, kind, c_kind, layouts, space, target="sm_80"):
+def wmma_counts(shape, kind, c_kind, layouts, space, target):
     m, n, k = shape
     parameters = ", ".join(
         [f".param .u64 p{i}" for i in range(4)] + [f".param .u32 s{i}" for i in range(4)]
@@ -102,30 +103,22 @@ def wmma_counts(shape, kind, c_kind, layouts, space, target="sm_80"):
     }
 
 
-def test_wmma_counts_are_those_of_the_sass():
-    """As ptxas 12.9 compiles these for sm_75 and sm_80."""
-    rows = ("row",) * 4
-    halves = ((16, 16, 16), "f16", "f32")
-    assert wmma_counts(*halves, rows, ".global") == {
-        "loada": ("load", 4, 4), "loadb": ("load", 4, 4), "loadc": ("load", 4, 8),
-        "stored": ("store", 4, 8),
-    }
-    shared = wmma_counts(*halves, rows, ".shared")
-    assert shared["loada"] == shared["loadb"] == ("ldmatrix", 1, 16)
-    assert shared["loadc"] == ("load", 4, 8)
-    old = wmma_counts(*halves, rows, ".shared", "sm_75")
-    assert old["loada"] == old["loadb"] == ("ldmatrix", 2, 16)
-    columns = wmma_counts(*halves, ("col",) * 4, ".global")
-    assert columns["loada"] == ("load", 4, 4) and columns["stored"] == ("store", 8, 4)
-    tall = wmma_counts((32, 8, 16), "f16", "f16", rows, ".global")
-    assert tall["loada"] == ("load", 8, 4) and tall["loadb"] == ("load", 2, 4)
-    assert tall["stored"] == ("store", 4, 4)
-    wide = wmma_counts((8, 32, 16), "f16", "f32", rows, ".global")
-    assert wide["stored"] == ("store", 8, 4)
-    whole = wmma_counts((16, 16, 16), "s8", "s32", ("row", "col", "row", "row"), ".shared")
-    assert whole["loada"] == whole["loadb"] == ("ldmatrix", 1, 16)
-    across = wmma_counts((16, 16, 16), "s8", "s32", ("col", "row", "row", "row"), ".global")
-    assert across["loada"] == across["loadb"] == ("load", 8, 1)
+# As ptxas 12.9 compiles these for sm_75 and sm_80: kind, requests and bytes a lane of each.
+@cases("""
+shape    | kinds   | layouts         | space   | target | counts
+16 16 16 | f16 f32 | row row row row | .global | sm_80 | load 4 4, load 4 4, load 4 8, store 4 8
+16 16 16 | f16 f32 | row row row row | .shared | sm_80 | ldmatrix 1 16, ldmatrix 1 16, load 4 8,
+16 16 16 | f16 f32 | row row row row | .shared | sm_75 | ldmatrix 2 16, ldmatrix 2 16,,
+16 16 16 | f16 f32 | col col col col | .global | sm_80 | load 4 4,,, store 8 4
+32 8 16  | f16 f16 | row row row row | .global | sm_80 | load 8 4, load 2 4,, store 4 4
+8 32 16  | f16 f32 | row row row row | .global | sm_80 | ,,, store 8 4
+16 16 16 | s8 s32  | row col row row | .shared | sm_80 | ldmatrix 1 16, ldmatrix 1 16,,
+16 16 16 | s8 s32  | col row row row | .global | sm_80 | load 8 1, load 8 1,,
+""")
+def test_wmma_counts_are_those_of_the_sass(shape, kinds, layouts, space, target, counts):
+    found = wmma_counts(numbers(shape), *kinds.split(), layouts.split(), space, target)
+    for name, count in zip(("loada", "loadb", "loadc", "stored"), counts.split(","), strict=True):
+        assert not count or " ".join(map(str, found[name])) == count.strip()
 
 
 def test_wmma_refuses_what_is_not_aligned():

@@ -6,7 +6,7 @@ import pytest
 import lib
 from lib import ptx
 
-from ..conftest import each_schedule, function_of, s32s
+from ..conftest import each_schedule, s32s
 from ..conftest import run as run_ptx
 
 SOURCE = r"""
@@ -278,22 +278,6 @@ def test_a_read_of_unwritten_memory_still_stops_where_a_shuffle_is_followed():
     with pytest.raises(ptx.UninitialisedRead, match="is stored") as error:
         shuffled(LEFT_OUT["down"][0], body)
     assert [one.kind for one in error.value.hazards] == ["shuffle from a missing lane"]
-
-
-def test_both_spellings_of_a_block_s_barrier_are_one():
-    """Also where half of a warp comes to it by a detour, behind the other half."""
-    counters = []
-    for barrier in ("bar.sync 0;", "barrier.sync.aligned 0;"):
-        launch = function_of(f""".version 8.4
-        .target sm_90a
-        .address_size 64
-        .visible .entry k() {{
-        .reg .b32 %t; .reg .pred %p; .shared .b32 s;
-        mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; @%p bra COLD;
-        JOIN: st.shared.u32 [s], %t; {barrier} ret;
-        COLD: bra JOIN; }}""")(1, 32, ())
-        counters.append((launch.trace.counters(), [h.kind for h in launch.hazards]))
-    assert counters[0] == counters[1]
 
 
 @each_schedule
