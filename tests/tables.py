@@ -19,6 +19,13 @@ def numbers(cell: int | str) -> tuple[int, ...]:
     return tuple(map(int, str(cell).split()))
 
 
+def settings(cell: str) -> dict[str, object]:
+    """Read a cell's settings: "a=1, b=2 3, c=word"."""
+    found = dict(part.strip().split("=") for part in cell.split(",") if part)
+    return {name: word if re.search("[a-z]", word) else int(word) if " " not in word
+            else numbers(word) for name, word in found.items()}
+
+
 def cases(text: str):
     """Parametrise a test by a table: its first row are the names."""
     names, *values = rows(text)

@@ -9,7 +9,6 @@ import pytest
 from lib import ptx
 from lib.compiler import merging as ties
 from lib.compiler.compiled import compile_source
-from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
 from lib.compiler.statements import statements, unused
 from lib.kernels.build import compile_kernel
@@ -131,23 +130,6 @@ def test_global_stores_that_ptxas_merges_count_once(arch):
     assert C[1] == A[32] + 1
 
 
-@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
-def test_shared_stores_that_ptxas_merges_count_once(arch):
-    text = kernel_text("""
-    __shared__ __align__(16) float s[128];
-    for (int j = 0; j < 4; ++j) s[4 * i + j] = a[j] * 2;
-    __syncthreads();
-    C[i] = s[127 - i];
-    """)
-    compiled = compile_source(text, "f<0>", arch)
-    assert [i.access_bytes for i in compiled.sass if i.base == "STS"] == [16]
-    A, C = np.arange(256, dtype=np.float32), np.ones(32, np.float32)
-    function = ptx.Module(compiled.ptx).get_function(compiled.name)
-    trace = function(1, 32, (A, C), merge=compiled.merge).trace
-    counters = trace.counters()
-    assert (counters["shared_store_instructions"], counters["shared_wavefronts"]) == (1, 4 + 1)
-
-
 def entry(body):
     """An entry whose body begins in the third line."""
     return (".entry k() {\n.reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<99>; .reg .b16 %rs<9>;"
@@ -238,42 +220,9 @@ def test_what_a_branch_or_a_second_statement_of_a_line_uses_is_used():
     assert {line - 2 for line in unused(statements(entry(body), "k"))} == {4, 6, 8}
 
 
-DEAD = r"""
-extern "C" __global__ void dead(const float* x, float* y)
-{
-    __shared__ __align__(16) float s[256];
-    s[threadIdx.x] = x[threadIdx.x];
-    __syncthreads();
-    const unsigned at = (unsigned)__cvta_generic_to_shared(s) + threadIdx.x * 16;
-    unsigned a, b, c, d;
-    asm volatile("ld.shared.u32 %0, [%1+256];" : "=r"(a) : "r"(at));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(b), "=r"(c) : "r"(at));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d) : "r"(at));
-    y[threadIdx.x] = __uint_as_float(d);
-}
-"""
-
-
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_dead_loads_are_counted_as_the_machine_code_has_them(arch):
-    module = RawModule(code=DEAD, arch=arch)
-    x, y = np.zeros(32, np.float32), np.zeros(32, np.float32)
-    trace = module.get_function("dead")(1, 32, (x, y)).trace
-    counters = trace.counters()
-    assert counters["shared_load_instructions"] == 0
-    assert trace.matrix_counters()["ldmatrix_instructions"] == 1
-
-
 def test_stores_moved_together_from_two_branches_both_count():
     body = "st.global.f32 [%rd1], %f1;\nbra A;\nB:\nst.global.f32 [%rd1], %f2;\nA:"
     assert tied(body, (4, "STG.E")) == {}
-
-
-def test_loads_and_stores_and_spaces_are_kept_apart():
-    body = "ld.global.f32 %f1, [%rd1];\nst.global.v2.f32 [%rd1], {%f1, %f2};"
-    assert tied(body, (1, "LDG.E"), (2, "STG.E.64")) == {}
-    assert tied("ld.param.u64 %rd1, [p];\nld.const.f32 %f0, [%rd1];") == {}
 
 
 def test_every_kind_of_access_is_found():

@@ -48,29 +48,6 @@ def test_templates_go_by_their_name_expressions(module):
     assert launch.trace.counters()["global_load_requests"] == 32
 
 
-def test_half_precision_headers_are_found(module):
-    x = np.ones(64, dtype=np.float16)
-    module.get_function("scale<__half>")((1,), (64,), (x, np.float16(0.5), np.int32(64)))
-    assert (x == 0.5).all()
-
-
-def test_extern_c_and_dynamic_shared_memory(module):
-    x = np.random.default_rng(0).integers(0, 9, 1000).astype(np.float32)
-    sums = np.zeros(4, np.float32)
-    kernel = module.get_function("block_sum")
-    launch = kernel((4,), (256,), (x, sums, np.int32(1000)), shared_mem=1024, races=True)
-    assert sums.sum() == x.sum() and not launch.hazards
-
-
-def test_a_missing_barrier_is_found(module):
-    broken = lib.RawModule(code=SOURCE.replace("__syncthreads();", ""))
-    x, sums = np.ones(256, np.float32), np.zeros(1, np.float32)
-    args = (x, sums, np.int32(256))
-    launch = broken.get_function("block_sum")((1,), (256,), args, shared_mem=1024, races=True)
-    assert any("race" in hazard.kind for hazard in launch.hazards)
-    assert "module.cu" in str(launch.hazards[0])
-
-
 def test_device_variables_keep_what_launches_write():
     module = lib.RawModule(code=SOURCE, name_expressions=EXPRESSIONS)
     x = np.ones(8, np.float32)

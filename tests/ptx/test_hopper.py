@@ -8,7 +8,6 @@ from lib import ptx
 from .conftest import HERE, compile_kernels, each_landing, each_schedule, function_of, u32s
 
 STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring
-LANDINGS = ("early", "late")
 # Each with each of the others: a schedule with its landing, shape and whether races are looked for.
 ORDERS = [("lowest", "early", (256, 128, 392), True), ("lowest", "late", (72, 136, 328), False),
           ("highest", "late", (128, 128, 128), False), ("highest", "early", (72, 136, 328), False),
@@ -56,48 +55,6 @@ def test_missing_expect_tx_is_a_deadlock_that_says_so():
         product("gemm", LONG, ["-DSKIP_EXPECT"])
     with pytest.raises(ptx.UninitialisedRead, match=r"wgmma.*nobody wrote"):
         product("gemm", LONG, ["-DSKIP_EXPECT"], landing="late")
-
-
-def test_inverted_parity():
-    with pytest.raises(ptx.Deadlock, match=r"mbarrier at 0x0.*try_wait.*hopper.cu:\d+"):
-        product("gemm", LONG, ["-DINVERT_PARITY"])
-    with pytest.raises(ptx.UninitialisedRead):
-        product("gemm", LONG, ["-DINVERT_PARITY"], landing="late")
-
-
-@pytest.mark.parametrize("landing", LANDINGS)
-def test_arriving_twice(landing):
-    with pytest.raises(ptx.Error) as caught:
-        product("gemm", LONG, ["-DARRIVE_TWICE"], landing=landing, races=True)
-    assert "mbarrier" in str(caught.value)
-
-
-def test_missing_wgmma_fence():
-    result, _, _ = product("gemm", LONG, ["-DSKIP_WGMMA_FENCE"])
-    assert kinds(result) == {"missing wgmma.fence"}
-
-
-def test_missing_wait_group():
-    result, c, _ = product("gemm", LONG, ["-DSKIP_WAIT_GROUP"], landing="late", races=True)
-    # The wait is also what keeps a warp from running two phases ahead of the others.
-    assert kinds(result) == {"wgmma in flight", "race", "mbarrier"}
-    assert np.isnan(c).all()
-    assert any(
-        h.first.opcode.startswith("wgmma") and h.second.opcode.startswith("cp.async.bulk.tensor")
-        for h in result.hazards
-        if h.kind == "race"
-    )
-
-
-def test_arriving_at_one_block_of_two():
-    result, _, _ = product("pair_gemm", (256, 128, 512), ["-DARRIVE_HERE_ONLY"], races=True)
-    assert kinds(result) == {"race"}
-
-
-def test_block_that_exits_before_its_peer_arrives():
-    result, _, _ = product("pair_gemm", (256, 128, 512), ["-DSKIP_LAST_BARRIER"], races=True)
-    assert kinds(result) == {"block exited"}
-    assert "mbarrier.arrive.release.cluster" in result.hazards[0].message
 
 
 # -- clusters -----------------------------------------------------------------------------------

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from lib import ptx
-
-from .conftest import HERE, compile_kernels, each_landing, function_of, s32s
+from .conftest import HERE, compile_kernels, function_of, s32s
 
 SOURCE = str(HERE / "tensor.cu")
 KERNELS = [
@@ -67,31 +65,3 @@ def test_counters_of_the_pipelined_kernel():
     )
 
 
-@each_landing
-@pytest.mark.parametrize("schedule", ["lowest", "random"])
-def test_a_missing_wait_is_found(landing, schedule):
-    try:
-        error, launch = product(
-            "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_WAIT",),
-            races=True, landing=landing, schedule=schedule,
-        )
-    except ptx.UninitialisedRead:
-        assert landing == "late"
-        return
-    found = [h for h in launch.hazards if h.kind == "race"]
-    assert any("cp.async" in str(h) and "ldmatrix" in str(h) for h in found)
-    assert all(h.first.cuda is not None and h.second.cuda is not None for h in found)
-
-
-@each_landing
-def test_a_missing_barrier_is_found(landing):
-    _, launch = product(
-        "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_SYNC",), races=True,
-        landing=landing,
-    )
-    found = [h for h in launch.hazards if h.kind == "race"]
-    assert any(
-        {h.first.opcode.split(".")[0], h.second.opcode.split(".")[0]} == {"cp", "ldmatrix"}
-        and h.first.warp != h.second.warp
-        for h in found
-    )

@@ -71,25 +71,18 @@ def test_what_lies_around_a_view_is_not_its_own(offset, said):
         run(body, view, block=1, parameters=".param .u64 a")
 
 
-def test_a_view_is_written_in_place():
-    whole = f32s(64)
+@pytest.mark.parametrize("whole, part", [
+    (f32s((2, 32)), np.s_[1]),
+    # An array's own memory has no place for what lies between its rows, so a row goes alone.
+    (np.ndarray((4, 32), np.float32, bytearray(1024), strides=(256, 4)), np.s_[1]),
+])
+def test_a_view_is_written_in_place(whole, part):
     body = """
     .reg .b64 %a; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x; ld.param.u64 %a, [a];
     mad.wide.u32 %a, %t, 4, %a; mov.f32 %x, 0f3F800000; st.global.f32 [%a], %x;
     """
-    run(body, whole[3:35], parameters=".param .u64 a")
-    assert whole[3:35].all() and whole.sum() == 32
-
-
-def test_a_row_of_an_array_with_gaps_is_written_in_place():
-    """The array's own memory has no place for what lies between its rows, so a row goes alone."""
-    whole = np.ndarray((4, 8), np.float32, bytearray(256), strides=(64, 4))
-    body = """
-    .reg .b64 %a; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x; ld.param.u64 %a, [a];
-    mad.wide.u32 %a, %t, 4, %a; mov.f32 %x, 0f3F800000; st.global.f32 [%a], %x;
-    """
-    run(body, whole[1], block=8, parameters=".param .u64 a")
-    assert whole[1].all() and whole.sum() == 8
+    run(body, whole[part], parameters=".param .u64 a")
+    assert whole[part].all() and whole.sum() == 32
 
 
 def test_none_is_the_null_pointer():

@@ -137,14 +137,6 @@ def test_assertions():
     assert "block (0, 0, 0)" in said and "calls.cu:" in said
 
 
-def test_traps():
-    out = s32s(32)
-    launch("traps", 1, 32, (out, 32))
-    assert out.all()
-    with pytest.raises(ptx.Error, match=r"CUDA calls.cu:\d+: .*trapped.*thread \(30, 0, 0\)"):
-        launch("traps", 1, 32, (out, 30))
-
-
 def test_the_heap():
     out = s32s(64)
     launch("heap", 1, 64, (out, 0), races=True)

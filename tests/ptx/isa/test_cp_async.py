@@ -112,17 +112,16 @@ def test_a_source_that_is_not_read_may_be_anywhere():
     assert not out[-4:].any() and out[-5] != 0
 
 
-def test_mistakes():
-    with pytest.raises(ptx.Misaligned):
-        copied(16, "cp.async.cg.shared.global [%r2+4], [%d3], 16;")
-    with pytest.raises(ptx.Misaligned):
-        copied(16, "cp.async.ca.shared.global [%r2], [%d3+4], 8;")
-    with pytest.raises(ptx.Error, match="src-size 20"):
-        copied(16, "cp.async.cg.shared.global [%r2], [%d3], 16, 20;")
-    with pytest.raises(ptx.ParseError, match="16 bytes"):
-        copied(8, "cp.async.cg.shared.global [%r2], [%d3], 8;")
-    with pytest.raises(ptx.ParseError, match="4, 8 or 16"):
-        copied(8, "cp.async.ca.shared.global [%r2], [%d3], 12;")
+@pytest.mark.parametrize("width, copy, error, said", [
+    (16, "cg.shared.global [%r2+4], [%d3], 16;", ptx.Misaligned, None),
+    (16, "ca.shared.global [%r2], [%d3+4], 8;", ptx.Misaligned, None),
+    (16, "cg.shared.global [%r2], [%d3], 16, 20;", ptx.Error, "src-size 20"),
+    (8, "cg.shared.global [%r2], [%d3], 8;", ptx.ParseError, "16 bytes"),
+    (8, "ca.shared.global [%r2], [%d3], 12;", ptx.ParseError, "4, 8 or 16"),
+])
+def test_mistakes(width, copy, error, said):
+    with pytest.raises(error, match=said):
+        copied(width, f"cp.async.{copy}")
 
 
 COPY = "cp.async.ca.shared.global [%r2], [%d3], 4;"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.tensormap import swizzled
 from lib.run.tensor_maps import encode
-from tests.tables import cases, numbers, rows
+from tests.tables import cases, numbers, rows, settings
 
 from ..conftest import each_landing, each_schedule, function_of, run_on_gpu
 
@@ -47,13 +47,10 @@ shape       | box        | options                   | message
 8 60        | 8 8        |                           | stride of 120 bytes; .* multiple of 16
 """)
 def test_limits(shape, box, options, message):
-    settings = dict(option.strip().split("=") for option in options.split(",") if option)
-    array = np.zeros(numbers(shape), settings.pop("dtype", "f2"))
-    settings = {name: int(value) if value.isdigit() else value for name, value in settings.items()}
-    if "element_strides" in settings:
-        settings["element_strides"] = numbers(settings["element_strides"])
+    given_ = settings(options)
+    array = np.zeros(numbers(shape), given_.pop("dtype", "f2"))
     with pytest.raises(ValueError, match=message):
-        ptx.tensor_map(array, numbers(box), **settings)
+        ptx.tensor_map(array, numbers(box), **given_)
 
 
 @pytest.mark.parametrize("array,message", [

@@ -12,7 +12,7 @@ import pytest
 from lib import ptx
 from lib.compiler.nvrtc import compile_nvrtc
 from lib.ptx.core.tensormap import EMPTY
-from tests.tables import numbers, rows
+from tests.tables import cases, numbers, rows, settings
 
 from ..conftest import compile_text, each_landing, f32s, function_of
 
@@ -198,20 +198,18 @@ def test_a_store_reads_only_what_it_stores():
         function(1, 64, (larger, place(), data, data.nbytes))
 
 
-WRONG = {
-    "outside of the bounding box from -1 to 4": dict(w=5),
-    "along H, outside": dict(h=-2),
-    "the im2col offset 256; with 4 dimensions it is 0 to 255": dict(ow=256),
-    "multiple of 16 bytes": dict(c=2),
-}
-
-
-@pytest.mark.parametrize("message, given", WRONG.items(), ids=WRONG)
+@cases("""
+message                                                | given
+outside of the bounding box from -1 to 4               | w=5
+along H, outside                                       | h=-2
+the im2col offset 256; with 4 dimensions it is 0 to 255 | ow=256
+multiple of 16 bytes                                   | c=2
+""")
 def test_places_that_are_undefined(message, given):
     made = ptx.im2col_map(images((2, 5, 6, 16)), (-1, -1), (-1, -1), 8, 20)
     out = f32s((20, 8))
     with pytest.raises(ptx.Error, match=message):
-        module(4).get_function("load")(1, 64, (made, place(**given), out, out.nbytes))
+        module(4).get_function("load")(1, 64, (made, place(**settings(given)), out, out.nbytes))
 
 
 def test_a_store_has_to_stay_inside():
@@ -241,27 +239,37 @@ def test_how_many_offsets():
         function_of(text, "load")
 
 
-REFUSED = {
-    "3 to 5 dimensions, not 2": dict(array=images((4, 16))),
-    "may be -128 to 127": dict(lower=(-129, 0)),
-    "the bounding box is empty: from 2 to 1": dict(lower=(0, 2), upper=(0, -4)),
-    "moves 257 channels": dict(channels=257),
-    "moves 1025 pixels": dict(pixels=1025),
-    "12 bytes; it must be a multiple of 16": dict(channels=3),
-    "with a swizzle of 32 bytes": dict(channels=16, swizzle=32),
-    "the first axis, N, must be 1": dict(element_strides=(2, 1, 1, 1)),
-    "the last axis must be 1": dict(element_strides=(1, 1, 1, 2)),
-    "it may be 1 to 8": dict(element_strides=(1, 9, 1, 1)),
-    "lower .* must be 2 whole numbers": dict(lower=(0,)),
-    "must be a multiple of 16": dict(array=images((2, 5, 6, 18))[..., :16]),
-    "fill 'nan' needs floating-point": dict(array=images((2, 5, 6, 16), np.int32), fill="nan"),
-    "needs a NumPy array": dict(array=memoryview(images((2, 5, 6, 16)))),
-}
+REFUSED = {message: settings(changed) for message, changed in rows("""
+3 to 5 dimensions, not 2              | shape=4 16
+may be -128 to 127                    | lower=-129 0
+the bounding box is empty: from 2 to 1 | lower=0 2, upper=0 -4
+moves 257 channels                    | channels=257
+moves 1025 pixels                     | pixels=1025
+12 bytes; it must be a multiple of 16 | channels=3
+with a swizzle of 32 bytes            | channels=16, swizzle=32
+the first axis, N, must be 1          | element_strides=2 1 1 1
+the last axis must be 1               | element_strides=1 1 1 2
+it may be 1 to 8                      | element_strides=1 9 1 1
+lower .* must be 2 whole numbers      | lower=0
+must be a multiple of 16              | shape=2 5 6 18
+fill 'nan' needs floating-point       | dtype=i4, fill=nan
+""")}
+
+
+def asked(shape=(2, 5, 6, 16), dtype="f4", **changed):
+    """What a map is asked for; of rows of 18 the first 16 elements."""
+    given = dict(array=images(shape, dtype)[..., :16], lower=(0, 0), upper=(-2, -2), channels=8,
+                 pixels=20)
+    return given | changed
 
 
 @pytest.mark.parametrize("message, changed", REFUSED.items(), ids=REFUSED)
 def test_maps_that_the_driver_would_refuse(message, changed):
-    given = dict(array=images((2, 5, 6, 16)), lower=(0, 0), upper=(-2, -2), channels=8, pixels=20)
-    assert ptx.im2col_map(**given).nbytes == 20 * 8 * 4
     with pytest.raises(ValueError, match=message):
-        ptx.im2col_map(**given | changed)
+        ptx.im2col_map(**asked(**changed))
+
+
+def test_a_map_of_an_array_alone():
+    assert ptx.im2col_map(**asked()).nbytes == 20 * 8 * 4
+    with pytest.raises(ValueError, match="needs a NumPy array"):
+        ptx.im2col_map(**asked() | {"array": memoryview(images((2, 5, 6, 16)))})

@@ -11,7 +11,7 @@ from lib.compiler.nvrtc import compile_nvrtc
 from lib.run import device, tensor_maps
 
 from ..conftest import run_on_gpu
-from .test_im2col import LOADS, REFUSED, images, module, place, source
+from .test_im2col import LOADS, REFUSED, asked, images, module, place, source
 
 pytestmark = pytest.mark.gpu
 # Strides that the driver takes. It ignores the last axis's, as it does in tile mode. To its own
@@ -108,8 +108,7 @@ def test_stores_alike(name):
 def test_the_driver_refuses_the_same_maps(message, changed):
     import cupy
 
-    given = dict(array=images((2, 5, 6, 16)), lower=(0, 0), upper=(-2, -2), channels=8, pixels=20)
-    given |= changed
+    given = asked(**changed)
     array = given.pop("array")
     room = cupy.zeros(array.size * array.itemsize * 2, cupy.uint8)
     there = cupy.ndarray(array.shape, array.dtype, room.data, strides=array.strides)

@@ -236,6 +236,7 @@ add.u32 %r2, %r2, 1; setp.lt.u32 %p0, %r2, 32; @%p0 bra fill; bar.sync 0;
 ld.param.u64 %d3, [where]; mul.wide.u32 %d4, %r0, 4; add.u64 %d3, %d3, %d4;
 ld.global.u32 %r6, [%d3]; add.u32 %r6, %r6, %r1;
 """
+LANE = np.arange(32)
 PARAMETERS = ".param .u64 in, .param .u64 where, .param .u64 out"
 
 
@@ -258,7 +259,7 @@ def test_ldmatrix(number, trans):
     where = np.random.default_rng(0).permutation(256)[:32] * 16
     opcode = f"ldmatrix.sync.aligned.m8n8.x{number}{trans}.shared.b16"
     data, got, _ = move(opcode, where, number)
-    launch = move(opcode, [16 * i for i in range(32)], number)[2]
+    launch = move(opcode, 16 * LANE, number)[2]
     assert launch.trace.matrix_counters()["ldmatrix_wavefronts"] == number
     for lane in range(32):
         for m in range(number):
@@ -269,17 +270,13 @@ def test_ldmatrix(number, trans):
                 assert got[lane, m, i] == data[where[8 * m + row] // 2 + column]
 
 
-@pytest.mark.parametrize(
-    "where, wavefronts",
-    [
-        ([16 * i for i in range(32)], 4),  # eight rows of 16 bytes fill the banks once
-        ([128 * (i % 8) for i in range(32)], 32),  # 8-way: all rows of a matrix in four banks
-        ([128 * (i % 8) + 16 * (i % 8 ^ i // 8) for i in range(32)], 4),  # swizzled
-        ([144 * (i % 8) for i in range(32)], 4),  # padded
-        ([64 * (i % 8) for i in range(32)], 16),
-        ([0] * 32, 4),
-    ],
-)
+@pytest.mark.parametrize("where, wavefronts", [
+    (16 * LANE, 4),  # eight rows of 16 bytes fill the banks once
+    (128 * (LANE % 8), 32),  # 8-way: all rows of a matrix in four banks
+    (128 * (LANE % 8) + 16 * (LANE % 8 ^ LANE // 8), 4),  # swizzled
+    (144 * (LANE % 8), 4),  # padded
+    (64 * (LANE % 8), 16), (0 * LANE, 4),
+])
 def test_ldmatrix_wavefronts(where, wavefronts):
     _, _, launch = move("ldmatrix.sync.aligned.m8n8.x4.shared.b16", where, 4)
     counters = launch.trace.matrix_counters()

@@ -54,13 +54,10 @@ def test_standard_patterns_are_right(pattern, schedule, arch):
     assert right and not done.hazards, done.hazards[:2]
 
 
+# What is left out, and not too weak, `test_mutants` finds.
 @pytest.mark.parametrize("pattern, macro", [
-    (last_block, "SKIP_FENCE"), (last_block, "WEAK_FENCE"), (last_block, "SKIP_SECOND_FENCE"),
-    (last_block, "SKIP_BARRIER"),
-    (semaphore, "WEAK_ACQUIRE"), (semaphore, "WEAK_RELEASE"), (semaphore, "SKIP_BARRIER"),
-    (grid_barrier, "SKIP_FENCE"), (grid_barrier, "WEAK_FENCE"), (grid_barrier, "SKIP_SECOND_FENCE"),
-    (grid_barrier, "SKIP_BARRIER"),
-    (fix_up, "SKIP_FENCE"), (fix_up, "SKIP_SECOND_FENCE"), (fix_up, "SKIP_BARRIER"),
+    (last_block, "WEAK_FENCE"), (last_block, "SKIP_SECOND_FENCE"), (semaphore, "WEAK_ACQUIRE"),
+    (semaphore, "WEAK_RELEASE"), (grid_barrier, "WEAK_FENCE"), (fix_up, "SKIP_BARRIER"),
 ])
 @each_schedule
 def test_what_they_lack_is_found(pattern, macro, schedule):
