@@ -125,17 +125,6 @@ def test_a_file_that_goes_during_the_look_is_not_told(folder, monkeypatch, capsy
     assert cache._unseen == 0 and capsys.readouterr().err == ""
 
 
-def test_small_files_are_written_without_a_look_at_all_of_them(folder, monkeypatch):
-    looks = []
-    monkeypatch.setattr(cache, "_trim", lambda where: looks.append(len(list(where.iterdir()))))
-    monkeypatch.setattr(cache, "_unseen", 0)
-    size = len(cache.zlib.compress(cache._seal(b"content") + b"content", 1))
-    monkeypatch.setattr(cache, "LIMIT_BYTES", 64 * 10 * size)
-    for number in range(33):
-        cache.cached([str(number)], lambda: b"content")
-    assert looks == [11, 22, 33]
-
-
 def test_the_first_thing_that_a_process_writes_has_it_look(folder):
     """Or thousands of short processes, each of which writes little, would never look."""
     found = subprocess.run([sys.executable, "-c", FIRST, str(folder)], text=True, check=True,

@@ -21,6 +21,7 @@ from tests.kernels.conftest import (
     legal,
     one_in,
 )
+from tests.tables import cases
 
 EVERY = [
     *one_in(
@@ -96,6 +97,13 @@ def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     assert executed <= set(machine_sites(done.compiled))
 
 
+def traced(text, arch, threads, *args):
+    """Compile and run a kernel; returns what was compiled, and the counters."""
+    compiled = compile_source(text, "f<0>", arch)
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    return compiled, function(1, threads, args, merge=compiled.merge).trace.counters()
+
+
 def kernel_text(body):
     return f"""
 template <int>
@@ -118,13 +126,10 @@ def test_global_stores_that_ptxas_merges_count_once(arch):
                  ::"l"(C + 4 * i), "f"(a[0] + o.x), "f"(a[1] + o.y), "f"(a[2] + o.z),
                    "f"(a[3] + o.w));
     """)
-    compiled = compile_source(text, "f<0>", arch)
+    A, C = np.arange(256, dtype=np.float32), np.ones(128, np.float32)
+    compiled, counters = traced(text, arch, 32, A, C)
     assert [i.access_bytes for i in compiled.sass if i.base == "STG"] == [16]
     assert sorted(compiled.merge.values(), key=str) == [(0, 16), None]
-    A, C = np.arange(256, dtype=np.float32), np.ones(128, np.float32)
-    function = ptx.Module(compiled.ptx).get_function(compiled.name)
-    trace = function(1, 32, (A, C), merge=compiled.merge).trace
-    counters = trace.counters()
     assert (counters["global_store_requests"], counters["global_store_sectors"]) == (1, 16)
     assert counters["global_load_requests"] == 5
     assert C[1] == A[32] + 1
@@ -266,14 +271,11 @@ __global__ void f(const float* A, float* C, int n)
 @pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_loads_that_ptxas_merges_across_the_turns_of_a_loop_count_once(arch):
     """The PTX has four turns of two k each, the machine code none: it reads four k at once."""
-    compiled = compile_source(TILES, "f<0>", arch)
+    A, C = np.arange(1024, dtype=np.float32), np.ones(4096, np.float32)
+    compiled, counters = traced(TILES, arch, 512, A, C, np.int32(24))
     loads = Counter(i.access_bytes for i in compiled.sass if i.base == "LDS")
     assert loads == {16: 16, 4: 8}
-    A, C = np.arange(1024, dtype=np.float32), np.ones(4096, np.float32)
-    function = ptx.Module(compiled.ptx).get_function(compiled.name)
-    trace = function(1, 512, (A, C, np.int32(24)), merge=compiled.merge).trace
     warps, tiles = 16, 3
-    counters = trace.counters()
     assert counters["shared_load_instructions"] == warps * tiles * loads.total()
     # One of 16 bytes takes two even where all lanes have one address; and there are two stores.
     assert counters["shared_wavefronts"] == warps * tiles * (2 * 16 + 8 + 2)
@@ -293,19 +295,23 @@ def test_a_wide_load_of_a_loop_reads_for_the_turns_in_which_it_is_not_aligned(st
         3: merged}
 
 
-@pytest.mark.parametrize("made, step", [
-    ("mul.wide.s32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;", 8),
-    ("shl.b32 %r2, %r1, 2;\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd3, %rd2, %rd1;", 8),
-    ("mad.lo.s32 %r2, %r1, 8, %r7;\ncvt.s64.s32 %rd3, %r2;", 16),
-    ("mul.lo.s32 %r2, %r1, %r1;\ncvt.s64.s32 %rd3, %r2;", 0),  # which grows by more and more
-    ("add.s32 %r2, %r1, %r1;\nmov.u32 %r1, %r2;\nmov.u64 %rd3, %rd1;", 0),
-    ("@%p2 add.s64 %rd3, %rd3, 8;", 0), ("add.s64 %rd3, %rd3, %rd4;", 0), ("", 0),
-    # Written twice in a turn: neither of the two says how far it goes.
-    ("add.s64 %rd3, %rd3, 8;\nadd.s64 %rd3, %rd3, 4;", 0),
-    ("mul.wide.s32 %rd3, %r1, 4;\nxor.b64 %rd3, %rd3, %rd4;", 0),
-    ("add.s32 %r1, %r1, 2;\nmul.wide.s32 %rd3, %r1, 4;", 0),
-])
+# Where two additions of a turn write it, neither says how far it goes.
+@cases("""
+made | step
+mul.wide.s32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;                     | 8
+shl.b32 %r2, %r1, 2; cvt.u64.u32 %rd2, %r2; add.s64 %rd3, %rd2, %rd1;    | 8
+mad.lo.s32 %r2, %r1, 8, %r7; cvt.s64.s32 %rd3, %r2;                      | 16
+mul.lo.s32 %r2, %r1, %r1; cvt.s64.s32 %rd3, %r2;                         | 0
+add.s32 %r2, %r1, %r1; mov.u32 %r1, %r2; mov.u64 %rd3, %rd1;             | 0
+@%p2 add.s64 %rd3, %rd3, 8;                                              | 0
+add.s64 %rd3, %rd3, %rd4;                                                | 0
+                                                                         | 0
+add.s64 %rd3, %rd3, 8; add.s64 %rd3, %rd3, 4;                            | 0
+mul.wide.s32 %rd3, %r1, 4; xor.b64 %rd3, %rd3, %rd4;                     | 0
+add.s32 %r1, %r1, 2; mul.wide.s32 %rd3, %r1, 4;                          | 0
+""")
 def test_how_far_an_address_goes_in_a_turn(made, step):
+    made = made.replace("; ", ";\n")
     body = f"{made}\nld.shared.f32 %f1, [%rd3];\nadd.s32 %r1, %r1, 2;\n@%p1 bra L;"
     (access,) = ties.accesses(statements(entry(f"L:\n{body}"), "k")).values()
     assert access.step == step

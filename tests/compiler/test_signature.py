@@ -6,7 +6,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import lib
 from lib import ptx
 from lib.compiler.signature import check_arguments, from_mangled, from_source, of_kernel
 
@@ -73,12 +72,3 @@ def test_wrong_arguments_are_told_in_one_line(place, given, said):
     assert "\n" not in str(error.value)
 
 
-def test_a_wrong_number_of_arguments_names_the_parameters():
-    with pytest.raises(ptx.LaunchError, match=r"takes 5 arguments \(float\* A, __half\* h, int n"):
-        check_arguments("f", SIGNATURE, RIGHT[:2])
-
-
-def test_a_kernel_checks_its_arguments():
-    module = lib.RawModule(code="__global__ void f(float* x, int n) { x[n] = 1.0f; }")
-    with pytest.raises(ptx.LaunchError, match=r"kernel 'f', argument 0 \(float\* x\).*float64"):
-        module.get_function("f")(1, 1, (np.zeros(4), 1))

@@ -1,8 +1,6 @@
 """Divergence, loops, barriers, memory: whole kernels, compiled and written by hand."""
 
-import gc
 import re
-import weakref
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from lib import ptx
 from lib.ptx import launch as launching
 
-from ..conftest import each_schedule, entry, f32s, function_of, problem, run, s32s, u32s
+from ..conftest import each_schedule, entry, f32s, problem, run, s32s, u32s
 
 
 def product(kernels, name, M, N, K, alpha=1.0, beta=0.0, **options):
@@ -320,35 +318,6 @@ def test_names_and_unknown_instructions(kernels):
         module.get_function("k")
     with pytest.raises(ptx.LaunchError, match="schedule"):
         run("", np.zeros(1), schedule="sideways")
-
-
-@pytest.mark.parametrize("options", [
-    {"trace": False}, {"trace": True}, {"races": True, "trace": False, "schedule": "random"},
-], ids=str)
-@pytest.mark.parametrize("ends", ["at its end", "with an error"])
-def test_what_is_decoded_goes_without_the_collector(options, ends):
-    """Rounds of the collector look through all that is decoded: the tests have few."""
-    body = {
-        "at its end": "mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;",
-        "with an error": "ld.global.u32 %r1, [%rd1+4096]; st.global.u32 [%rd1], %r1;",
-    }[ends]
-    text = entry(f".reg .b32 %r<2>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out]; {body}")
-    gc.collect()
-    gc.disable()
-    try:
-        function = function_of(text)
-        assert function.module.get_function("k") is function
-        code, out = weakref.ref(function.code), u32s(1)
-        try:
-            assert function(1, 64, (out,), **options).code is code()
-        except ptx.OutOfBounds:
-            assert ends == "with an error"
-        launching._read.cache_clear()
-        assert code() is not None
-        del function
-        assert code() is None
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("use,vain", [

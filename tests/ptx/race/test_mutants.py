@@ -8,10 +8,10 @@ import pytest
 
 from lib import ptx
 from lib.ptx.mutants import SETTINGS, mutants
-from tools.mutation import BUILD, FirstHazard, Table, until_a_hazard
+from tools.mutation import BUILD, Table
 
 from .. import test_hopper
-from ..conftest import HERE, compile_kernels, function_of, run, u32s
+from ..conftest import HERE, compile_kernels, function_of
 from . import test_blocks
 
 
@@ -74,26 +74,6 @@ def test_blocks_that_wait_for_each_other(pattern, table, monkeypatch):
 
     text = compile_kernels("compute_75", str(HERE / "blocks.cu"))
     table.check(name, [(text, name, runs)])
-
-
-def test_a_launch_ends_at_its_first_hazard_where_that_is_enough():
-    """Two warps write both words, and what comes behind the first is not done."""
-    body = """
-        .shared .align 4 .b32 s[2];
-        .reg .b32 %r<2>; .reg .b64 %rd<2>;
-        ld.param.u64 %rd1, [out];
-        mov.u32 %r1, %tid.x;
-        st.shared.u32 [s], %r1;
-        st.shared.u32 [s+4], %r1;
-        st.global.u32 [%rd1], 1;"""
-    out = u32s(1)
-    whole = run(body, out, block=64, races=True)
-    assert [one.kind for one in whole.hazards[:2]] == ["race"] * 2 and out[0] == 1
-    out[0] = 0
-    with pytest.raises(FirstHazard) as ended, until_a_hazard():
-        run(body, out, block=64, races=True)
-    assert ended.value.hazard == whole.hazards[0] and out[0] == 0
-    assert run(body, out, block=64, races=True).hazards == whole.hazards
 
 
 def test_mutants_keep_their_lines():
