@@ -1,7 +1,7 @@
 """The numbers that chapters' sentences quote: each a call of a function below, filled in by a tool.
 
-In a chapter's Markdown a number stands as ``<data value="tflops('swapped'):.2f">0.50</data>``: an
-expression, a format, and what they gave when the chapter was last executed (`book.numbers`).
+In a chapter's Markdown a number stands as ``<data value="row('swapped').tflops:.2f">0.50</data>``:
+an expression, a format, and what they gave when the chapter was last executed (`book.numbers`).
 
 A variant is named as its chapter's own (``"swapped"``), or another version's
 (``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its fastest); nothing means this chapter's

@@ -1,4 +1,4 @@
-"""How often a float is used once it is loaded: tiles along K, a strip, an outer product."""
+"""The cards' pictures of 02, 03, 04: how often a float is used once it is loaded."""
 
 from __future__ import annotations
 
