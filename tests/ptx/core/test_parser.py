@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Address, Immediate, Register, Vector
+from tests.tables import cases
 
 from ..conftest import HEAD, entry, function_of, run, u32s
 from ..fuzz import attempt
@@ -130,32 +131,27 @@ def test_broken_text(text, message):
         ptx.Module(text)
 
 
-@pytest.mark.parametrize(
-    "statement,message",
-    [
-        ("add.u32 %r, %r;", "2 operands, not 3"),
-        ("add.u32 %d, %r, %r;", None),
-        ("add.u64 %d, %r, %d;", "narrower"),
-        ("add.u32 %p, %r, %r;", "used as"),
-        ("mov.u32 %r, nobody;", "unknown name"),
-        ("mov.u32 %r, %nobody;", "no register %nobody"),
-        ("ld.global.u32 %r, %d;", "square brackets"),
-        ("add.frob.u32 %r, %r, %r;", "no modifier .frob"),
-        ("add.frob.f32 %r, %r, %r;", "no modifier .frob"),
-        ("setp.lt.u32 5, %r, %r;", "cannot be written"),
-        ("mul.u32 %r, %r, %r;", "lo"),
-        ("add.f32 %r, %r, 1;", "whole number"),
-        ("rsqrt.f32 %r, %r;", "need .approx"),
-        ("fma.rn.relu.f32 %r, %r, %r, %r;", ".relu with f16"),
-    ],
-)
+@cases("""
+statement                    | message
+add.u32 %r, %r;              | 2 operands, not 3
+add.u64 %d, %r, %d;          | narrower
+add.u32 %p, %r, %r;          | used as
+mov.u32 %r, nobody;          | unknown name
+mov.u32 %r, %nobody;         | no register %nobody
+ld.global.u32 %r, %d;        | square brackets
+add.frob.u32 %r, %r, %r;     | no modifier .frob
+add.frob.f32 %r, %r, %r;     | no modifier .frob
+setp.lt.u32 5, %r, %r;       | cannot be written
+mul.u32 %r, %r, %r;          | lo
+add.f32 %r, %r, 1;           | whole number
+rsqrt.f32 %r, %r;            | need .approx
+fma.rn.relu.f32 %r, %r, %r, %r; | .relu with f16
+""")
 def test_instructions_that_do_not_fit(statement, message):
-    body = f".reg .b32 %r; .reg .b64 %d; .reg .pred %p; {statement}"
-    if message is None:
-        function_of(entry(body))
-        return
+    declared = ".reg .b32 %r; .reg .b64 %d; .reg .pred %p; "
+    function_of(entry(f"{declared}add.u32 %d, %r, %r;"))
     with pytest.raises(ptx.Error, match=message) as caught:
-        function_of(entry(body))
+        function_of(entry(declared + statement))
     assert "PTX line 6" in str(caught.value)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ..conftest import run, u32s
+from ..conftest import lanewise, u32s
 from .test_opcodes import N, apply
 
 
@@ -107,26 +107,21 @@ def test_comparisons(kind):
 
 
 def test_setp_of_a_pair_writes_two_predicates():
-    out = u32s(64)
-    run(
-        """.reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %d<4>; ld.param.u64 %d0, [out];
-        mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.u64 %d0, %d0, %d1;
-        mov.b32 %r1, 0x40003C00; mov.b32 %r2, 0x3C003C00;
-        setp.gt.f16x2 %p0|%p1, %r1, %r2; selp.b32 %r3, 1, 0, %p0; selp.b32 %r4, 1, 0, %p1;
-        st.global.v2.u32 [%d0], {%r3, %r4};""",
-        out,
-    )
-    assert out.tolist() == [0, 1] * 32
+    out, pairs = u32s((32, 2)), np.full((32, 2), 0x3C003C00, np.uint32)
+    pairs[:, 0] = 0x40003C00
+    lanewise(""".reg .pred %p<2>; setp.gt.f16x2 %p0|%p1, %a0, %a1;
+    selp.b32 %d0, 1, 0, %p0; selp.b32 %d1, 1, 0, %p1;""", out, pairs)
+    assert out.tolist() == [[0, 1]] * 32
 
 
 # -- carries ------------------------------------------------------------------------------------
 
 edges32 = st.sampled_from([0, 1, 2**32 - 1, 2**31]) | st.integers(0, 2**32 - 1)
 CHAINS = {
-    "add": "add.cc.u32 %r8, %r0, %r2; addc.cc.u32 %r9, %r1, %r3; addc.u32 %r10, 0, 0;",
-    "sub": "sub.cc.u32 %r8, %r0, %r2; subc.cc.u32 %r9, %r1, %r3; subc.u32 %r10, 0, 0;",
-    "mad": "mad.lo.cc.u32 %r8, %r0, %r2, %r1; madc.hi.cc.u32 %r9, %r0, %r2, %r3;"
-           "addc.u32 %r10, 0, 0;",
+    "add": "add.cc.u32 %d0, %a0, %a2; addc.cc.u32 %d1, %a1, %a3; addc.u32 %d2, 0, 0;",
+    "sub": "sub.cc.u32 %d0, %a0, %a2; subc.cc.u32 %d1, %a1, %a3; subc.u32 %d2, 0, 0;",
+    "mad": "mad.lo.cc.u32 %d0, %a0, %a2, %a1; madc.hi.cc.u32 %d1, %a0, %a2, %a3;"
+           "addc.u32 %d2, 0, 0;",
 }
 
 
@@ -134,18 +129,14 @@ CHAINS = {
 @given(rows=st.lists(st.tuples(*[edges32] * 4), min_size=32, max_size=32))
 @settings(max_examples=12, deadline=None)
 def test_carries(name, rows):
-    out = u32s((32, 4))
-    body = """.reg .b32 %r<12>; .reg .b64 %d<4>; ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
-    mov.u32 %r4, %tid.x; mul.wide.u32 %d2, %r4, 16; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
-    ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%d0];""" + CHAINS[name]
-    body += "st.global.v4.u32 [%d1], {%r8, %r9, %r10, %r10};"
-    run(body, np.array(rows, np.uint32), out, parameters=".param .u64 in, .param .u64 out")
+    out = u32s((32, 3))
+    lanewise(CHAINS[name], out, np.array(rows, np.uint32))
     for (a, b, c, d), got in zip(rows, out.tolist(), strict=True):
         exact = {
             "add": (b << 32 | a) + (d << 32 | c), "sub": (b << 32 | a) - (d << 32 | c),
             "mad": a * c + b + (d << 32),
         }[name]
-        assert sum(word << 32 * i for i, word in enumerate(got[:3])) == exact % 2**96
+        assert sum(word << 32 * i for i, word in enumerate(got)) == exact % 2**96
 
 
 @pytest.mark.parametrize("gives,takes,carried", [
@@ -154,10 +145,7 @@ def test_carries(name, rows):
 ])
 def test_carries_of_lanes_stay_apart(gives, takes, carried):
     """A guarded instruction leaves the flag of other lanes as it was."""
-    out = u32s(32)
-    body = f""".reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p; ld.param.u64 %d0, [out];
-    mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
-    setp.lt.u32 %p, %r0, 7; @%p {gives}; {takes}.u32 %r2, 0, 0;
-    st.global.u32 [%d0], %r2;"""
-    run(body, out)
-    assert out.tolist() == [carried] * 7 + [0] * 25
+    out = u32s((32, 1))
+    lanewise(f""".reg .pred %p; .reg .b32 %r1; setp.lt.u32 %p, %t, 7; @%p {gives};
+    {takes}.u32 %d0, 0, 0;""", out)
+    assert out[:, 0].tolist() == [carried] * 7 + [0] * 25

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ptx
+from tests.tables import cases
 
 from ..conftest import each_landing, each_schedule, entry, function_of, u32s
 
@@ -198,21 +199,19 @@ LOOP:
         run(body)
 
 
-@pytest.mark.parametrize("body,message", [
-    ("mbarrier.arrive.shared.b64 _, [%b];", "no mbarrier was initialised"),
-    ("mbarrier.init.shared.b64 [%b], 0;", "count of 0"),
-    ("mbarrier.init.shared.b64 [%b+4], 1;", "no multiple of 8"),
-    ("mbarrier.init.shared.b64 [%b+16], 1;", "outside"),
-    ("mbarrier.init.shared.b64 [%b], 1; mbarrier.arrive.shared.b64 _, [%b], 2;",
-     "needs only 1 more"),
-    ("mbarrier.init.shared.b64 [%b], 1; mbarrier.inval.shared.b64 [%b];"
-     "mbarrier.arrive.shared.b64 _, [%b];", "no mbarrier was initialised"),
-    ("mbarrier.init.shared.b64 [%b], 1; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], "
-     "1048576;", "tx-count"),
-])
+@cases("""
+body | message
+mbarrier.arrive.shared.b64 _, [%b]; | no mbarrier was initialised
+mbarrier.init.shared.b64 [%b], 0; | count of 0
+mbarrier.init.shared.b64 [%b+4], 1; | no multiple of 8
+mbarrier.init.shared.b64 [%b+16], 1; | outside
+ONE mbarrier.arrive.shared.b64 _, [%b], 2; | needs only 1 more
+ONE mbarrier.inval.shared.b64 [%b]; mbarrier.arrive.shared.b64 _, [%b]; | no mbarrier was
+ONE mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 1048576; | tx-count
+""")
 def test_misuse(body, message):
     with pytest.raises(ptx.Error, match=message) as caught:
-        run(body)
+        run(body.replace("ONE", "mbarrier.init.shared.b64 [%b], 1;"))
     assert "PTX line" in str(caught.value)
 
 

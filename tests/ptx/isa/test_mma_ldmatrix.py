@@ -150,24 +150,23 @@ def test_f16_accumulators_round_once_an_mma():
 def test_quad_pairs(kind, layouts):
     """mma.m8n8k4: four products, each by the lanes of a quad pair (PTX ISA 9.7.14.5.1)."""
     random = np.random.default_rng(0)
-    a = random.integers(-8, 8, (4, 8, 4)).astype(float)
-    b = random.integers(-8, 8, (4, 4, 8)).astype(float)
-    c = random.integers(-8, 8, (4, 8, 8)).astype(float)
+    a, b, c = (random.integers(-8, 8, (4, *shape)).astype(float)
+               for shape in ((8, 4), (4, 8), (8, 8)))
     row_a, col_b = layouts.startswith("row"), layouts.endswith("col")
 
     def quad(lane):
         return lane % 16 // 4
 
     def place_a(lane, i):
-        high = 4 if lane >= 16 else 0
+        high = lane // 16 * 4
         return (lane % 4 + high, i) if row_a else (i % 4 + high, lane % 4)
 
     def place_b(lane, i):
-        high = 4 if lane >= 16 else 0
+        high = lane // 16 * 4
         return (i, lane % 4 + high) if col_b else (lane % 4, i % 4 + high)
 
     def place_c(lane, i):
-        high = 4 if lane >= 16 else 0
+        high = lane // 16 * 4
         if kind == "f16":
             return lane % 4 + high, i
         return (lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)

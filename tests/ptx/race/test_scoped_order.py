@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from tests.tables import cases
 
 from ..conftest import (
     HERE,
@@ -86,22 +87,21 @@ DONE:
 """
 
 
-@pytest.mark.parametrize("writes, loads, fence, clean", [
-    ("st.release.cta.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32 %v, [flag];", "", True),
-    ("fence.acq_rel.cta; st.relaxed.cta.shared.u32 [flag], 1;",
-     "ld.acquire.cta.shared.u32 %v, [flag];", "", True),
-    ("membar.gl; st.volatile.shared.u32 [flag], 1;", "ld.volatile.shared.u32 %v, [flag];",
-     "membar.cta;", True),
-    ("atom.release.cta.shared.add.u32 %x, [flag], 1;", "ld.relaxed.cta.shared.u32 %v, [flag];",
-     "fence.acq_rel.cta;", True),
-    ("red.release.cta.shared.add.u32 [flag], 1;",
-     "atom.acquire.cta.shared.or.b32 %v, [flag], 0;", "", True),
-    ("st.relaxed.cta.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32 %v, [flag];", "", False),
-    ("st.release.cta.shared.u32 [flag], 1;", "ld.relaxed.cta.shared.u32 %v, [flag];", "", False),
-    ("st.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32 %v, [flag];", "", False),
-    ("st.relaxed.cta.shared.u32 [flag], 1; fence.acq_rel.cta;",
-     "ld.acquire.cta.shared.u32 %v, [flag];", "", False),
-])
+@cases("""
+writes | loads | fence | clean
+st.release.cta.shared.u32 [flag], 1; | ld.acquire.cta.shared.u32 %v, [flag]; | | 1
+fence.acq_rel.cta; st.relaxed.cta.shared.u32 [flag], 1; \
+ | ld.acquire.cta.shared.u32 %v, [flag]; | | 1
+membar.gl; st.volatile.shared.u32 [flag], 1; | ld.volatile.shared.u32 %v, [flag]; | membar.cta; | 1
+atom.release.cta.shared.add.u32 %x, [flag], 1; | ld.relaxed.cta.shared.u32 %v, [flag]; \
+ | fence.acq_rel.cta; | 1
+red.release.cta.shared.add.u32 [flag], 1; | atom.acquire.cta.shared.or.b32 %v, [flag], 0; | | 1
+st.relaxed.cta.shared.u32 [flag], 1; | ld.acquire.cta.shared.u32 %v, [flag]; | | 0
+st.release.cta.shared.u32 [flag], 1; | ld.relaxed.cta.shared.u32 %v, [flag]; | | 0
+st.shared.u32 [flag], 1; | ld.acquire.cta.shared.u32 %v, [flag]; | | 0
+st.relaxed.cta.shared.u32 [flag], 1; fence.acq_rel.cta; \
+ | ld.acquire.cta.shared.u32 %v, [flag]; | | 0
+""")
 def test_every_way_to_release_and_acquire(writes, loads, fence, clean):
     body = FLAG.replace("WRITE", writes).replace("LOAD", loads).replace("FENCE", fence)
     out = u32s(1)
