@@ -12,12 +12,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lib import ptx
 from lib.__main__ import main as book_main
 from lib.compiler import arguments, command, emulate, link, streams
 from lib.paths import ROOT
@@ -393,26 +391,6 @@ def test_a_long_kernel_may_take_as_many_turns_as_it_is_given(call, tmp_path):
     assert call(*words)[0] == call(*words, "--turns", "0")[0] == 0
     status, out, _ = call(*words, "--turns", "50")
     assert status == 1 and "has taken 50 turns" in out and "--turns 0" in out
-
-
-def test_how_long_all_blocks_take_and_whether_a_launch_will_be_stopped_is_told():
-    scheduler = SimpleNamespace(turn=0, turns=None)
-    batch = SimpleNamespace(steps=1234567, at=0, blocks=1024, scheduler=scheduler,
-                            code=SimpleNamespace(steps=[]))
-    progress = ptx.Progress()
-    far = emulate.Far("my.cu", progress)
-    assert far(3.0) == "my.cu: 3 s"
-    progress.begin(4096, 0, batch)
-    assert far(5.0) == "my.cu: 5 s, 1,234,567 instructions"
-    progress.begin(4096, 1024, batch)
-    assert far(60.0) == far(60.0) == "my.cu: 1,024 of 4,096 blocks, 60 s of about 4 minutes"
-    # Those that run now don't change how long those took.
-    assert far(88.0) == "my.cu: 1,024 of 4,096 blocks, 88 s of about 4 minutes"
-    progress.begin(1, 0, batch)
-    scheduler.turn, scheduler.turns = 500_000, 1_000_000
-    assert "stopped" not in far(10.0)
-    scheduler.turn = 600_000
-    assert far(20.0).endswith("; stopped as endless in 40 s (--turns 0: never)")
 
 
 SCRIPT = """

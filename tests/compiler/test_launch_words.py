@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lib.ptx
-from lib.compiler import arguments, command, merging
+from lib.compiler import arguments, command
 from lib.compiler.cu_file import CudaFile
 from lib.compiler.raw_module import RawModule
 from tests.compiler.test_cu_file import left_out
@@ -133,10 +133,6 @@ def test_one_entry_of_several_has_the_same_accesses():
            "__syncthreads(); float t = 0; for (int i = 0; i < N; ++i) t += s[i]; x[0] = t; }"
     module = RawModule(code=text, name_expressions=["k<4>", "k<8>"])
     kernels = [module.get_function(name) for name in ("k<4>", "k<8>")]
-    alone = merging.alone(module.ptx, kernels[0].name)
-    assert len(alone.splitlines()) == len(module.ptx.splitlines())
-    entries = [row for row in alone.splitlines() if ".entry" in row]
-    assert len(entries) == 1 and kernels[0].name in entries[0]
     single = RawModule(code=text, name_expressions=["k<4>"]).get_function("k<4>")
     assert kernels[0].merge and len(kernels[0].merge) == len(single.merge)
 

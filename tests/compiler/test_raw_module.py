@@ -89,16 +89,6 @@ def test_a_block_gets_as_much_shared_memory_as_its_target_has(module):
     assert sums[0] == 256
 
 
-def test_printf_writes_and_a_function_defined_elsewhere_says_what_to_do(capsys):
-    text = 'extern "C" __global__ void f(int x) { printf("%d;", x + threadIdx.x); }'
-    lib.RawModule(code=text).get_function("f")((1,), (3,), (np.int32(1),))
-    assert capsys.readouterr().out == "1;2;3;"
-    text = """extern "C" __device__ int elsewhere(int x);
-              extern "C" __global__ void f(int* x) { *x = elsewhere(*x); }"""
-    with pytest.raises(ptx.Error, match="'elsewhere' is declared here and defined elsewhere"):
-        lib.RawModule(code=text, options=("-rdc=true",)).get_function("f")
-
-
 def test_a_refused_source_raises_cupy_s_exception():
     with pytest.raises(CompileException, match="undeclared"):
         lib.RawModule(code='extern "C" __global__ void f(float* x) { x[0] = undeclared; }')

@@ -1,7 +1,6 @@
 """Where panels and questions stand in a chapter, and what the folder of the runtime holds."""
 
 import io
-import json
 import subprocess
 import sys
 import zipfile
@@ -126,19 +125,6 @@ def test_modules_are_bytecode_where_the_browser_has_this_python(monkeypatch, tmp
             [sys.executable, "-c", "import lib.paths; print(lib.paths.ROOT)"], check=True,
             text=True, capture_output=True, cwd=tmp_path / ending)
         assert said.stdout.strip() == str(tmp_path / ending)
-
-
-def test_a_bundle_is_made_once_until_something_changes(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(files, "bundle", lambda kernel: made.append(kernel) or kernel)
-    monkeypatch.setattr(files.controls, "recorded", lambda bundle: {})
-    monkeypatch.setattr(files, "loads", lambda text: text)
-    kernel = type("Kernel", (), {"dumps": lambda self: "{}"})()
-    monkeypatch.setattr(files, "find", lambda stem: kernel)
-    for key in ("a", "a", "b"):
-        files.make("01_naive", tmp_path, key)
-    assert len(made) == 2
-    assert json.loads((tmp_path / "01_naive.json").read_text())["key"] == "b"
 
 
 def test_a_digest_follows_the_kernel_and_the_library(tmp_path):

@@ -6,14 +6,12 @@ import io
 import json
 import marshal
 import re
-import sys
-import tarfile
 import zipfile
 
 import pytest
 
 from book import runtime_files
-from book.runtime_files import FOLDER, compiled, manifest, renew
+from book.runtime_files import FOLDER, compiled, manifest
 
 MAX_BYTES = 10_000_000  # of a click, with the emulator and a chapter's kernels
 ROOM_FOR_OURS = 600_000
@@ -92,51 +90,5 @@ def test_compiling_leaves_out_sources_docstrings_and_what_is_not_used():
     assert found["x"] == 1
     with pytest.raises(AssertionError):
         exec(codes[1], {})
-
-
-@pytest.fixture
-def packages(tmp_path):
-    """A package of Pyodide's form, and a wheel that carries another: (package, wheels)."""
-    wheel = archived(numpy__x_py="x = 1")
-    digest = hashlib.sha256(wheel).hexdigest()
-    here = ".".join(map(str, sys.version_info[:3]))
-    lock = {"info": {"version": "1", "python": here}, "packages": {
-        "numpy": {"name": "numpy", "file_name": "numpy.whl", "sha256": digest, "depends": ["x"]},
-        "other": {}}}
-    package, wheels = tmp_path / "package.tgz", tmp_path / "wheels.whl"
-    with tarfile.open(package, "w:gz") as archive:
-        for name in (*runtime_files.PACKED, *runtime_files.STORED, runtime_files.LOCK):
-            data = (json.dumps(lock).encode() if name == runtime_files.LOCK else
-                    archived(os_py="y = 1") if name.endswith(".zip") else name.encode())
-            member = tarfile.TarInfo(f"package/{name}")
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    with zipfile.ZipFile(wheels, "w") as archive:
-        archive.writestr("assets/numpy.whl", wheel)
-    return package, wheels
-
-
-def test_renewing_writes_copies_and_manifest(packages, tmp_path):
-    renew(*packages, tmp_path)
-    written = json.loads((tmp_path / "manifest.json").read_text())
-    assert set(written) == {*runtime_files.PACKED, *runtime_files.STORED, "numpy.whl",
-                            runtime_files.LOCK}
-    for found in written.values():
-        stored = (tmp_path / found["file"]).read_bytes()
-        assert hashlib.sha256(stored).hexdigest() == found["sha256"]
-    lock = json.loads(gzip.decompress((tmp_path / "pyodide-lock.json.gzip").read_bytes()))
-    numpy = lock["packages"]["numpy"]
-    assert list(lock["packages"]) == ["numpy"] and numpy["depends"] == []
-    assert numpy["sha256"] == written["numpy.whl"]["sha256"]
-    for name, module in (("numpy.whl", "numpy/x.pyc"), ("python_stdlib.zip", "os.pyc")):
-        assert zipfile.ZipFile(tmp_path / name).namelist() == [module]
-
-
-def test_renewing_refuses_another_numpy(packages, tmp_path):
-    package, wheels = packages
-    with zipfile.ZipFile(wheels, "w") as archive:
-        archive.writestr("assets/numpy.whl", b"another wheel")
-    with pytest.raises(ValueError, match="digest"):
-        renew(package, wheels, tmp_path)
 
 

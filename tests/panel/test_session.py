@@ -12,7 +12,6 @@ from book.panel.bundler import bundle, offered
 from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.panel import render
-from lib.panel.bundle import carried_over
 from lib.panel.request import DEFAULT, wrong_elements
 from lib.panel.session import Session
 from lib.paths import ROOT
@@ -288,13 +287,6 @@ def test_a_run_leaves_the_inputs_as_they_were_drawn(sessions):
     assert ask(session, **SMALL)["verdict"] == "right"
 
 
-def test_merged_accesses_follow_their_lines():
-    before, after = "a\nb\nc\nd\ne", "a\nnew\nb\nx\nd\ne"
-    merge = {1: (0, 8), 2: None, 3: (0, 16), 5: (4, 4)}
-    assert carried_over(merge, before, after) == {1: (0, 8), 3: None, 6: (4, 4)}
-    assert carried_over(merge, before, before) == merge
-
-
 # -- a warp, step by step -----------------------------------------------------------------------
 
 def test_a_warp_is_stepped_through_forward_and_back(sessions):
@@ -379,18 +371,6 @@ def test_a_question_on_an_access_comes_with_its_line(sessions, stem, asked, numb
 def test_a_question_that_the_run_can_not_answer_is_an_error(sessions, asked):
     with pytest.raises(ValueError):
         sessions("05_bank_conflicts").predict(asked)
-
-
-def test_only_wrong_elements_are_marked():
-    problem = Problem(8, 8, 8)
-    A, B, C = problem.inputs()
-    reference = problem.reference(A, B, C).C
-    got = reference.astype("float32")
-    got[3, 4] += 1
-    got[7, 7] = np.nan
-    wrong = wrong_elements(problem, got, reference)
-    assert np.argwhere(wrong).tolist() == [[3, 4], [7, 7]]
-    assert "rows 3 to 7, columns 4 to 7" in render.wrong_elements(wrong)
 
 
 def test_wrong_elements_are_found_among_bits():

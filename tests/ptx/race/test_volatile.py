@@ -128,32 +128,23 @@ setp.eq.u32 %q, %t, 9;
     assert {hazard.kind for hazard in done.hazards} == kinds
 
 
-def test_a_shuffle_before_both_orders_neither():
-    body = HAND_OVER + """
-shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;
-setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
-setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
-shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;
-"""
-    (hazard,) = run(body, u32s(1), races=True).hazards
-    assert (hazard.first.lane, hazard.second.lane) == (5, 9)
+SHUFFLE = "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;"
+WRITE = "setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;"
+READ = "setp.eq.u32 %q, %t, LANE; @%q ld.volatile.shared.u32 %v, [word];"
 
 
-def test_a_write_after_a_read_counts_too():
-    body = HAND_OVER + """
-setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
-setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
-"""
-    (hazard,) = run(body, u32s(1), races=True).hazards
-    assert hazard.message.startswith("write after read") and hazard.kind == "warning"
-
-
-def test_volatile_accesses_of_different_warps_are_no_data_race():
-    body = HAND_OVER + """
-setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
-setp.eq.u32 %q, %t, 40; @%q ld.volatile.shared.u32 %v, [word];
-"""
-    assert not run(body, u32s(1), block=64, races=True).hazards
+@pytest.mark.parametrize("body, lane, message", [
+    (SHUFFLE + WRITE + READ + SHUFFLE, 9, "read after write"),
+    (READ + WRITE, 9, "write after read"),
+    (WRITE + READ, 40, None),  # volatile accesses of different warps are no data race
+])
+def test_which_lanes_and_in_which_order(body, lane, message):
+    hazards = run(HAND_OVER + body.replace("LANE", str(lane)), u32s(1), block=64,
+                  races=True).hazards
+    assert len(hazards) == (message is not None)
+    for hazard in hazards:
+        assert {hazard.first.lane, hazard.second.lane} == {5, lane} and hazard.kind == "warning"
+        assert hazard.message.startswith(message)
 
 
 def test_a_read_through_the_read_only_cache_of_what_the_kernel_wrote_names_both():
