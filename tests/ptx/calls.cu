@@ -91,10 +91,6 @@ __global__ void asserts(int* out, int n) {
     assert(threadIdx.x < n);
     out[threadIdx.x] = 1;
 }
-__global__ void traps(int* out, int n) {
-    if (threadIdx.x >= n) __trap();
-    out[threadIdx.x] = 1;
-}
 __global__ void heap(int* out, int mode) {
     int* p = (int*)malloc(mode == 3 ? 1 << 20 : 40);
     if (!p) {

@@ -2,7 +2,7 @@
 // precision and row-major, C (M, N) float. One producer warp feeds a ring of three stages by TMA;
 // two consumer warpgroups run wgmma m64n128k16, each on 64 rows of the 128 x 128 tile. In pair_gemm
 // two blocks of a cluster share the tile of B: each loads half of it for both.
-// Each SKIP_... macro leaves out one thing that the kernel needs, for tests of the hazards.
+// SKIP_EXPECT leaves out the bytes that a copy brings, for a test of what is said then.
 
 struct alignas(64) TensorMap { char bytes[128]; };
 
@@ -122,27 +122,14 @@ __global__ void __launch_bounds__(288) gemm(const __grid_constant__ TensorMap a_
         for (int i = 0; i < 64; ++i) d[i] = 0;
         for (int t = 0; t < tiles; ++t) {
             int s = t % STAGES, round = t / STAGES;
-#ifdef INVERT_PARITY
-            wait(ready + 8 * s, (round & 1) ^ 1);
-#else
             wait(ready + 8 * s, round & 1);
-#endif
-#ifndef SKIP_WGMMA_FENCE
             fence();
-#endif
             for (int k = 0; k < BK; k += 16)
                 mma(d, descriptor(a + s * A_BYTES + group * 64 * 128 + 2 * k),
                     descriptor(b + s * B_BYTES + 2 * k), 1);
             commit();
-#ifndef SKIP_WAIT_GROUP
             wait_group<0>();
-#endif
-            if (threadIdx.x % 128 == 0) {
-                arrive(free + 8 * s);
-#ifdef ARRIVE_TWICE
-                arrive(free + 8 * s);
-#endif
-            }
+            if (threadIdx.x % 128 == 0) arrive(free + 8 * s);
         }
         store(d, C, row + group * 64, column, M, N);
     }
@@ -217,15 +204,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288)
                     descriptor(b + s * B_BYTES + 2 * k), t + k > 0);
             commit();
             wait_group<0>();
-#ifdef ARRIVE_HERE_ONLY
-            if (threadIdx.x % 128 < 2) arrive(free + 8 * s);
-#else
             if (threadIdx.x % 128 < 2) arrive_at(free + 8 * s, threadIdx.x % 128);
-#endif
         }
         store(d, C, row + group * 64, column, M, N);
     }
-#ifndef SKIP_LAST_BARRIER
     cluster_barrier();
-#endif
 }

@@ -106,23 +106,6 @@ __global__ void wander(int n, const int* trips, int* out)
     out[i] = total;
 }
 
-// Sum of each block by shuffles and shared memory, then one atomic a block.
-__global__ void reduce(int n, const float* x, float* total)
-{
-    __shared__ float part[32];
-    extern __shared__ float scratch[];
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float v = i < n ? x[i] : 0.0f;
-    for (int d = 16; d; d /= 2) v += __shfl_down_sync(0xffffffffu, v, d);
-    if (lane == 0) part[warp] = v;
-    __syncthreads();
-    if (warp == 0) {
-        v = lane < blockDim.x / 32 ? part[lane] : 0.0f;
-        for (int d = 16; d; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d);
-        if (lane == 0) { scratch[0] = v; atomicAdd(total, scratch[0]); }
-    }
-}
-
 __device__ int counter;
 __constant__ float table[4] = {1.0f, 2.0f, 4.0f, 8.0f};
 

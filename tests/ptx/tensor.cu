@@ -1,6 +1,5 @@
 // Tensor-core GEMMs as people write them for sm_75 and sm_80: C = A B, all row-major, C in float
-// (int for s8), with M, N and K multiples of the tile. Each SKIP_... macro leaves out one thing that
-// the last kernel needs, for tests of the hazards.
+// (int for s8), with M, N and K multiples of the tile.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -129,12 +128,8 @@ __global__ void __launch_bounds__(128) pipelined(int M, int N, int K, const half
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
     for (int t = 0; t < tiles; t++) {
-#ifndef SKIP_WAIT
         asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-#ifndef SKIP_SYNC
         __syncthreads();
-#endif
         const int next = t + STAGES - 1;
         if (next < tiles) load(next % STAGES, next * BK);
         asm volatile("cp.async.commit_group;" ::: "memory");
