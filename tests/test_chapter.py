@@ -146,7 +146,9 @@ ALL_BY_TMA = {
 
 @pytest.mark.parametrize("page, part, kind", dealt(PAGES, [
     ("resources", "modelled"), ("occupancy", "modelled"), ("check", "emulated"),
-    ("counters", "emulated"), ("coalescing", "emulated")]))
+    ("counters", "emulated"), ("coalescing", "emulated")]) + dealt(RECORDED_TOO, [
+        ("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
+        ("busiest", "modelled"), ("issue_slots", "recorded")]))
 def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     first = [page.kernel.variants[0].name] if part in ("check", "counters", "coalescing") else []
@@ -157,23 +159,10 @@ def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, mo
         if not first:
             return
     getattr(page, part)(*first)
+    if part == "timeline" and page.version.record.variants[
+            page.kernel.variants[0].name].timeline is None:
+        kind = "Not recorded yet"
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
-
-
-@pytest.mark.parametrize("page, part, kind", dealt(RECORDED_TOO, [
-    ("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
-    ("busiest", "modelled"), ("issue_slots", "recorded")]))
-def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
-    monkeypatch.setattr(device, "available", lambda: False)
-    getattr(page, part)()
-    there = page.version.record.variants[page.kernel.variants[0].name]
-    if part == "timeline" and there.timeline is None:
-        assert "Not recorded yet" in shown[0]
-        return
-    assert re.search(rf"\b{kind}: ", "\n".join(shown))
-
-
-STEPS = ("square", "wide", "turning", "spread", "large")
 
 
 def test_predictions_are_of_variants_and_of_single_steps():
@@ -204,13 +193,6 @@ def test_a_version_is_traced_where_it_has_several_blocks():
 @pytest.mark.parametrize("page", every_third(PAGES))
 def test_a_trace_has_addresses(page):
     assert any(page.version.traced().launch.trace.watched.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
-def test_the_trace_of_every_variant_has_addresses(page):
-    for variant in page.kernel.variants:
-        assert any(page.version.traced(variant.name).launch.trace.watched.values())
 
 
 def test_a_wrong_kernel_shows_in_the_table_of_checks(shown, monkeypatch):

@@ -47,16 +47,6 @@ def call(capsys):
     return run
 
 
-def test_check_in_a_process_of_its_own():
-    done = subprocess.run(
-        [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "100x99x101",
-         "--backend", "emulator"],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )
-    assert done.returncode == 0 and done.stderr == ""
-    assert "right" in done.stdout and "in the emulator" in done.stdout
-
-
 @pytest.mark.parametrize("stem", [
     # Every fourth of them, the first and the last among these.
     pytest.param(stem, marks=() if place % 4 == 0 else pytest.mark.slow)
@@ -192,12 +182,6 @@ def test_what_has_block_scales_is_checked_as_any_other(call, name, shape):
     assert document["arch"] == "sm_100a" and name[:5].title() in document["instantiation"]
 
 
-def test_what_has_block_scales_is_traced(call):
-    status, out, _ = call("trace", "28_cta_pairs/nvfp4", "--shape", "40x64x64", "--json")
-    document = json.loads(out)
-    assert status == 0 and document["shared_store_instructions"] > 0
-
-
 def test_an_emulated_fault_exits_1(call, monkeypatch):
     from lib import ptx
 
@@ -248,9 +232,7 @@ def test_scalars_without_end_have_a_verdict_too(call, scalars):
 BAD = [
     (("check", "01_naiv"), "did you mean 01_naive?"),
     (("check", "01_naive/swaped"), "did you mean swapped?"),
-    (("check", "01_naive", "--shape", "12x13"), "is no shape"),
     (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
-    (("check", "01_naive", "--dtype", "float64"), "float64"),
     (("check", "01_naive", "--shape", "2000000x2000000x1", "--backend", "emulator", "--yes"),
      "memory"),
     (("check", "01_naive", "--shape", "3000000x1x1", "--backend", "emulator"), "M = 3000000"),
@@ -260,19 +242,15 @@ BAD = [
     (("check", "01_naive", "--shape", "12x13"), "--shape"),
     (("check", "01_naive/"), "NAME/VARIANT: unknown variant ''"),
     (("check", "01_naive", "--dtype", "float64"), "--dtype"),
-    (("resources", "01_naive", "--arch", "sm_76"), "--arch"),
     (("diff", "01_naive", "02_shared"), "B: "),
     (("diff", "01_naive/x", "02_shared_tile"), "A: "),
     (("diff", "01_naive", "02_shared_tile", "--shape", "1x1x2000000000"), "--yes"),
     (("results", "01_naiv"), "NAME: nothing is recorded of"),
     (("results", "01_naive/one_fragment"), "NAME/VARIANT: 01_naive: nothing is recorded of"),
-    (("results", "--gpu", "B200"), "--gpu"),
     (("results", "--shape", "4k"), "--shape"),
     (("results", "--shape", "7"), "nothing is recorded of --shape 7"),
     (("results", "01_naive", "--shape", "7", "--json"), "recorded of 01_naive, --shape 7"),
     (("results", "--gpu", ""), "--gpu: nothing is recorded of ''"),
-    (("results", ""), "NAME: nothing is recorded of ''"),
-    (("results", "--shape", ""), "--shape: '' is no shape"),
     (("results", "--csv", "01_naive"), "a NAME narrows the rows"),
     (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
     (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
@@ -285,7 +263,6 @@ BAD = [
     (("check", "28_cta_pairs/nvfp4", "--dtype", "float16"),
      "--dtype: 28_cta_pairs/nvfp4 takes A and B in float4_e2m1fn, not float16"),
     (("check", "28_cta_pairs/nvfp4", "--arch", "sm_90a"), "compiled for sm_100a, not for sm_90a"),
-    (("check", "28_cta_pairs/nvfp4", "--shape", "0x1x1"), "--shape: 0x1x1 is no shape"),
     (("export", "28_cta_pairs/nvfp4"), "has block scales, which check, trace and resources take"),
     (("bench", "28_cta_pairs/mxfp8"), "has block scales, which check, trace and resources take"),
     (("check", "01_naive:swapped"), "unknown kernel '01_naive:swapped' (a variant is written "
@@ -429,15 +406,14 @@ def test_no_output_at_all_is_one_line():
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("seconds", [1.5, 4.0])
-def test_an_interruption_is_one_line_and_leaves_nothing_behind(seconds):
+def test_an_interruption_is_one_line_and_leaves_nothing_behind():
     process = subprocess.Popen(
         [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "1x1x30000000", "--yes",
          "--backend", "emulator"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         # A shell's background jobs, these tests among them, ignore the signal from their birth.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    time.sleep(seconds)
+    time.sleep(3.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert out == "" and process.returncode == 130

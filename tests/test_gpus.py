@@ -14,11 +14,6 @@ def test_fp32_peaks_are_the_vendor_s():
         assert GPUS[key].fp32_flops / 1e12 == pytest.approx(tflops, rel=0.01)
 
 
-def test_ridge_points_of_the_t4():
-    assert GPUS["T4"].fp32_ridge == pytest.approx(25.4, rel=0.01)
-    assert GPUS["T4"].tensor_ridge == pytest.approx(203, rel=0.01)
-
-
 @pytest.mark.parametrize(
     "name, key",
     [("T4", "T4"), ("t4", "T4"), ("Tesla T4", "T4"), ("NVIDIA H100 80GB HBM3", "H100"),

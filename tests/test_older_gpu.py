@@ -49,21 +49,14 @@ def test_a_gpu_is_played_without_the_tests_own_packages():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+@pytest.mark.parametrize("verb", ["speed", "timeline"])
 @pytest.mark.parametrize("page", PAGES)
-def test_speeds_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
-    if not shows(Chapter(page.kernel.stem).speed, page.kernel.stem, shown):
+def test_what_the_gpu_can_is_measured_and_the_rest_recorded(page, verb, shown, turing):
+    if not shows(getattr(Chapter(page.kernel.stem), verb), page.kernel.stem, shown):
         return
     here = page.kernel.min_arch == "sm_75"
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
-    assert ({row[2] for row in cells(shown[0])} == {"1.25"}) == here
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
-    if not shows(Chapter(page.kernel.stem).timeline, page.kernel.stem, shown):
-        return
-    here = page.kernel.min_arch == "sm_75"
-    assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
+    assert verb == "timeline" or ({row[2] for row in cells(shown[0])} == {"1.25"}) == here
 
 
 def test_without_an_optional_package_the_record_is_shown_and_what_to_install(shown, monkeypatch):

@@ -240,11 +240,6 @@ def test_empty_results_are_refused(shape):
         Problem(*shape)
 
 
-def test_an_unknown_type_is_refused():
-    with pytest.raises(ValueError, match="float64"):
-        Problem(1, 1, 1, dtype="float64")
-
-
 def test_compulsory_bytes_count_c_twice_when_it_is_read():
     assert Problem(2, 3, 4).compulsory_bytes == 4 * (8 + 12 + 6)
     for beta in (1.0, -2.0, float("nan")):

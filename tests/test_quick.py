@@ -17,13 +17,6 @@ def test_imports_lead_from_a_change_to_tests_the_nearest_first():
         "tests/test_b.py", "tests/test_c.py", "tests/x/test_x.py"]
 
 
-def test_a_header_leads_to_the_kernels_that_include_it():
-    texts = {"cuda/01_a.cu": '#include "include/pairs.cuh"', "cuda/02_b.cu": "",
-             "cuda/include/pairs.cuh": '#include "ring.cuh"', "cuda/include/ring.cuh": ""}
-    assert quick.kernels_of("cuda/include/ring.cuh", texts) == {"01_a"}
-    assert quick.kernels_of("cuda/02_b.cu", texts) == {"02_b"}
-
-
 def test_what_it_names_is_there():
     named = (quick.ALWAYS, quick.WORKLOGS, *quick.KERNEL_TESTS, *quick.CHAPTER_TESTS)
     assert all((quick.ROOT / path).is_file() for path in named)

@@ -96,25 +96,6 @@ def test_a_chapter_is_executed_again_when_its_library_changes_and_only_then(smal
     assert "New words." in first.read_text() and "the library says second" in first.read_text()
 
 
-def test_chapters_are_executed_once_each_and_a_removed_one_is_forgotten(small_book):
-    toc = small_book / "_toc.yml"
-    listed = toc.read_text()
-    second = small_book / "chapters" / "second.ipynb"
-    write_chapter(small_book, "# Second", "print('of two')")
-    (small_book / "chapters" / "index.ipynb").rename(second)
-    write_chapter(small_book, "# Index")
-    toc.write_text(listed + "  - file: chapters/second\n")
-    status, output, runs = build(small_book)
-    assert (status, runs) == (0, 2), output
-    page = (small_book / "_build" / "html" / "chapters" / "second.html").read_text()
-    assert "of two" in page and "the library says first" in page
-
-    second.unlink()
-    toc.write_text(listed)
-    status, output, runs = build(small_book)
-    assert (status, runs) == (0, 2), output
-
-
 def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_site):
     index = checks.Page(small_site, "index.html")
     assert index.soup.find("article").find("h1").get_text(strip=True).startswith("Index")
@@ -191,13 +172,6 @@ def test_an_interrupted_build_says_so_in_one_line(small_book):
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert output == "book: interrupted; the chapters that were executed are kept\n"
-
-
-def test_a_terminated_build_ends_what_it_began(small_book):
-    with begun(small_book) as process:
-        process.terminate()
-        assert process.communicate(timeout=60) == ("", None)  # once nobody holds the stream
-    assert process.returncode == -signal.SIGTERM
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(small_book):

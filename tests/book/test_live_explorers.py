@@ -249,9 +249,3 @@ def test_without_scripts_the_first_position_is_a_figure(browser, address):
         assert "need scripts" in box.find_element(By.CSS_SELECTOR, ".live-still").text
         assert not box.find_element(By.CSS_SELECTOR, ".live-body").is_displayed()
     emulate(browser, **READING)
-
-
-@pytest.mark.parametrize("chapter", ["14_ldmatrix", "17_wgmma", "18_tma", "27_tcgen05"])
-def test_chapters_lead_to_it(site, chapter):
-    text = (site / f"chapters/{chapter}.html").read_text("utf-8")
-    assert 'href="layouts.html"' in text.partition("<article")[2].partition("</article>")[0]

@@ -87,8 +87,8 @@ def test_no_folder_is_listed_and_nothing_outside_is_shown(small, path):
 
 
 @pytest.mark.parametrize("half", [
-    b"", b"GET", b"GET / HTTP/1.0\r\nHost", b"\x16\x03\x01" + bytes(50), b"GET / HTTP/9.9\r\n\r\n",
-    b"\r\n" * 50, b"GET /" + b"a" * 100_000 + b" HTTP/1.0\r\n\r\n", b"POST / HTTP/1.0\r\n\r\n",
+    b"", b"GET / HTTP/1.0\r\nHost", b"\x16\x03\x01" + bytes(50),
+    b"GET /" + b"a" * 100_000 + b" HTTP/1.0\r\n\r\n",
     b"GET / HTTP/1.0\r\n" + b"A: b\r\n" * 200 + b"\r\n",
 ])
 def test_who_sends_half_a_request_or_none_holds_no_thread(small, half, capfd):

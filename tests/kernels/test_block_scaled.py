@@ -145,8 +145,6 @@ def test_rows_that_tma_can_not_step_over_are_refused(name, shape, rule):
 
 
 def test_what_no_variant_takes_is_refused():
-    with pytest.raises(ValueError, match="nvfp4 takes A and B in float4_e2m1fn, not float8"):
-        plan(PAIRS, PAIRS.variant("nvfp4"), problem_of(8, 8, 32))
     with pytest.raises(ValueError, match="scaling 'mxfp6' is unknown"):
         problem_of(8, 8, 8, scaling="mxfp6")
 

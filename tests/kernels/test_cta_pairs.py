@@ -7,10 +7,9 @@ import pytest
 
 from lib.dispatch.plan import plan
 from lib.kernels import blackwell, hopper
-from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.source import edited
-from lib.ptx.mutants import SETTINGS, mutants
+from lib.ptx.mutants import SETTINGS
 from lib.run.runner import run
 from tests.kernels.conftest import found_out, pairwise
 
@@ -63,15 +62,6 @@ def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
 def test_each_variant_at_its_own_size(variant):
     done = emulated(variant.problem(264, 264, 136, -1.5, 2.0), variant=variant, landing="late")
     assert done.verdict.ok and not done.launch.hazards
-    with pytest.raises(ValueError, match="multiples of 16 bytes: K = 60 must be a multiple of 8"):
-        emulated(variant.problem(64, 64, 60), variant=variant)
-
-
-def test_rows_of_c_that_tma_can_not_step_over_leave_from_registers():
-    variant = PAIRS.variant("bf16_column")
-    done = emulated(variant.problem(40, 61, 64, 0.5, -2.0), variant=variant)
-    assert done.verdict.ok and not done.launch.hazards
-    assert done.plan.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
 
 
 def test_a_pair_loads_and_reads_two_thirds_of_what_two_blocks_do():
@@ -93,26 +83,11 @@ def test_a_pair_loads_and_reads_two_thirds_of_what_two_blocks_do():
     assert found["28_cta_pairs"] == (steps * 512 * row // 32, steps * 512, steps * 4)
 
 
-def test_half_of_b_leaves_room_for_two_stages_more():
-    ours, before = PAIRS.variants[0], ALONE.variants[0]
-    assert ours.schedule.stages == before.schedule.stages + 2
-    assert ours.shared_bytes == before.shared_bytes
-    assert compile_kernel(PAIRS, ours).resources.spill_store_bytes == 0
-
-
 def test_with_launch_control_there_is_a_pair_for_each_tile_and_otherwise_one_for_two_sms():
     shape = PAIRS.variants[0].problem(4096, 4096, 64)
     grids = {name: plan(PAIRS, PAIRS.variant(name), shape, sms=148, exact=True).launch.grid
              for name in ("pair", "in_turns")}
     assert grids == {"pair": (2 * 16 * 16, 1, 1), "in_turns": (148, 1, 1)}
-
-
-def test_every_kind_of_order_has_a_mutant():
-    code = compile_kernel(PAIRS, None, ptx_only=True)
-    begun = {".".join(mutant.opcode.split(".")[:2]) for mutant in mutants(code.ptx, code.name)}
-    assert {"tcgen05.commit", "tcgen05.wait::ld", "tcgen05.dealloc",
-            "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
-            "mbarrier.try_wait", "mbarrier.arrive", "barrier.cluster", "fence.proxy"} <= begun
 
 
 MISTAKES = [

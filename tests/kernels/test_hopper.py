@@ -18,7 +18,7 @@ from lib.kernels.source import edited
 from lib.problem import Problem
 from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
-from tests.kernels.conftest import REPRESENTATIVES, one_in, slow_but, smallest_of_each
+from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
 
 CP_ASYNC, WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K, ANY = (
     CATALOGUE[stem] for stem in (
@@ -30,7 +30,8 @@ RULE = RULES["hopper"]
 emulated = partial(run, backend="emulator", exact=True)
 HOPPER = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
-    for kernel in (WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K)
+    for kernel in (WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K,
+                   CATALOGUE["27_tcgen05"], CATALOGUE["28_cta_pairs"])
     for variant in kernel.variants
 ]
 # Of the other types, those that differ in more than a type.
@@ -190,14 +191,6 @@ def test_pairs_of_c_must_begin_on_a_pair_where_warps_read_rows():
         plan(ANY, variant, variant.problem(64, 34, 75), [2, 6, 4], exact=True)
 
 
-def test_threads_that_read_rows_fence_them_from_the_tensor_cores():
-    variant = unaligned(*UNALIGNED[0])
-    source = edited(ANY.source.read_text(), "            fence_async_proxy();\n", "")
-    done = emulated(ANY, variant.problem(70, 33, 75), variant=variant, source=source,
-                    trace=False, races=True)
-    assert done.launch.hazards
-
-
 @pytest.mark.parametrize("kernel, variant", slow_but(MENU, smallest_of_each(MENU)))
 def test_every_candidate_is_right(kernel, variant):
     """On ragged tiles, and more steps than the shortest ring has stages."""
@@ -238,13 +231,6 @@ def test_widths_between_the_multiples_of_64_are_right(kernel, variant, way):
     assert done.verdict.ok and not done.launch.hazards
 
 
-def test_widths_are_of_a_b_by_columns():
-    """By rows it comes in slabs of 64 columns."""
-    assert len({param.values[1].tile[1] for param in WIDTHS}) > 5
-    for one in RULE.menu:
-        assert one.b_layout == "column" or one.tile[1] % 64 == 0
-
-
 def test_the_rule_knows_every_candidate_and_takes_the_least():
     for kernel in (RULE,):
         for variant in kernel.variants:
@@ -271,22 +257,11 @@ def test_candidates_of_some_rows_are_none_elsewhere(shape, timed):
         assert any(RULE.variant(one.name).for_rows for one in ranked) is timed
 
 
-def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
-    variant = RULE.variants[0]
-
-    def chosen(*shape):
-        return RULE.variant(cost.choose(RULE, variant, variant.problem(*shape)).name)
-
-    assert chosen(8192, 8192, 8192).grid.blocks_per_sm == 1
-    assert np.prod(chosen(8192, 8192, 8192).tile) >= 128 * 192
-    assert chosen(128, 128, 16384).grid.split == 8
-    assert chosen(512, 512, 512).tile == (64, 64)
-
-
-def test_rows_of_c_that_tma_can_not_store_come_from_registers():
-    variant = CLUSTERS.variant("bf16_column")
-    done = emulated(CLUSTERS, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
-                    races=True)
+@pytest.mark.parametrize("stem", ["21_clusters", "27_tcgen05", "28_cta_pairs"])
+def test_rows_of_c_that_tma_can_not_store_come_from_registers(stem):
+    kernel = CATALOGUE[stem]
+    variant = kernel.variant("bf16_column")
+    done = emulated(kernel, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant, races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.plan.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
     assert done.plan.variant.schedule.staged == 0
@@ -401,15 +376,6 @@ def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
             grid(kernel, 2**31 - 1, 8, 8)
 
 
-@pytest.mark.parametrize("kernel, variant", one_in(4, slow_but(HOPPER, REPRESENTATIVES)))
-def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
-    code = compile_kernel(kernel, variant, "sm_90a")
-    assert code.resources.spill_store_bytes == code.resources.stack_bytes == 0
-    opcodes = {i.base for i in code.sass}
-    assert "HGMMA" in opcodes and "HMMA" not in opcodes
-    assert code.resources.shared_bytes <= 227 * 1024
-
-
 def test_products_in_flight_need_a_stage_that_nobody_reads():
     """17's ring has a tile asked for three steps ahead: it would go where products still read."""
     text = WGMMA.file(WGMMA.variant("in_flight")).read_text(encoding="utf-8")
@@ -472,12 +438,3 @@ def test_fragments_and_copies_of_the_ring_meet_no_conflict():
         assert found["ldmatrix_wavefronts"] == found["ldmatrix_wavefronts_ideal"] > 0
     for name in ("step_64", "two_blocks"):
         assert counters[name]["copy_wavefronts"] == counters[name]["copy_wavefronts_ideal"] > 0
-
-
-def test_a_swizzle_costs_copies_nothing_through_the_l1_or_past_it():
-    """Row r's chunks change places by XOR with r % 8, within one line of 128 bytes."""
-    past = CP_ASYNC.variant("step_64")
-    for variant in (past, replace(past, schedule=past.schedule.with_own(PAST_L1=False))):
-        done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
-        counters = done.launch.trace.matrix_counters()
-        assert counters["copy_wavefronts"] == counters["copy_wavefronts_ideal"] > 0

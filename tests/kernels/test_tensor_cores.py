@@ -72,9 +72,7 @@ def test_ptx_for_turing_becomes_code_for_hopper(kernel, variant):
 
 
 @pytest.mark.parametrize("stem, name", [
-    ("10_wmma", "one_fragment"), ("10_wmma", "four_fragments"), ("10_wmma", "b_by_columns"),
-    ("11_wmma_shared", "warps_32x32"), ("11_wmma_shared", "unpadded"),
-    ("12_wmma_pipeline", "staged"), ("12_wmma_pipeline", "roles"), 
+    ("10_wmma", "b_by_columns"), ("11_wmma_shared", "unpadded"), ("12_wmma_pipeline", "roles"),
     ("13_wmma_vectorized", "vectors_128x128"), ("14_ldmatrix", "wmma"),
 ])
 def test_a_wmma_is_a_product_of_16(stem, name):
@@ -141,13 +139,6 @@ def test_every_thread_has_two_vectors_of_each_tile():
     assert warps(trace, "ldmatrix") == 8 * 2 * 2 * (2 + 4)  # warps, steps, halves of one, A and B
 
 
-def test_shared_memory_is_the_worklog_s():
-    kernel = CATALOGUE["14_ldmatrix"]
-    used = compile_kernel(kernel, kernel.variant("k8"), "sm_75").resources
-    assert used.shared_bytes == 18_944
-    assert 2 * used.registers * 256 <= 65_536  # two blocks
-
-
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
 def test_the_swapped_addresses_fail(arch):
     kernel = CATALOGUE["14_ldmatrix"]
@@ -206,13 +197,6 @@ def test_small_shapes_get_small_tiles(n, name):
     problem = LIMIT.problem(n, n - 1, n)
     odd = plan(TURING, LIMIT, problem, searches=searches.of(TURING, LIMIT))
     assert odd.variant.schedule.vec == 1 and odd.variant.name == name
-
-
-def test_a_run_takes_the_small_tile_and_says_so():
-    done = run(TURING, LIMIT.problem(96, 136, 40), variant=LIMIT, backend="emulator")
-    assert done.verdict.ok
-    assert done.plan.variant.name == "tile_64x128"
-    assert done.plan.reason.startswith("tile_64x128: fastest at 512×512×512, the most similar")
 
 
 def memory_order(name, arch="sm_90a"):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.kernels.catalogue import CATALOGUE, KERNELS
-from lib.kernels.shapes import timed
+from lib.kernels.catalogue import CATALOGUE
 from lib.measure import bench, counters, launch, ncu, timeline
 from lib.problem import Problem, WrongResult
 from tests import built
@@ -245,20 +244,6 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
         _calibrated(monkeypatch, rows[:1])
     with pytest.raises(ncu.ProfilerMissing, match="where nothing<false>: baseline"):
         _calibrated(monkeypatch, rows[::-1])
-
-
-def test_what_a_variant_is_timed_on():
-    limit, one = KERNELS["hopper"], CATALOGUE["21_clusters"]
-    first, other = timed(limit, limit.variants[0]), timed(one, one.variants[0])
-    assert len(first) == len(set(first)) and set(other) < set(first)
-    assert {(16384, 16384, 16384), (16, 14336, 4096), (4096, 4096, 14336)} <= set(first)
-    older = CATALOGUE["16_cp_async"]
-    assert (16384, 16384, 1024) in timed(older, older.variants[0])
-    for stem in ("06_vectorized", "hopper"):
-        single = KERNELS[stem]
-        assert (2047, 2049, 2048) in timed(single, single.variants[0])
-    step = CATALOGUE["06_vectorized"].variant("transposed")
-    assert set(timed(CATALOGUE["06_vectorized"], step)) == {(2048,) * 3, (4096,) * 3}
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch):

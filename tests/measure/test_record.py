@@ -64,17 +64,6 @@ def test_what_a_page_shows_first_comes_first():
     assert place[tasks.BENCH, (1000,) * 3] > max(cubes)
 
 
-def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
-    found = tasks.tasks(list(KERNELS), lambda kernel, variant: True, headline=True)
-    deep = {(task.stem, task.shape) for task in found if task.depth}
-    last = {kernel.stem for kernel in KERNELS.values() if tasks.last_of_its_kind(kernel)}
-    assert deep == {(stem, (4096,) * 3) for stem in last}
-    assert {task.depth for task in found} == {tasks.THOROUGH, ""}
-    whole = {(task.stem, task.shape): task.depth for task in every_task()
-             if task.kind == tasks.BENCH}
-    assert all(whole[stem, shape] == tasks.THOROUGH for stem, shape in deep)
-
-
 def test_which_versions_are_looked_at_thoroughly():
     def at(size, depth):
         return {stem for stem, kernel in KERNELS.items()
@@ -344,24 +333,6 @@ def test_cublas_by_itself_is_timed_on_the_headline_sizes_too():
 def test_the_headline_sizes_of_nothing_are_refused(gpu):
     with pytest.raises(ValueError, match="headline sizes are of versions and cublas"):
         record.record(["machine"], headline=True)
-
-
-def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch):
-    class Contest:
-        def __init__(self, problem):
-            self.problem = problem
-
-        def row(self, kernel, variant):
-            assert variant.typed(self.problem) == self.problem
-            return built.parsed_row(built.row(64, 1e-3, 1e-3, 1e-3))
-
-    monkeypatch.setattr(record.bench, "Contest", Contest)
-    kernel = KERNELS["16_cp_async"]
-    half = kernel.variant("half")
-    partner = tasks.pair(kernel, half)
-    assert partner.out != half.out
-    made = record._pair(Contest(half.problem(64, 64, 64)), kernel, partner)
-    assert made.variant == partner.name and made.ratio == 1.0
 
 
 def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):

@@ -26,15 +26,6 @@ TYPES = [
 SHAPES = [(256, 512, 128), (33, 57, 75), (1, 1, 1), (5, 7, 0), (1000, 1000, 1000), (128, 128, 8192)]
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    """Each test plans anew."""
-    plans.forget()
-    yield
-    plans.forget()
-    plans._loaded.clear()
-
-
 @pytest.mark.parametrize("gpu, types, stem", [
     (played.H100, TYPES[1], "hopper"), (played.H100, TYPES[3], "hopper"),
     (played.H100, TYPES[0], "09_fp32_limit"), (played.T4, TYPES[1], "15_turing_limit"),
@@ -102,9 +93,8 @@ LAID = [
 
 
 @pytest.mark.parametrize("problem", LAID, ids=str)
-def test_matrices_are_read_as_they_lie(problem, monkeypatch):
+def test_matrices_are_read_as_they_lie(gpu, problem):
     """One plan for all addresses; nothing is launched but the kernel and what packs rows."""
-    gpu = driver.play(played.H100, monkeypatch.setattr)
     for seed in (1, 2):
         A, B, C, reference = driver.operands(gpu, problem, seed)
         assert lib.gemm(A, B, problem.alpha, problem.beta, C) is C
@@ -115,8 +105,7 @@ def test_matrices_are_read_as_they_lie(problem, monkeypatch):
         assert problem.judge(lib.gemm(A, B).numpy(), reference).ok
 
 
-def test_empty_products_launch_nothing(monkeypatch):
-    gpu = driver.play(played.H100, monkeypatch.setattr)
+def test_empty_products_launch_nothing(gpu):
     for of_a, of_b, of_c in (((0, 5), (5, 4), (0, 4)), ((3, 5), (5, 0), (3, 0)),
                              ((0, 3, 5), (0, 5, 4), (0, 3, 4)), ((0, 0), (0, 0), (0, 0))):
         A, B, C = gpu.new(of_a, "f2"), gpu.new(of_b, "f2"), gpu.new(of_c, "f4")
@@ -128,12 +117,11 @@ def test_empty_products_launch_nothing(monkeypatch):
     assert not nothing.numpy().any() and len(gpu.launched) == 1
 
 
-def test_parts_of_one_array_s_rows_are_no_overlap(monkeypatch):
+def test_parts_of_one_array_s_rows_are_no_overlap(gpu, monkeypatch):
     """A, B and C side by side in the same rows; a C that shares a column with A is refused.
 
     The emulator takes no arguments that lie within each other: nothing is computed here.
     """
-    gpu = driver.play(played.H100, monkeypatch.setattr)
     launched = []
     monkeypatch.setattr(driver.Gpu, "cuLaunchKernelEx", lambda *call: len(launched.append(1) or ""))
     room = gpu.new((32, 88), "f2", 0.0)
@@ -150,9 +138,8 @@ def test_parts_of_one_array_s_rows_are_no_overlap(monkeypatch):
     assert len(launched) == 1
 
 
-def test_a_warm_call_takes_the_host_a_dozen_calls(monkeypatch):
+def test_a_warm_call_takes_the_host_a_dozen_calls(gpu, monkeypatch):
     """Of this project's functions; each costs a good part of a microsecond."""
-    gpu = driver.play(played.H100, monkeypatch.setattr)
     monkeypatch.setattr(driver.Gpu, "cuLaunchKernelEx", lambda *call: 0)
     monkeypatch.setattr(products, "operator", None)
     A, B, C, _ = driver.operands(gpu, HOPPER[0], 1)
@@ -205,9 +192,8 @@ def test_streams_are_kept_apart_and_graphs_have_memory_of_their_own(monkeypatch)
     assert gpu.freed == gpu.graphs and not held & set(gpu.graphs) and len(gpu.graphs) == 2
 
 
-def test_a_thread_that_has_no_context_gets_its_device_s(monkeypatch):
+def test_a_thread_that_has_no_context_gets_its_device_s(gpu, monkeypatch):
     """The driver's 201, once: what the runtime has had nothing to do in has none."""
-    gpu = driver.play(played.H100, monkeypatch.setattr)
     launch, bound = gpu.cuLaunchKernelEx, []
     monkeypatch.setattr(gpu, "cuLaunchKernelEx", lambda *call: launch(*call) if bound else 201)
     monkeypatch.setattr(launching, "_runtime", lambda: SimpleNamespace(
@@ -261,8 +247,7 @@ def test_alignment_decides_and_not_the_address(monkeypatch):
     assert "not aligned" in products.chosen(odd, B, C) not in products.chosen(A, B, C)
 
 
-def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(monkeypatch):
-    gpu = driver.play(played.H100, monkeypatch.setattr)
+def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(gpu):
     A, B, C = gpu.new((64, 32), "f2"), gpu.new((32, 48), "f2"), gpu.new((64, 48), "f4")
     flat = gpu.new((4096,), "f2")
     too_far = driver.Array(gpu, flat.data.ptr, (64, 48), "f2", 4096)
@@ -302,9 +287,8 @@ def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(monkey
     assert not gpu.launched
 
 
-def test_the_fastest_of_the_rule_s_first_few_is_remembered(monkeypatch, tmp_path):
+def test_the_fastest_of_the_rule_s_first_few_is_remembered(gpu, tmp_path, monkeypatch):
     """Another process finds it on disk; a captured stream takes what is known and times nothing."""
-    gpu = driver.play(played.H100, monkeypatch.setattr)
     monkeypatch.setattr(cache, "FOLDER", tmp_path)
     problem = HOPPER[0]
     A, B, C, reference = driver.operands(gpu, problem, 1)

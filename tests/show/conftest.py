@@ -30,7 +30,6 @@ from lib.show.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
-EMULATED = "emulated: sm_75 PTX"
 
 
 def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
@@ -140,10 +139,6 @@ TIMES = {
     "issue slots": 1.28e-3, "FMA pipe": 2.57e-4, "shared memory": 0.0, "L1 lines": 2.05e-3,
     "L1 bytes": 1.28e-3, "DRAM": 1.5e-5,
 }
-MIXES = (
-    ("02 shared tile", {"FMA": 1000.0, "shared load, 32 bit": 1000.0, "integer": 62.5}),
-    ("01 naive", {"FMA": 1000.0, "global load, 32 bit": 2000.0, "integer": 1010.0}),
-)
 
 
 def close_roof(narrow=False):

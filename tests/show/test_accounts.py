@@ -11,13 +11,11 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import noise
-from lib.records import store as records
 from lib.show import accounts as model
 from lib.show import accounts as page
 from lib.show import instruction_order as order
 from lib.show import issue_slots as slots
 from lib.show.numbers import Numbers
-from lib.show.roofline import FP8, product_of
 from lib.show.version import Version, short_name
 from tests.pages import cells
 
@@ -74,11 +72,6 @@ def test_the_rate_is_a_constant_of_the_instruction(instruction):
     assert sum(one > 0.04 for one in off) <= 0.06 * len(off)
 
 
-def test_rates_of_wgmma_are_the_data_sheet_s():
-    assert [model.RATES["wgmma"], model.RATES[FP8]] == [
-        H100.flops_per_cycle(dtype) for dtype in ("float16", "float8_e4m3fn")]
-
-
 def test_a_profiled_launch_that_differs_from_the_timed_ones_says_so(shown):
     page.every()
     rows = {row[0][1:3]: row for row in cells(shown[1])}
@@ -133,17 +126,6 @@ def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch)
     assert re.match(r"\| 02 shared tile \| 1\.63 / 1\.6\d \| 15\.\d% \| \d+\.\d% \|", own)
     assert all(float(number.replace(",", "")) > 1 for number in own.strip("| ").split(" | ")[4:6])
     assert "| not recorded yet | not recorded yet | not recorded yet |" in second.splitlines()[2]
-
-
-def test_the_first_of_a_group_stands_alone(shown):
-    page.wavefronts(Version("10_wmma"))
-    assert [line[:8] for line in shown[0].splitlines()[2:4]] == ["| 10 WMM", ""]
-
-
-def test_variants_and_others_are_named(shown):
-    page.wavefronts(Version("02_shared_tile"), above=("01_naive/swapped",))
-    assert re.search(r"\| 01 swapped \| 33 / 3[23][.\d]* \| 0\.8% \|", shown[0])
-    assert "P: 128 FP32 multiply-adds" in shown[0]
 
 
 def test_products_between_load_and_store_are_read_off_the_machine_code(shown):
@@ -221,16 +203,6 @@ def test_a_cause_that_is_no_factor_of_the_account_takes_its_place(shown, counter
     assert row[place] == " → ".join(written.format(value) for value in values)
 
 
-def test_w_stands_beside_the_one_that_was_predicted(shown):
-    page.isolated(Version("08_warp_tile"), "lanes in pairs, nothing", account="wavefronts",
-                  emulated=True)
-    heads, _, row = (line.split(" | ") for line in shown[0].splitlines()[:3])
-    assert row[heads.index("w predicted")] == " → ".join(
-        f"{model.predicted('08_warp_tile', name, H100, 4096):.3g}"
-        for name in ("waiting_unpaired", "waiting_paired"))
-    assert "w predicted: emulated for sm_90a" in shown[0]
-
-
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     page.every()
     by_wavefronts, by_tensor = (cells(one) for one in shown)
@@ -255,12 +227,6 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
         assert share * peak == pytest.approx(float(row[5]), rel=page.APART + 0.01)
 
 
-def test_where_w_leaves_room_for_the_peak_no_cap_is_told(shown):
-    page.wavefronts(Version("05_bank_conflicts"), "together", "spread", above=())
-    together, spread = cells(shown[0])
-    assert re.fullmatch(r"5\d\.\d%", together[2]) and spread[2] == "none"
-
-
 def test_a_variant_that_is_far_ahead_is_named_where_a_version_has_shapes_of_its_own(
         shown, monkeypatch):
     page.every()
@@ -268,13 +234,6 @@ def test_a_variant_that_is_far_ahead_is_named_where_a_version_has_shapes_of_its_
     monkeypatch.setattr(page, "AHEAD", 1000.0)
     page.every()
     assert "made for other shapes" not in shown[3]
-
-
-def test_a_version_without_a_record_keeps_its_row(shown, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
-    page.every()
-    for one in shown:
-        assert all(page.NOT_YET in row for row in cells(one))
 
 
 def test_a_difference_within_the_noise_is_none_and_two_boards_are_not_compared(shown):
@@ -303,10 +262,3 @@ def test_a_profiled_launch_of_other_cycles_is_marked_beside_the_timed_ones(shown
     page.isolated(Version("14_ldmatrix"), "m16n8k16")
     assert cells(shown[0])[0][-1].count("‡") == 2 and "‡: that launch took over 3%" in shown[0]
     assert "‡" not in shown[1]
-
-
-@pytest.mark.parametrize(("types", "product"), [
-    ("e4m3.e4m3", FP8), ("e5m2.e5m2", FP8), ("e4m3.e5m2", FP8), ("f16.f16", "wgmma"),
-])
-def test_each_type_of_eight_bits_has_the_roof_of_eight_bits(types, product):
-    assert product_of([f"wgmma.mma_async.sync.aligned.m64n64k32.f32.{types}"]) == product

@@ -222,14 +222,6 @@ def test_quantities():
     assert style.number(131072) == "131,072"
 
 
-def test_black_on_a_colour_stays_black_in_the_dark():
-    fig = style.figure("finding", 1.0)
-    style.axes(fig, 0, 0, 1, 1).text(0, 0, "on a bar", color=style.on(style.FOCUS))
-    style.finish(fig, alt="alt", evidence="modelled: nothing")
-    tag = re.search(r"<text([^>]*)>on a bar", html.svg(fig))
-    assert "fill: #000" in tag[1]
-
-
 def test_numbers_in_a_figure_s_text_are_not_rounded():
     fig = style.figure("0.125 wavefronts", 1.0)
     style.finish(fig, alt="alt", evidence="modelled: nothing")

@@ -10,7 +10,6 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
 from lib.records.schema import Pair
-from lib.show import accesses as accesses_page
 from lib.show import accounts as accounts_page
 from lib.show import clusters, display, multicast, shares, split_k
 from lib.show import shapes as by_shape
@@ -86,15 +85,6 @@ def test_a_variant_s_shares_are_those_of_its_launch():
     assert by_shape.by_steps(whole, cut, shares_page.EXAMPLE, 8) == pytest.approx(48 / 44)
     with pytest.raises(ValueError, match="wide cuts no wave"):
         shares.shares(CLUSTERS.variant("wide"), problem, 8)
-
-
-def test_shares_are_drawn_by_their_tiles():
-    with display.collected() as figures:
-        shares_page.draw(Version("23_stream_k"))
-    (scene,) = figures
-    assert scene.title == (
-        "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
-    assert "cluster 1 0: 12–15 1: 0–7" in scene.text
 
 
 def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
@@ -202,13 +192,6 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[-2])[0][-1] == f"{1e6 * cublas:,.1f}"
 
 
-def test_what_the_rule_launches_is_told_by_its_parts(shown):
-    shapes_page.chosen((8192, 8192, 8192), (4095, 4097, 4093), (33, 57, 75))
-    large, odd, small = cells(shown[0])
-    assert large[1] in ("20", "21", "22") and large[3] == "persistent" and large[-1] == "by TMA"
-    assert odd[-1] == "packed" and small[1:2] + small[-1:] == ["24", "read by warps"]
-
-
 def test_of_shapes_that_are_not_recorded_predictions_stand_alone(shown, monkeypatch):
     monkeypatch.setattr(shapes_page, "_row", lambda *_: None)
     shapes_page.side_by_side(Version("24_any_row"), "packed", "read")
@@ -260,14 +243,6 @@ def test_ratios_have_three_means(shown):
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
 
 
-def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
-    figures = []
-    monkeypatch.setattr(display, "show", figures.append)
-    accesses_page.coalescing(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
-    (scene,) = figures
-    assert "low[(first + i) / 4]" in scene.body and "4 sectors" in scene.body
-
-
 @pytest.mark.parametrize("tiles, launched, at_once, waves, time", [
     (128, 30, 30, 1, 5),  # ⌈128 / 30⌉
     (128, 33, 30, 2, 7),  # the first thirty have four tiles or three, those that wait three
@@ -293,25 +268,6 @@ def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
                              scene.body.split("block ")[3])
     assert re.findall(r"M([0-9.]+)", steps) == ["33", "97", "161", "225"]  # 2, 6, 10, 14 of 16 px
     assert {float(y) for y in re.findall(r"M\S+ ([0-9.]+)h", sums)} == {14.0}  # half of 26 px down
-
-
-def test_sentences_quote_the_timed_launches_and_the_longest_phase():
-    version = Version("21_clusters")
-    clock = version.recorded(4096, "wide").clock
-    here = Numbers("21_clusters")
-    assert here.row("wide").clock == clock
-    # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
-    there = Numbers("23_stream_k")
-    assert there.longest("store", "cut") > there.longest("store", "whole") > 0
-
-
-def test_cycles_of_a_pair_are_those_of_the_timed_launches(shown):
-    version = Version("20_persistent")
-    accounts_page.isolated(version, "ping-pong")
-    first, second = (version.recorded(4096, name).clock.cycles
-                     for name in ("cooperative", "ping_pong"))
-    (row,) = cells(shown[0])
-    assert f"{first / 1e3:,.1f} → {second / 1e3:,.1f}, {second / first - 1:+.1%}" in row[4]
 
 
 @pytest.mark.parametrize("size", (2048, 4096, 8192))

@@ -1,9 +1,7 @@
 """What is told of a pair: who has which half, its mbarriers, its blocks' steps."""
 
-import pytest
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.show import cta_pairs as figure
 from lib.show import cta_pairs as model
 from lib.show import cta_pairs as page
 from lib.show import tensor_memory as memory
@@ -34,12 +32,6 @@ def test_mbarriers_count_what_the_source_makes_them_for():
     assert "mbarrier_init(drained + 8 * i, 2 * 32 * STORERS)" in source
     without = model.handovers_of(PAIRS.variant("in_turns"))
     assert [one.name for one in without] == ["filled", "freed", "ready", "drained"]
-
-
-def test_the_picture_says_who_has_what():
-    scene = figure.draw([("a pair", model.shares(PAIRS.variants[0]))], title="A finding",
-                        evidence="modelled: x")
-    assert scene.body.count("B, 128 columns") == 2 and "sums of rows 128 to 255" in scene.body
 
 
 def test_a_stage_s_bytes_are_told_against_the_version_before(shown):
@@ -80,14 +72,3 @@ def test_the_timeline_says_where_mmas_are_issued(shown):
     memory.timeline_of_blocks(Version("28_cta_pairs"), "in_turns", "leader", "second block")
     assert "All MMAs are issued in the leader; each block loads and stores" in shown[0]
     assert "second block</strong></p><p>it issues no MMA" in shown[0]
-
-
-def test_a_pair_asks_for_two_thirds_of_the_bytes_and_half_of_the_instructions():
-    ours, before = (steps.asked(kernel.stem, name, (128, 512, 256))
-                    for kernel, name in ((PAIRS, "in_turns"), (ALONE, "wide")))
-    assert ours.flops == 2 * before.flops
-    assert ours.loaded / ours.flops == pytest.approx(before.loaded / before.flops * 2 / 3)
-    assert ours.read / ours.flops == pytest.approx(before.read / before.flops * 2 / 3)
-    assert ours.products == before.products
-
-

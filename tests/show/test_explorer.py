@@ -1,12 +1,10 @@
 """Explorers: a frame for every position of the controls, with a kernel or without one, small."""
 
-import gzip
 import json
 import math
 import re
 from html.parser import HTMLParser
 
-import ipywidgets as widgets
 import pytest
 
 from lib.show import coalescing
@@ -24,11 +22,6 @@ def strides():
 @pytest.fixture(scope="module")
 def loops():
     return pipeline_buffers()
-
-
-def small(explorer):
-    """Whether an explorer's frames weigh little on their way to a reader."""
-    return len(gzip.compress(explorer.page().encode(), 6)) < 80_000
 
 
 def titles(frame):
@@ -116,17 +109,6 @@ def test_where_no_kernel_answers_the_page_is_shown_and_where_one_does_widgets(
     assert shown[0].data.startswith('<div class="explorer"')
 
 
-def test_widgets_have_labels(strides, loops):
-    for explorer in (strides, loops):
-        for control in explorer.widget.children[:-1]:
-            assert control.description
-            assert isinstance(control, (widgets.SelectionSlider, widgets.ToggleButtons))
-
-
-def test_frames_are_small(strides, loops):
-    assert small(strides) and small(loops)
-
-
 def test_positions_that_are_not_there_are_refused(strides):
     with pytest.raises(ValueError):
         strides.at(1)
@@ -137,18 +119,6 @@ def test_positions_that_are_not_there_are_refused(strides):
 def test_ids_differ_between_frames(strides, loops):
     ids = [n for e in (strides, loops) for f in e.frames for n in re.findall(r' id="([^"]+)"', f)]
     assert len(ids) == len(set(ids))
-
-
-def test_any_number_of_controls():
-    def frame(stride):
-        panel = coalescing.panel("x", strided(stride))
-        return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
-
-    made = frames.Explorer(
-        [frames.Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
-    )
-    assert made.default == (1,) and len(made.frames) == 2
-    assert "8 sectors" in made.at(*made.default)
 
 
 def test_a_kernel_draws_what_a_control_asks_for():

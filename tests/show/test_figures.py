@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from lib.gpus import GPUS
 from lib.show import bottleneck as busiest
 from lib.show import dots, ladder, roofline, timeline
-from lib.show.roofline import Point, Roofs, l1_bytes
+from lib.show.roofline import Point, Roofs
 from lib.show.roofline import points as points_of
 from lib.show.timeline import of_marks
 from tests import built
@@ -114,13 +114,6 @@ def test_a_version_at_a_roof_is_said_to_be_there():
     assert fig.finding == "x reaches 95% of the FFMA roof"
     # A reader who hears the text hears this chapter's version before the older ones.
     assert fig.alt.index("x (this chapter)") < fig.alt.index("w: ")
-
-
-def test_bytes_of_the_l1_are_no_more_than_its_data_stage_served():
-    counted = {"global_load_sectors": 1000, "global_store_sectors": 0, "shared_wavefronts": 500}
-    assert l1_bytes(counted) == 96_000
-    assert l1_bytes({**counted, "l1_wavefronts": 600}) == 76_800
-    assert l1_bytes({**counted, "l1_wavefronts": 900}) == 96_000
 
 
 def test_busiest(drawn):

@@ -12,8 +12,6 @@ from tests.ptx.isa.test_mma_ldmatrix import encoded
 from tests.ptx.isa.test_tcgen05 import stored_and_loaded
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
 
-EACH = [(name, one) for name, each in maps().items() for one in each]
-
 
 def into_registers(one, values, warps=1):
     """A matrix as lanes hold it by a map: (registers, 32 · warps) words of 32 bits."""
@@ -106,13 +104,6 @@ def test_a_load_of_tensor_memory_brings_the_words_of_the_map(name):
             lanes = 32 * warp + one.rows[register]
             wanted = lanes * 65793 + one.columns[register] * 77777 + 1
             assert np.array_equal(found[32 * warp : 32 * warp + 32, register], wanted)
-
-
-@pytest.mark.parametrize("name, one", EACH, ids=lambda each: getattr(each, "matrix", each))
-def test_every_element_has_one_holder(name, one):
-    down, across = one.shape
-    found = {one.holder(row, column) for row in range(down) for column in range(min(across, 32))}
-    assert len(found) == down * min(across, 32)
 
 
 @pytest.mark.parametrize("name, old, matrices", [

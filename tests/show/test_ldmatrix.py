@@ -6,33 +6,12 @@ import numpy as np
 import pytest
 
 from lib.ptx.count import banks as counted
-from lib.ptx.isa import matrix_descriptor
-from lib.ptx.isa.wgmma import dealt_product, from_registers
 from lib.show import ring
 from lib.show.banks import describe
-from lib.show.fragment_maps import SHAPES, formulae, held
+from lib.show.fragment_maps import formulae, held
 from lib.show.ldmatrix import HalfTile, MatrixLoad
-from tests.boxes import SPANS, Box, descriptor
 
 LANES = range(32)
-
-
-@pytest.mark.parametrize("instruction", ["mma.m16n8k8", "mma.m16n8k16"])
-def test_fragments_of_mma_are_the_documented_ones(instruction):
-    """PTX ISA 9.7.14.5.7 and .8: g = lane / 4, t = lane % 4."""
-    K = SHAPES[instruction][2]
-    for lane in LANES:
-        g, t = divmod(lane, 4)
-        assert held(instruction, "A").of(lane) == [
-            (r, h, g + 8 * (r % 2), 2 * t + h + 8 * (r // 2)) for r in range(K // 4)
-            for h in range(2)
-        ]
-        assert held(instruction, "B").of(lane) == [
-            (r, h, 2 * t + h + 8 * r, g) for r in range(K // 8) for h in range(2)
-        ]
-        assert held(instruction, "C").of(lane) == [
-            (i, 0, g + 8 * (i // 2), 2 * t + i % 2) for i in range(4)
-        ]
 
 
 def test_a_fragment_of_wmma_is_that_of_two_products():
@@ -43,22 +22,6 @@ def test_a_fragment_of_wmma_is_that_of_two_products():
         np.testing.assert_array_equal(b.lane[:, part], held("mma.m16n8k16", "B").lane)
         np.testing.assert_array_equal(c.lane[:, part], held("mma.m16n8k16", "C").lane)
     assert (a.registers, b.registers, c.registers) == (4, 4, 8)
-
-
-def test_the_accumulator_of_wgmma_is_what_the_emulator_deals():
-    found = held("wgmma.m64n64k16", "C")
-    product = np.arange(64 * 64, dtype=np.float32).reshape(1, 64, 64)
-    dealt = dealt_product(product, np.eye(64, dtype=np.float32)[None])  # (registers, 128)
-    np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product[0])
-
-
-def test_a_of_wgmma_in_registers_is_what_the_emulator_gathers():
-    found = held("wgmma.m64n64k16", "A")
-    given = np.arange(64 * 16, dtype=np.float16).reshape(64, 16)
-    registers = np.zeros((4, 1, 128, 2), np.float16)
-    registers[found.register, 0, 32 * found.warp + found.lane, found.half] = given
-    words = registers.view(np.uint32)[..., 0]
-    np.testing.assert_array_equal(from_registers(words, 0, 0, "f16"), given)
 
 
 @pytest.mark.parametrize("instruction, operand, row, column", [
@@ -154,45 +117,6 @@ def test_tiles_and_rows_that_can_not_be():
 
 class HalfAccess:
     addresses, active, bytes_per_lane = np.zeros(32, np.int64), np.ones(32, bool), 4
-
-
-@pytest.mark.parametrize("span", SPANS)
-@pytest.mark.parametrize("chunk", [0, 1])
-def test_a_swizzled_core_matrix_takes_one_wavefront(span, chunk):
-    assert Box(span).read(8, chunk).wavefronts == 1
-    assert Box(span, 16, False).read(8, chunk).wavefronts == span // 16
-
-
-@pytest.mark.parametrize("span, major, k", [
-    (128, "K", 0), (128, "K", 48), (64, "K", 16), (32, "K", 0),
-    (128, "MN", 0), (128, "MN", 48), (64, "MN", 16), (32, "MN", 32),
-])
-def test_descriptors_find_what_tensor_maps_brought(span, major, k):
-    made = descriptor(1024, span, major, k)
-    read = matrix_descriptor.Descriptor.of(made.bits)
-    assert (read.start, read.leading, read.stride, read.base, read.mode) == (
-        made.start, made.leading, made.stride, 0, made.mode
-    )
-    box = 1024 + Box(span, 64).places
-    if major == "K":
-        expected = box[:, k // 8 : k // 8 + 2]
-    else:
-        expected = np.concatenate(
-            [box[k : k + 16] + slab * 64 * span for slab in range(128 // span)], axis=1
-        )
-    found = matrix_descriptor.chunk_addresses(read, 64, major.lower())
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_descriptors_that_can_not_be():
-    with pytest.raises(ValueError, match="don't lie in a row"):
-        descriptor(1024, 64, "K", 32)
-    with pytest.raises(ValueError, match="don't lie in a slab"):
-        descriptor(1024, 128, "MN", 64)
-    with pytest.raises(ValueError, match="no descriptor"):
-        descriptor(1000, 128, "K")
-    with pytest.raises(ValueError, match="span"):
-        Box(48)
 
 
 def test_a_ring_read_out_of_marks():

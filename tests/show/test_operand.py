@@ -16,10 +16,9 @@ from lib.ptx.isa.tcgen05_operands import operand_descriptor
 from lib.show import operand as model
 from lib.show.fragment_maps import maps
 from lib.show.operand import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
-from tests.boxes import descriptor
 from tests.ptx.conftest import run as run_ptx
 from tests.ptx.isa.test_cp_async_bulk import dump
-from tests.ptx.isa.test_tcgen05 import PROGRAM, desc, idesc
+from tests.ptx.isa.test_tcgen05 import PROGRAM, idesc
 from tests.ptx.isa.test_tcgen05 import run as run_tcgen05
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
 
@@ -253,14 +252,6 @@ def test_fields_are_what_the_emulator_takes_a_descriptor_apart_into(tile):
         assert said["swizzle"] == CODES[tile.reader][tile.mode]
 
 
-def test_descriptors_are_those_of_the_kernels():
-    """17 and 18 take A along K, and B by rows in slabs of 64 columns, 64 of K deep."""
-    a, b = Tile(), Tile(order="MN", rows=256, side="B")
-    for k in range(0, 64, 16):
-        assert a.bits(0, k) == descriptor(START, 128, "K", k).bits
-        assert b.bits(0, k) == descriptor(START, 128, "MN", k, 64).bits
-
-
 @pytest.mark.parametrize("tile", few("wgmma") + few("tcgen05"), ids=named)
 def test_an_offset_that_is_said_to_be_unused_is(tile):
     """And one that isn't is used: with another one the emulator reads elsewhere."""
@@ -341,7 +332,3 @@ def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
                 for j, along in enumerate(said["along"]):
                     bits = int(said["bits"], 16) + (down + along >> 4)
                     assert bits == one.bits(i * one.piece[0], j * one.piece[1])
-
-
-def test_the_program_of_tcgen05_is_given_descriptors_as_they_stand():
-    assert desc(START, 16, 1024, 128) == Tile("tcgen05").bits(0, 0)

@@ -82,13 +82,6 @@ def test_roles_never_store_into_a_buffer_that_is_still_read():
     assert all(stores[i] >= products[i - 2] for i in range(2, 6))
 
 
-def test_roles_have_two_buffers():
-    """Read off the plan: an SM that does one thing at a time never gets two tiles ahead."""
-    _, loads = model._plan(ROLES, 0, 10, 10, 500, 6)
-    needs = [needs for phase, _, needs, _ in loads.todo if phase == "store"]
-    assert needs == [None, None, *(("multiplied", step) for step in range(4))]
-
-
 def test_what_can_t_run_is_refused():
     with pytest.raises(ValueError, match="no form"):
         overlap("later", 1, 1, 1)

@@ -275,24 +275,9 @@ def test_counts_are_drawn_where_both_are_of_one_day(said, monkeypatch, draw):
         draw.__wrapped__()
 
 
-def test_energy_is_of_one_run(said):
-    page.energies.__wrapped__()
-    one = model.shares(GPU, FP32, 4096, energy=True)
-    ours, theirs = one.joules
-    assert f"FP32, 4,096: ours {100 * ours / theirs:.1f}" in said[0].alt
-
-
 def test_a_reported_ratio_is_taken_apart(said):
     one = model.fast_cu_reported(GPU)
     assert one.theirs / one.cublas == pytest.approx(1.067, abs=1e-3)
     assert one.theirs / one.cublas * one.kernel * one.rival == pytest.approx(one.here / one.best)
     page.fast_cu.__wrapped__()
     assert "| 764 | 716 | 1.07 |" in said[0] and f"**{one.here / one.best:.2f}**" in said[0]
-
-
-def test_tables_are_folded(said):
-    page.choices()
-    page.peers()
-    page.autopsies("fp32", 4096)
-    assert len(said) == 4
-    assert all(text.startswith("<details>\n<summary>") for text in said)

@@ -38,12 +38,13 @@ def test_the_rate_is_the_data_sheet_s_at_its_clock():
 
 
 def test_roofs_of_a_record_leave_out_what_was_not_measured(machine_of):
-    record = machine_of(copy=3.0e12, l2=6e12, shared=30e12, ffma=65e12, mma_k8=4e14)
+    record = machine_of(copy=3.0e12, l2=6e12, shared=30e12, ffma=65e12, mma_k8=4e14, wgmma=8e14)
     roofs = Roofs.from_record(record, H100)
     # What a loop reads of the L2 is passed by kernels: no roof.
     assert roofs.bandwidths == {"L1/shared": 30e12, "DRAM": 3.0e12}
     assert roofs.peaks == {
-        "FFMA": 65e12, "tensor": H100.tensor_fp16_flops, "mma.m16n8k8": 4e14}
+        "FFMA": 65e12, "tensor": H100.tensor_fp16_flops, "mma.m16n8k8": 4e14,
+        "wgmma": 8e14}
     assert roofs.evidence == f"recorded: {record.gpu.name}, {record.date}"
 
 
@@ -114,11 +115,6 @@ def test_tensor_cores_are_a_unit_where_they_work():
     assert measured["tensor pipe"] == 0.5
 
 
-def test_compulsory_bytes():
-    assert busiest.compulsory_bytes(2, 3, 5) == 4 * (10 + 15 + 6)
-    assert busiest.compulsory_bytes(2, 3, 5, beta=0.5) == 4 * (10 + 15 + 12)
-
-
 @pytest.mark.parametrize(
     ("opcode", "expected"),
     [
@@ -168,3 +164,6 @@ def test_bytes_through_l1_are_those_that_the_data_path_is_busy_for():
     assert l1_bytes({**none, "shared_wavefronts": 3}) == 3 * 32 * 4  # all lanes read a float each
     assert l1_bytes({**none, "global_load_sectors": 4}) == 32 * 4  # the same from global memory
     assert l1_bytes({**none, "global_store_sectors": 5}) == 5 * 32
+    # No more than its data stage served.
+    assert l1_bytes({**none, "shared_wavefronts": 3, "l1_wavefronts": 2}) == 2 * 128
+    assert l1_bytes({**none, "shared_wavefronts": 3, "l1_wavefronts": 9}) == 3 * 128

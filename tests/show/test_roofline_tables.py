@@ -12,30 +12,6 @@ from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import MachineRecord
 from lib.show.roofline import roofs_table
-from tests import built
-
-RECORD = built.parsed({
-    **built.head("10_wmma"), "date": "2026-11-21", "chunks": built.chunks(),
-    "variants": {
-        name: {
-            **built.code(), "hash": "0" * 16, "launch": "0" * 16,
-            "bench": [{**built.plain(built.row(2048)), "tflops": speed, "ratio": speed / 500}],
-            "counters": [{"M": 2048, "N": 2048, "K": 2048, "metrics": {
-                "l1_load_bytes": 4.29e9, "l2_bytes": 1.5e9, "dram_read_bytes": 0.02e9,
-                "shared_wavefronts": 2048**3 / 512, "issue_active_percent": 31.4,
-                "warps_active_percent": 48.6, "stall_long_scoreboard": 12.3,
-                "stall_short_scoreboard": 0.4, "stall_mio_throttle": 0.0,
-                "stall_lg_throttle": 1.0, "stall_barrier": 0.0, "stall_math_pipe_throttle": 0.1,
-            }}],
-        }
-        for name, speed in (("one_fragment", 40.0), ("four_fragments", 70.0))
-    },
-})
-
-
-@pytest.fixture
-def recorded(monkeypatch):
-    monkeypatch.setattr(records, "load", lambda *_: RECORD)
 
 
 def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):

@@ -15,8 +15,6 @@ from lib.show import display, roofline
 from lib.show.banks import describe_copy
 from lib.show.bottleneck import emulated_times
 from lib.show.coalescing import Access, strided
-from lib.show.roofline import Roofs
-from lib.show.version import tensor_flops
 
 T4 = GPUS["T4"]
 
@@ -37,18 +35,13 @@ def test_copies_of_one_line_to_one_line_go_together():
         describe_copy(strided(1), strided(1), True)
 
 
-def test_roofs_of_instructions(machine_of):
-    machine = machine_of(copy=3e12, l2=6e12, shared=30e12, ffma=65e12, mma_k8=4e14, wgmma=8e14)
-    roofs = Roofs.from_record(machine, GPUS["H100"])
-    assert roofs.products == {"mma.m16n8k8": 4e14, "wgmma": 8e14}
-    assert set(roofs.peaks) == {"FFMA", "tensor", "mma.m16n8k8", "wgmma"}
-
-
 @pytest.mark.parametrize("opcode, product", [
     ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "mma.m16n8k8"),
     ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.m16n8k16"),
     ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32", "mma.m16n8k16"),
     ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", "wgmma"),
+    *((f"wgmma.mma_async.sync.aligned.m64n64k32.f32.{types}", roofline.FP8)
+      for types in ("e4m3.e4m3", "e5m2.e5m2", "e4m3.e5m2")),
     ("wgmma.fence.sync.aligned", None), ("fma.rn.f32", None),
 ])
 def test_which_instruction_multiplies(opcode, product):
@@ -72,12 +65,6 @@ def test_counters_of_a_large_problem():
         scaling.scaled({}, {}, (64, 64), K=1, blocks=1)
     with pytest.raises(ValueError, match="no whole number"):
         scaling.scaled({"x": 1}, {"x": 2}, (64, 128), K=96, blocks=1)
-
-
-def test_bytes_and_flop_of_a_launch():
-    assert busiest.compulsory_bytes(2, 3, 4, itemsize=2, out=4) == 2 * (8 + 12) + 4 * 6
-    wgmma = {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16": (8, 256)}
-    assert tensor_flops(wgmma) == 2 * 2 * 64 * 256 * 16
 
 
 def test_what_a_t4_would_saturate():
