@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from book import pdf
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
+from lib.records import store
 from lib.run import device
 
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -146,6 +147,13 @@ def shown(monkeypatch) -> list[str]:
     monkeypatch.setattr("IPython.display.display", lambda *things, **_: seen.extend(
         t["text/html"] if isinstance(t, dict) else t.data for t in things))
     return seen
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch) -> Path:
+    """An empty folder in the place of that with the records."""
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

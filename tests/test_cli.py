@@ -18,7 +18,6 @@ from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.source import edited
 from lib.paths import RESULTS, ROOT
 from lib.problem import WrongResult
-from lib.records import store as records
 from lib.run import device, runner
 from tests import played
 from tests.kernels.conftest import legal
@@ -300,14 +299,12 @@ def test_another_way_to_name_a_variant_is_told_the_one_that_there_is(capsys, wor
     assert "a variant is written NAME/VARIANT" in said
 
 
-def test_recording_without_a_gpu_writes_nothing(call, no_gpu, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_recording_without_a_gpu_writes_nothing(call, no_gpu, tmp_path, results):
     assert call("record")[0] == 2
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_torn_record_is_one_line(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_a_torn_record_is_one_line(call, tmp_path, results):
     (tmp_path / "h100").mkdir()
     (tmp_path / "h100" / "01_naive.json").write_text('{"schema": 1, ')
     status, _, err = call("results")

@@ -1,13 +1,10 @@
 """The emulator as a package: built, installed into an empty environment, used outside of here.
 
-What the package needs is linked from this environment. For another interpreter what is compiled
-(NumPy, CuPy, ml-dtypes) is fetched once and kept in `_build/interpreters`; where no index can be
-reached, that interpreter's test is skipped and says so.
+What the package needs is linked from this environment.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -15,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -23,10 +19,10 @@ import pytest
 import yaml
 
 from lib.paths import ROOT
-from tests import interpreters
 from tools import warplens_readme
 
 NAME = "warplens"
+RELEASES = ("3.11", "3.12", "3.13")  # of Python, that are promised
 KERNEL = """
 import importlib.util, pathlib, sys
 import {name}
@@ -103,29 +99,17 @@ def run(*words, cwd=None, status=0):
     return done.stdout + done.stderr
 
 
-def environment(folder: Path, wheel: Path, needed: set[str], release: str = "") -> Path:
-    """An empty environment with the wheel and links to what it needs; returns its Python.
-
-    Of a release of Python that isn't this one, what is compiled comes from where it is kept.
-    """
-    here = ".".join(map(str, sys.version_info[:2]))
-    other = release if release != here else ""
-    run(interpreters.found(other) if other else sys.executable, "-m", "venv", "--without-pip",
-        folder)
+def environment(folder: Path, wheel: Path, needed: set[str]) -> Path:
+    """An empty environment with the wheel and links to what it needs; returns its Python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps",
         "--no-index", wheel)
     site = next((folder / "lib").glob("python*/site-packages"))
-    compiled = {name for name in needed if other and is_compiled(name)}
-    for name in needed - compiled:
+    for name in needed:
         for file in importlib.metadata.distribution(name).files:
             if ".." not in file.parts and file.suffix != ".pyc":
                 link(file.locate().resolve(), site / file)
-    if compiled:
-        again = fetched(other, python, compiled)
-        for file in again.rglob("*"):
-            if file.is_file():
-                link(file, site / file.relative_to(again))
     return python
 
 
@@ -134,34 +118,6 @@ def link(file: Path, place: Path) -> None:
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(file)
-
-
-def is_compiled(name: str) -> bool:
-    """Whether a distribution of this environment is for this release of Python alone."""
-    tags = re.findall(r"(?m)^Tag: (\S+)", importlib.metadata.distribution(name).read_text("WHEEL"))
-    return not any(tag.startswith("py3-none-") for tag in tags)
-
-
-def fetched(release: str, python: Path, names: set[str]) -> Path:
-    """A folder with distributions for another release, of the versions that are here."""
-    asked = sorted(f"{name}=={importlib.metadata.version(name)}" for name in names)
-    digest = hashlib.sha256(" ".join(asked).encode()).hexdigest()[:12]
-    place = ROOT / "_build" / "interpreters" / f"{release}-{digest}"
-    if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(dir=place.parent))
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps",
-             "--only-binary=:all:", "--target", str(part), *asked],
-            capture_output=True, text=True, check=False)
-        if done.returncode:
-            shutil.rmtree(part)
-            pytest.skip(f"{', '.join(asked)} for Python {release}: {done.stderr.strip()[-200:]}")
-        try:
-            part.rename(place)
-        except OSError:  # another process was first
-            shutil.rmtree(part)
-    return place
 
 
 def with_what_they_need(names: set[str]) -> set[str]:
@@ -260,18 +216,10 @@ def test_a_plain_header_of_another_type_is_taken(with_compiler, tmp_path, monkey
     run(with_compiler / "bin" / NAME, "narrow.cu", "--arg", "bfloat16[2]:ones", cwd=tmp_path)
 
 
-# In this release; in the others at night. CI's matrix has each.
-@pytest.mark.parametrize("release", [
-    pytest.param(one, marks=() if one == f"3.{sys.version_info.minor}" else pytest.mark.slow)
-    for one in interpreters.RELEASES
-])
-def test_the_readme_s_code_runs_as_it_is_printed(release, wheel, tmp_path):
-    """From top to bottom, in a clean environment of each release of Python that is here."""
-    if interpreters.found(release) is None:
-        pytest.skip(f"no python{release} on the path, among pyenv's or in PYTHONS")
-    needed = with_what_they_need(requirements(wheel, "compiler"))
-    python = environment(tmp_path / "env", wheel, needed, release)
-    assert run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip() == release
+def test_the_readme_s_code_runs_as_it_is_printed(wheel, tmp_path):
+    """From top to bottom, in a clean environment: of each release of Python in CI's matrix."""
+    python = environment(tmp_path / "env", wheel, with_what_they_need(
+        requirements(wheel, "compiler")))
     (tmp_path / "empty").mkdir()
     said = warplens_readme.run(python, tmp_path / "empty")
     assert said.count(warplens_readme.CLEAN) == 3
@@ -279,13 +227,13 @@ def test_the_readme_s_code_runs_as_it_is_printed(release, wheel, tmp_path):
 
 def test_the_release_s_interpreters_are_those_of_the_matrix_and_of_the_wheel(wheel):
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))["jobs"]
-    assert tuple(jobs["test"]["strategy"]["matrix"]["python"]) == interpreters.RELEASES
+    assert tuple(jobs["test"]["strategy"]["matrix"]["python"]) == RELEASES
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         lines = archive.read(name).decode().splitlines()
-    assert f"Requires-Python: >={interpreters.RELEASES[0]}" in lines
+    assert f"Requires-Python: >={RELEASES[0]}" in lines
     assert {line for line in lines if line.startswith("Classifier: Programming Language")} == {
-        f"Classifier: Programming Language :: Python :: {one}" for one in interpreters.RELEASES}
+        f"Classifier: Programming Language :: Python :: {one}" for one in RELEASES}
 
 
 @pytest.mark.parametrize("text, complaint", [

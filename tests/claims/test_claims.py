@@ -16,7 +16,6 @@ from lib.compiler.compiled import Resources
 from lib.kernels.catalogue import CATALOGUE
 from lib.measure import counters
 from lib.paths import CHAPTERS
-from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Swept
 from tests import built
@@ -174,8 +173,7 @@ def test_counters_of_cublas_are_read_from_its_own_record():
     assert found == RecordedRival("H100").counters(8192, "fp32")[READ]
 
 
-def test_records_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_records_are_read(results):
     made = record(rows=[row(2048)])
     del made["variants"]["swapped"]
     made["variants"]["coalesced"]["counters"] = [

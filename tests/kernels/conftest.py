@@ -12,8 +12,9 @@ import pytest
 from lib.compiler import arch as targets
 from lib.gpus import ARCHITECTURES
 from lib.kernels.catalogue import CATALOGUE, OWN
-from lib.problem import ITEM_BYTES
+from lib.problem import ITEM_BYTES, Problem
 from lib.ptx.core.errors import Error
+from lib.run import runner
 from tools.mutation import BUILD, Table, until_a_hazard
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -204,6 +205,17 @@ def on_changed(module, monkeypatch, runs):
         return once
 
     return changed
+
+
+def clean(kernel, variant, *problem, **options):
+    """Run a variant in the emulator, watched for races, on a problem or what makes one: it must be
+    right and free of hazards."""
+    if not isinstance(problem[0], Problem):
+        problem = [variant.problem(*problem)]
+    done = runner.run(kernel, *problem, variant=variant, **{
+        "backend": "emulator", "exact": True, "races": True, "trace": False, **options})
+    assert done.verdict.ok and not done.launch.hazards, (done.verdict, options)
+    return done
 
 
 def found_out(run, *settings):

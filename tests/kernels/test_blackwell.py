@@ -13,7 +13,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.source import edited
 from lib.ptx.mutants import SETTINGS, mutants
 from lib.run.runner import run
-from tests.kernels.conftest import found_out, pairwise
+from tests.kernels.conftest import clean, found_out, pairwise
 from tools.mutation import template
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
@@ -46,9 +46,7 @@ BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (128, 128, 0): (-2.0,)}
 def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
     variant = small(tile=(128, 128), staged=staged, types=types)
     for beta in BETAS[shape]:
-        done = emulated(variant.problem(*shape, 0.5, beta), variant=variant, sms=2,
-                        landing="late")
-        assert done.verdict.ok and not done.launch.hazards
+        clean(TENSOR, variant, *shape, 0.5, beta, sms=2, landing="late")
 
 
 def test_two_accumulators_fill_tensor_memory_and_a_third_does_not_fit():

@@ -15,7 +15,7 @@ from lib.problem import with_scales
 from lib.problem.scales import FORMATS, atoms, quantised, values
 from lib.ptx.mutants import SETTINGS
 from lib.run import runner
-from tests.kernels.conftest import found_out, on_changed
+from tests.kernels.conftest import clean, found_out, on_changed
 from tools.mutation import Equivalent
 
 PAIRS = find("28_cta_pairs")
@@ -90,8 +90,7 @@ def test_pairs_walk_through_ragged_tiles(name, options):
     """The ring and both accumulators come round; K ends within a step, and within an atom."""
     unit = FORMATS[name].unit
     problem = problem_of(330, 264, 18 * unit, 0.75, -0.5, scaling=name)
-    done = run(problem, variant=small(name), **options)
-    assert done.verdict.ok and not done.launch.hazards
+    clean(PAIRS, small(name), problem, **options)
 
 
 # Each variant with two of them in turn.
@@ -104,8 +103,7 @@ def test_each_variant_takes_every_k_and_beta(variant, steps):
     unit = FORMATS[variant.scaling].unit
     for beta in {0: (0.0, -2.0), 1: (0.0,), 5: (-2.0,)}[steps]:  # with 0, C holds NaN
         problem = variant.problem(3, 264, steps * unit, -1.5, beta)
-        done = run(problem, variant=variant, landing="late")
-        assert done.verdict.ok and not done.launch.hazards
+        clean(PAIRS, variant, problem, landing="late")
 
 
 @pytest.mark.parametrize("control", [False, True])
@@ -116,8 +114,7 @@ def test_pairs_are_as_many_as_fit_or_as_there_are_tiles(control):
                           schedule=variant.schedule.with_own(CONTROL=False))
     problem = problem_of(700, 400, 64)
     assert plan(PAIRS, variant, problem, sms=6).launch.grid == ((2 * 3 * 4 if control else 6), 1, 1)
-    done = run(problem, variant=variant, sms=2)
-    assert done.verdict.ok and not done.launch.hazards
+    clean(PAIRS, variant, problem, sms=2)
 
 
 def test_scales_of_other_rows_reach_no_one():

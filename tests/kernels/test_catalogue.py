@@ -9,7 +9,7 @@ from lib.dispatch.fit import instantiations
 from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
 from lib.kernels import spec as versions
-from lib.kernels.catalogue import CATALOGUE, find, predecessor
+from lib.kernels.catalogue import CATALOGUE, predecessor
 from lib.paths import CUDA, ROOT
 from lib.problem import Problem
 
@@ -31,31 +31,6 @@ def test_every_numbered_source_is_in_the_catalogue():
     assert numbered == set(CATALOGUE) | set(kernels.OWN)
 
 
-def test_constants_stand_in_the_template_s_order():
-    assert NAIVE.expression(NAIVE.variant("coalesced")) == "naive<32, true>"
-    assert NAIVE.expression(NAIVE.variant("swapped")) == "naive<32, false>"
-
-
-@pytest.mark.parametrize("name, hint", [("01_naiv", "01_naive"), ("2_shared_tile", "02_shared")])
-def test_an_unknown_kernel_suggests_the_nearest(name, hint):
-    with pytest.raises(ValueError, match=f"did you mean {hint}"):
-        find(name)
-
-
-def test_an_unknown_variant_suggests_the_nearest():
-    with pytest.raises(ValueError, match="did you mean swapped.* of 01_naive"):
-        NAIVE.variant("swaped")
-
-
-def test_thread_tiles_have_fewer_threads_than_elements():
-    strip, square = CATALOGUE["03_strip"], CATALOGUE["04_register_tile"]
-    assert strip.expression(strip.variants[0]) == "strip<64, 64, 8, 8, false>"
-    assert square.expression(square.variants[0]) == "register_tile<128, 128, 8, 8, 8>"
-    for kernel, threads in ((strip, 512), (square, 256)):
-        for variant in kernel.variants:
-            assert variant.block == (threads, 1) and variant.step == 8
-
-
 def test_a_version_changes_the_one_before_it_or_the_one_it_names():
     stems = list(CATALOGUE)
     for place, (stem, kernel) in enumerate(CATALOGUE.items()):
@@ -63,11 +38,6 @@ def test_a_version_changes_the_one_before_it_or_the_one_it_names():
         assert tuple(one.stem for one in [predecessor(kernel)] if one) == before, stem
         assert all(stems.index(one) < place for one in (*before, *kernel.builds_on))
     assert predecessor(CATALOGUE["03_strip"]).stem == "02_shared_tile"
-
-
-def test_the_grid_covers_a_ragged_problem():
-    launch = plan(NAIVE, NAIVE.variants[0], Problem(33, 65, 7), exact=True).launch
-    assert launch.grid == (3, 2, 1) and launch.block == (32, 32, 1)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +126,6 @@ def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reas
     assert selected.launch.grid == variant.grid.blocks(problem, variant.tile, variant.step, 132)
     if not reason:
         assert selected.variant is variant
-
-
-def test_a_variant_without_vectors_fits_everything():
-    assert plan(NAIVE, NAIVE.variants[0], Problem(5, 7, 3), (1,)).reason == ""
 
 
 @pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)

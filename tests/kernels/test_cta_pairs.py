@@ -11,7 +11,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.source import edited
 from lib.ptx.mutants import SETTINGS
 from lib.run.runner import run
-from tests.kernels.conftest import found_out, pairwise
+from tests.kernels.conftest import clean, found_out, pairwise
 
 PAIRS, ALONE = CATALOGUE["28_cta_pairs"], CATALOGUE["27_tcgen05"]
 emulated = partial(run, PAIRS, backend="emulator", exact=True, trace=False, races=True)
@@ -54,14 +54,12 @@ BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (256, 128, 0): (-2.0,)}
 def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
     variant = small(staged=staged, types=types)
     for beta in BETAS[shape]:
-        done = emulated(variant.problem(*shape, 0.5, beta), variant=variant, landing="late")
-        assert done.verdict.ok and not done.launch.hazards
+        clean(PAIRS, variant, *shape, 0.5, beta, landing="late")
 
 
 @pytest.mark.parametrize("variant", PAIRS.variants, ids=lambda variant: variant.name)
 def test_each_variant_at_its_own_size(variant):
-    done = emulated(variant.problem(264, 264, 136, -1.5, 2.0), variant=variant, landing="late")
-    assert done.verdict.ok and not done.launch.hazards
+    clean(PAIRS, variant, 264, 264, 136, -1.5, 2.0, landing="late")
 
 
 def test_a_pair_loads_and_reads_two_thirds_of_what_two_blocks_do():

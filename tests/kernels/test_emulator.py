@@ -30,6 +30,7 @@ from tests.kernels.conftest import (
     VARIANTS,
     architectures,
     by_kernel,
+    clean,
     dealt,
     legal,
     one_in,
@@ -38,7 +39,6 @@ from tests.kernels.conftest import (
 )
 
 TILE = CATALOGUE["02_shared_tile"]
-NAIVE = CATALOGUE["01_naive"]
 
 
 def check(kernel, variant, shape, scalars):
@@ -118,10 +118,7 @@ def different_codes(kernel, variant, among):
 def raced(kernel, variant, K, arch, schedule):
     """Run a variant in some order of warps; return its result, which is right and without races."""
     problem = variant.problem(*legal(variant, 40, 50, K), 0.5, -2.0)
-    done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
-               schedule=schedule, trace=False, exact=True)
-    assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
-    return done.C
+    return clean(kernel, variant, problem, arch=arch, schedule=schedule).C
 
 
 def chosen(kernel, variant):
@@ -185,9 +182,7 @@ def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant,
     M, N, K = shape
     more = variant.schedule.vec // 4
     for alpha, beta in ROWS_THAT_FIT[shape]:
-        done = run(kernel, variant.problem(M, N * more, K * more, alpha, beta), variant=variant,
-                   backend="emulator", races=True, exact=True, trace=False)
-        assert done.verdict.ok and not done.launch.hazards
+        done = clean(kernel, variant, M, N * more, K * more, alpha, beta)
         assert done.plan.variant is variant
 
 
@@ -197,9 +192,7 @@ def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant,
 ])
 def test_vectors_of_other_sizes_are_right_at_ragged_tiles(kernel, variant):
     more = variant.schedule.vec // 4
-    done = run(kernel, variant.problem(100, 100 * more, 36 * more, 0.5, -2.0), variant=variant,
-               backend="emulator", races=True, exact=True, trace=False)
-    assert done.verdict.ok and not done.launch.hazards
+    done = clean(kernel, variant, 100, 100 * more, 36 * more, 0.5, -2.0)
     assert done.plan.variant is variant
 
 
@@ -292,27 +285,6 @@ def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monke
     assert (quick.C == counted.C).all() and quick.launch.trace is None
 
 
-def test_counters_of_the_naive_kernel_are_what_the_formula_says():
-    """Each of M·N·K/32 warp steps asks for a float of A (1 sector) and 32 of B (4 sectors)."""
-    counters = run(NAIVE, Problem(64, 64, 64), backend="emulator").launch.trace.counters()
-    steps = 64**3 // 32
-    assert counters["global_load_requests"] == 2 * steps
-    assert counters["global_load_sectors"] == 5 * steps
-    assert counters["global_store_requests"] == 64 * 64 // 32
-    assert counters["global_store_sectors"] == 4 * 64 * 64 // 32
-    assert counters["ffma_thread_instructions"] == 64**3
-
-
-def test_counters_of_the_swapped_mapping():
-    """Each load of A and each store touches 32 rows, 32 sectors; B is the broadcast now."""
-    swapped = NAIVE.variant("swapped")
-    done = run(NAIVE, Problem(64, 64, 64), variant=swapped, backend="emulator")
-    counters = done.launch.trace.counters()
-    steps = 64**3 // 32
-    assert counters["global_load_sectors"] == (32 + 1) * steps
-    assert counters["global_store_sectors"] == 32 * 64 * 64 // 32
-
-
 @pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
 def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
     """A K tile costs a warp 32 LDS and 8 LDS.128; a wide broadcast takes two wavefronts."""
@@ -324,37 +296,6 @@ def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
     assert counters["shared_wavefronts_ideal"] == counters["shared_wavefronts"]
     assert counters["global_load_requests"] == 2 * tiles
     assert counters["global_load_sectors"] == 8 * tiles
-
-
-# By variant: loads and wavefronts, ideal and not, of a warp for one k and 8 sums, as ptxas merges
-# them. A wide load of four k costs a broadcast 2 wavefronts, and 8 strips of one bank 32.
-STRIPS = {"columns_first": (1 + 8 / 4, 1 + 8 * 2 / 4, 1 + 8 * 2 / 4),
-          "strips_first": (1 + 8 / 4, 1 + 8 * 32 / 4, 1 + 8 * 4 / 4)}
-# For one k and 64 sums. `spread`: 8 floats of Bs one by one, 8 of As in pairs of k. `together`: Bs
-# in two loads of 16 bytes, with two lanes to a bank; and the two rows of As meet in one bank, so
-# that they share no pass, in the ideal neither.
-SQUARES = {"spread": (8 + 8 / 2, 8 + 8 / 2, 8 + 8 / 2), "together": (2 + 8 / 2, 2 * 8 + 8, 8 + 8)}
-
-
-@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
-@pytest.mark.parametrize(
-    "stem, name, n, sums, expected",
-    [*(("03_strip", name, 64, 8, found) for name, found in STRIPS.items()),
-     *(("05_bank_conflicts", name, 128, 64, found) for name, found in SQUARES.items())],
-)
-def test_counters_of_thread_tiles_are_those_of_their_sass(stem, name, n, sums, expected, arch):
-    kernel = CATALOGUE[stem]
-    variant = kernel.variant(name)
-    done = run(kernel, Problem(n, n, n), variant=variant, backend="emulator", arch=arch)
-    counters = done.launch.trace.counters()
-    steps = n**3 // 32 // sums  # of all warps: one k of one thread tile each
-    stores = 2 * n * n * n // variant.tile[0] // 32  # each float of the tiles, once
-    loads, wavefronts, ideal = expected
-    assert counters["shared_load_instructions"] == loads * steps
-    assert counters["shared_store_instructions"] == stores == counters["global_load_requests"]
-    assert counters["shared_wavefronts"] == wavefronts * steps + stores
-    assert counters["shared_wavefronts_ideal"] == ideal * steps + stores
-    assert counters["global_load_sectors"] == 4 * stores
 
 
 @pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)

@@ -18,7 +18,7 @@ from lib.kernels.source import edited
 from lib.problem import Problem
 from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
-from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
+from tests.kernels.conftest import REPRESENTATIVES, clean, slow_but, smallest_of_each
 
 CP_ASYNC, WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K, ANY = (
     CATALOGUE[stem] for stem in (
@@ -60,9 +60,7 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
     variant = RULE.variant(next(
         each for each in RULE.variant(name).candidates if each.endswith("16x128x12_1x1x1_swapped")
     ))
-    done = run(RULE, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
-               exact=True, races=True, trace=False)
-    assert done.verdict.ok and not done.launch.hazards
+    done = clean(RULE, variant, *shape, 0.5, -2.0)
     M, N, K = shape
     along = K if variant.b_layout == "column" else N
     assert done.plan.packed == tuple(
@@ -99,9 +97,7 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, be
 def test_warps_read_rows_only_where_tma_can_t_step_over_them(name):
     variant = RULE.variant(name)
     for shape in ((33, 57, 75), (64, 8, 61), (3, 5, 9)):
-        done = run(RULE, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
-                   races=True, trace=False)
-        assert done.verdict.ok and not done.launch.hazards
+        done = clean(RULE, variant, *shape, 0.5, -2.0, exact=False)
         assert done.plan.variant.warps_read and not done.plan.packed
     for shape in ((32, 56, 72), (64, 8, 64), (8192, 8192, 8192)):
         chosen = cost.choose(RULE, variant, variant.problem(*shape))
@@ -128,9 +124,7 @@ def unaligned(tile, stages, split, swapped, loaders, **types):
 def test_rows_that_begin_anywhere_are_read_as_they_are(given, types):
     variant = unaligned(*given, **types)
     for shape in ((70, 33, 75), (5, 19, 391), (1, 1, 1), (9, 8, 0)):
-        done = emulated(ANY, variant.problem(*shape, 0.5, -2.0), variant=variant, trace=False,
-                        landing="late", races=True)
-        assert done.verdict.ok and not done.launch.hazards
+        done = clean(ANY, variant, *shape, 0.5, -2.0, landing="late")
         assert done.plan.packed == () and done.plan.variant is variant
 
 
@@ -177,9 +171,7 @@ def test_rows_that_64_does_not_divide_leave_in_slices(name, types):
     rows, _ = variant.tile
     assert rows % variant.maps.boxes["C"][0] == 0
     for shape in ((2 * rows + 3, 264, 200), (17, 8, 0)):
-        done = emulated(FEW, variant.problem(*shape, 0.5, -2.0), variant=variant, sms=2,
-                        trace=False, landing="late", races=True)
-        assert done.verdict.ok and not done.launch.hazards
+        clean(FEW, variant, *shape, 0.5, -2.0, sms=2, landing="late")
 
 
 def test_pairs_of_c_must_begin_on_a_pair_where_warps_read_rows():
@@ -226,9 +218,7 @@ def test_widths_between_the_multiples_of_64_are_right(kernel, variant, way):
     past, beta = WAYS_OUT[way]
     N = 2 * variant.tile[1] * variant.grid.cluster_n + past
     problem = variant.problem(70, N, 136, 0.5, beta)
-    done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
-                    sms=2)
-    assert done.verdict.ok and not done.launch.hazards
+    clean(kernel, variant, problem, landing="late", sms=2)
 
 
 def test_the_rule_knows_every_candidate_and_takes_the_least():
@@ -261,8 +251,7 @@ def test_candidates_of_some_rows_are_none_elsewhere(shape, timed):
 def test_rows_of_c_that_tma_can_not_store_come_from_registers(stem):
     kernel = CATALOGUE[stem]
     variant = kernel.variant("bf16_column")
-    done = emulated(kernel, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant, races=True)
-    assert done.verdict.ok and not done.launch.hazards
+    done = clean(kernel, variant, 40, 61, 64, 0.5, -2.0)
     assert done.plan.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
     assert done.plan.variant.schedule.staged == 0
 
@@ -280,8 +269,7 @@ def test_matrices_on_no_boundary_are_packed_or_stored_by_lanes():
 @pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
 def test_copies_are_as_wide_as_rows_allow(N, K, vec):
     variant = CP_ASYNC.variants[0]
-    done = emulated(CP_ASYNC, variant.problem(33, N, K, 0.5, -2.0), variant=variant, races=True)
-    assert done.verdict.ok and not done.launch.hazards
+    done = clean(CP_ASYNC, variant, 33, N, K, 0.5, -2.0, trace=True)
     assert done.plan.variant.schedule.vec == vec
     copies = done.launch.trace.matrix_counters()["copy_instructions"]
     tile = sum(variant.tile) * variant.step
@@ -307,9 +295,7 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
         136, 0.5, -2.0,
     )
     assert plan(kernel, variant, problem, sms=2, exact=True).launch.grid == (2, 1, 1)
-    done = emulated(kernel, problem, variant=variant, races=True, trace=False,
-                    schedule=schedule, landing=landing, seed=5, sms=2)
-    assert done.verdict.ok and not done.launch.hazards
+    clean(kernel, variant, problem, schedule=schedule, landing=landing, seed=5, sms=2)
 
 
 CUT = hopper.stream_k(
@@ -325,9 +311,7 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order():
     assert launch.grid == (4, 1, 1) and space.scalars == (2,)
     results = []
     for schedule, landing in (("lowest", "early"), ("random", "late"), ("highest", "early")):
-        done = emulated(STREAM_K, problem, variant=CUT, races=True, trace=False, seed=7, sms=4,
-                        schedule=schedule, landing=landing)
-        assert done.verdict.ok and not done.launch.hazards
+        done = clean(STREAM_K, CUT, problem, seed=7, sms=4, schedule=schedule, landing=landing)
         results.append(done.C)
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
@@ -399,22 +383,6 @@ def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator()
                         races=True, trace=False, landing=landing)
         assert done.verdict.ok
         assert done.launch.hazards and "proxy" in str(done.launch.hazards[0])
-
-
-@pytest.mark.parametrize("kernel, copies", [
-    # A in chunks of 16 bytes, and B; or A in one box, and B in slabs of 64 columns.
-    (WGMMA, (128 + 256) * 64 * 2 // 16 // 32), (TMA, 1 + 256 // 64), (ROLES, 1 + 256 // 64),
-], ids=lambda value: getattr(value, "stem", ""))
-def test_products_and_copies_are_as_many_as_the_tiles_ask_for(kernel, copies):
-    variant = kernel.variants[0]
-    done = emulated(kernel, variant.problem(128, 256, 256), variant=variant)
-    counts = done.launch.trace.instructions
-    wgmma = next(n for name, (n, _) in counts.items() if name.startswith("wgmma.mma_async"))
-    begun = sum(n for name, (n, _) in counts.items()
-                if name.startswith(("cp.async.bulk.tensor", "cp.async.cg")))
-    steps = 256 // 64
-    assert wgmma == 8 * steps * 4  # warps, steps, 16 of K in each
-    assert begun == steps * copies
 
 
 def test_a_cluster_loads_each_tile_once():

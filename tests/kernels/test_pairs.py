@@ -53,8 +53,3 @@ def test_a_difference_is_counted_past_the_numbers_of_registers():
     assert 0 < len(found) < 20 and not any("fma" in line for line in found)
     nothing = Pair("nothing", "01_naive/swapped", "01_naive/swapped")
     assert pairs.ptx_difference(nothing) == []
-
-
-def test_what_no_pair_can_be_is_refused():
-    with pytest.raises(ValueError, match="unknown variant"):
-        named("01_naive/nonesuch")

@@ -92,43 +92,11 @@ def test_one_wmma_in_machine_code(arch, expected):
     assert {opcode: found[opcode] // products for opcode in expected} == expected
 
 
-def test_traffic_of_fragments_from_global_memory():
-    """Each warp asks for both fragments of each step: 8 requests of 8 half-used sectors a fragment
-    of 16 lines, and the 2×2 square for half of that."""
-    steps = 128 * 128 * 64 // FRAGMENT
-    one = emulated("10_wmma", "one_fragment", 128, 128, 64).counters()
-    four = emulated("10_wmma", "four_fragments", 128, 128, 64).counters()
-    assert one["global_load_requests"] == 2 * 4 * steps
-    assert one["global_load_sectors"] == 2 * 32 * steps
-    for name in ("global_load_requests", "global_load_sectors"):
-        assert one[name] == 2 * four[name]
-
-
-def test_a_shared_tile_is_read_once_a_block():
-    """64×64 tiles: each element of A is read by N / 64 blocks, each of B by M / 64."""
-    counters = emulated("11_wmma_shared", "warps_32x32", 128, 192, 64).counters()
-    elements = 128 * 64 * 192 // 64 + 64 * 192 * 128 // 64
-    assert counters["global_load_sectors"] == elements * 2 // 32
-    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
-
-
 @pytest.mark.parametrize("name", ["staged", "at_once", "roles", "epilogue"])
 def test_the_epilogue_is_one_multiply_add_for_each_element(name):
     for beta, expected in ((0.0, 0), (-2.0, 128 * 192)):
         trace = emulated("12_wmma_pipeline", name, 128, 192, 64, 0.5, beta)
         assert trace.counters()["ffma_thread_instructions"] == expected
-
-
-def test_vectors_of_a_small_tile_leave_threads_idle():
-    """32×64×16 has 64 vectors of A and 128 of B for 256 threads."""
-    wide, narrow = (
-        emulated("13_wmma_vectorized", name, 32, 64, 64)
-        for name in ("vectors_32x64", "halves_32x64")
-    )
-    steps = 64 // 16
-    assert wide.counters()["global_load_requests"] == (64 + 128) // 32 * steps
-    assert narrow.counters()["global_load_requests"] == 8 * (64 + 128) // 32 * steps
-    assert wide.counters()["global_load_sectors"] == narrow.counters()["global_load_sectors"]
 
 
 def test_every_thread_has_two_vectors_of_each_tile():

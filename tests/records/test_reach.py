@@ -85,8 +85,7 @@ def test_programmatic_launch_is_priced_by_a_pair_of_one_board():
     assert reach.reach("FP16").programmatic and not reach.reach("FP32").programmatic
 
 
-def test_nothing_recorded_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_nothing_recorded_is_said(results):
     with pytest.raises(records.NotRecorded, match="python -m lib record --ladder"):
         reach.reach("FP32")
 

@@ -258,10 +258,9 @@ def spoilt_in_turn(sound):
 
 
 @pytest.mark.parametrize("made_of", [made, calibrated, machine])
-def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys):
+def test_no_key_may_go_or_change_its_type(made_of, capsys, results):
     """Each gives one line and status 2; sealed again, so does each but what a record may lack."""
     sound = built.document_of(built.parsed(made_of()))
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
     file = records.path("H100", sound["kernel"])
     file.parent.mkdir(parents=True)
     allowed, null = set(), set()
@@ -379,8 +378,7 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     assert "README.md's table is old" in found
 
 
-def test_what_only_a_gpu_without_records_runs_is_not_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_what_only_a_gpu_without_records_runs_is_not_missing(monkeypatch, results):
     assert "27_tcgen05 has no record: python -m lib record 27_tcgen05" in scoreboard.faults()
     gpu = {**machine()["gpu"], "key": "A100", "name": GPUS["A100"].name, "sms": GPUS["A100"].sms}
     monkeypatch.setattr(records, "every", lambda *_: [built.parsed({**machine(), "gpu": gpu})])
@@ -388,8 +386,7 @@ def test_what_only_a_gpu_without_records_runs_is_not_missing(tmp_path, monkeypat
     assert "16_cp_async has no record" in found and "17_wgmma" not in found
 
 
-def test_faults_name_what_can_t_be_trusted(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_faults_name_what_can_t_be_trusted(results):
     ahead = datetime.date.today() + datetime.timedelta(days=40)
     file = built.write({**made(), "date": ahead.isoformat()})
     built.write(made("02_shared_tile"))
@@ -408,9 +405,8 @@ def test_faults_name_what_can_t_be_trusted(tmp_path, monkeypatch):
         records.read(file)
 
 
-def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
+def test_faults_name_a_search_of_other_code(results):
     search = records.load(SearchRecord, "H100")
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
     records.write(search)
     assert not any("the search of" in fault for fault in scoreboard.faults())
     document = built.document_of(search)

@@ -1,6 +1,8 @@
 """One figure of every kind, from data like the book's."""
 
 
+from functools import partial
+
 import numpy as np
 import pytest
 from msgspec import structs
@@ -210,21 +212,15 @@ SCENES = {
     ),
 }
 
+BOTH = {  # in both layouts
+    "slots": accounts, "dots": dots_in_rows, "roofline": roof,
+    "roofline, close versions": close_roof, "timeline, roles": timeline_with_roles,
+    "timeline, before and after": partial(timelines, 2),
+    "ladder": partial(ladder.picture, bars(), evidence=RECORDED),
+}
 FIGURES = {
-    "slots": accounts,
-    "slots, narrow": lambda: accounts(narrow=True),
-    "timeline, narrow": lambda: timelines(2, narrow=True),
-    "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
-    "roofline, narrow": lambda: roof(narrow=True),
-    "roofline, close versions, narrow": lambda: close_roof(narrow=True),
-    "ladder": lambda: ladder.picture(bars(), evidence=RECORDED),
-    "dots": dots_in_rows,
-    "dots, narrow": lambda: dots_in_rows(narrow=True),
-    "ladder, narrow": lambda: ladder.picture(bars(), evidence=RECORDED, narrow=True),
+    **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},
     "timeline": lambda: timelines(1),
-    "timeline, before and after": lambda: timelines(2),
-    "roofline": roof,
-    "roofline, close versions": close_roof,
     "busiest": lambda: busiest.picture(
         TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
         notes={"DRAM": "compulsory bytes"},
@@ -243,7 +239,6 @@ FIGURES = {
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
     ),
-    "timeline, roles": timeline_with_roles,
 }
 
 

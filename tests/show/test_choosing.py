@@ -33,12 +33,6 @@ def said(monkeypatch):
     return seen
 
 
-def test_candidates_are_counted_by_version(said):
-    page.candidates()
-    assert sum(model.candidates_of().values()) == len(KERNELS["hopper"].variants[0].candidates)
-    assert all(f"]({stem}.ipynb)" in said[0] for stem in model.candidates_of())
-
-
 def test_only_what_the_rule_may_launch_is_held_against_it():
     """20's own ping-pong, say, is another launch than the one that the rule has of 21."""
     for shape, those in model.timed().items():
@@ -115,8 +109,7 @@ def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
     assert "64³: the rule's first of these 50.0, the others 120.0; 2 recorded." in wide.alt
 
 
-def test_without_a_record_the_page_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_without_a_record_the_page_names_the_command(results):
     built.write(built.record())
     for show in (page.predictions, page.choices, page.neighbours):
         with pytest.raises(records.NotRecorded, match="python -m lib record"):
@@ -129,8 +122,6 @@ def test_a_rule_of_the_largest_tile_would_be_told_as_wrong(monkeypatch):
     monkeypatch.setattr(cost, "cycles", lambda variant, *_: math.prod(variant.tile))
     worse = model.by_costs(model.timed())
     assert sum(one.longer for one in worse) > sum(one.longer for one in ours)
-
-
 
 
 @pytest.mark.parametrize("margin", ["", "    "], ids=["from 3.13 on", "before"])

@@ -6,7 +6,6 @@ import nbformat
 import pytest
 
 from book import numbers
-from lib.kernels.catalogue import CATALOGUE
 from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.schema import KernelRecord
@@ -92,17 +91,6 @@ def test_what_is_not_recorded_is_known():
     assert model.RESTS_ON.keys() <= {*dir(model.Numbers), *model.SUBJECTS}
 
 
-def test_wavefronts_are_foreseen_without_a_record():
-    assert evaluate("w():.2f", "01_naive") == "2.00"
-    assert evaluate("w('padded') < w()", "05_bank_conflicts") == "False"
-    assert evidence("w('padded')") == "emulated"
-
-
-def test_what_07_quotes():
-    assert evaluate("work_between('tile_two_buffers')", "07_double_buffer") == "0"
-    assert evaluate("code('FFMA', 'tile_both')", "07_double_buffer") == "32"
-
-
 def test_a_time_of_a_shape_of_its_own_is_that_row_s():
     rows = records.load(KernelRecord, "H100", "22_few_tiles").variants["split_8"].bench
     deep = next(one for one in rows if one.shape == (128, 128, 16384))
@@ -145,11 +133,6 @@ def test_numbers_are_filled_in_and_the_sentence_stays():
         "It is <data value=\"w('swapped'):.1f\">33.0</data> &amp; "
         "<data value=\"1 &lt; 2\">True</data>.")
     assert numbers.plain(text) == "It is 9 &amp; ."
-
-
-def test_kernel_chapters_quote_numbers():
-    assert "01_naive" in {path.stem for path in QUOTING} <= {
-        *CATALOGUE, "emulator", "fp32", "index", "method", "rivals", "tensor_cores"}
 
 
 @pytest.mark.chapters

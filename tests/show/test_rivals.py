@@ -200,8 +200,7 @@ def test_the_clock_s_table_is_of_the_versions_timed_in_turns_of_several_lengths(
     assert len(stems) > 5 and [row[2:4] for row in rows] == [stem[:2] for stem in stems]
 
 
-def test_cycles_are_of_the_kernel_that_ours_met(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_cycles_are_of_the_kernel_that_ours_met(results):
     slow = (0.1, 0.06, 0.05)
     record = built.record(rows=[built.row(2048, *slow)])
     for variant in record["variants"].values():
@@ -223,18 +222,11 @@ def test_cycles_are_of_the_kernel_that_ours_met(tmp_path, monkeypatch):
     assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, 800, 700)
 
 
-def test_without_a_record_the_page_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_without_a_record_the_page_names_the_command(results):
     with pytest.raises(records.NotRecorded, match="python -m lib record"):
         page.autopsies("fp16", 4096)
     with pytest.raises(records.NotRecorded, match="python -m lib rivals --record"):
         page.peers()
-
-
-def test_what_was_counted_on_different_days_is_not_compared():
-    text = page.finding(Autopsy(64, "20", "x", (side(120, 1.1), side(100)), same_day=False))
-    assert "different days: bytes and cycles are not compared" in text
-    assert "disagree" not in text and "of the cycles" not in text and "of the bytes" not in text
 
 
 def test_days_of_records_and_chunks_decide(monkeypatch):

@@ -69,8 +69,7 @@ def test_no_line_says_not_recorded_above_rows_that_are(boards):
     assert all("26 FP8" in {line.name for line in boards[types.key]} for types in model.SCALED)
 
 
-def test_what_a_draft_measured_stands_on_no_board(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_what_a_draft_measured_stands_on_no_board(results):
     record = built.record()
     for chunk in record["chunks"].values():
         chunk["revision"] = "abc-dirty"
@@ -86,8 +85,7 @@ def test_what_a_draft_measured_stands_on_no_board(tmp_path, monkeypatch):
     assert row.get_text(" ", strip=True) == "02 shared tile not recorded yet"
 
 
-def test_the_share_comes_first_and_a_capped_one_is_marked(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_the_share_comes_first_and_a_capped_one_is_marked(results):
     # By the clock of the launches: what NVML saw at some moments is neither here nor there.
     high, low = ({"clock": built.clock(seconds, mhz, 5)} for seconds, mhz in (
         (1e-3, 1980.0), (8e-3, 1600.0)))
@@ -117,8 +115,7 @@ def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
                 assert before.name == short_name(CATALOGUE[row.ours.kernel])
 
 
-def test_a_peer_that_met_none_of_ours_stands_last(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_a_peer_that_met_none_of_ours_stands_last(results):
     built.write(built.record())
     built.write(rivals(theirs=False, halves=True))
     names = [line.name for line in model.board(GPU, BY_KEY["fp32"])]
@@ -142,8 +139,7 @@ def rivals(**peers):
     }}
 
 
-def test_the_default_is_named_where_a_record_has_no_better(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_the_default_is_named_where_a_record_has_no_better(results):
     built.write(built.record(rows=[
         built.by_default(built.row()) | {"clock": built.clock(1e-3, 1980.0, 5)}]))
     line, *_ = model.board(GPU, BY_KEY["fp32"])
@@ -153,8 +149,7 @@ def test_the_default_is_named_where_a_record_has_no_better(tmp_path, monkeypatch
     assert cell.get_text(" ", strip=True).startswith("50.0% of its default")
 
 
-def test_stale_cells_are_marked(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_stale_cells_are_marked(monkeypatch, results):
     built.write(built.record())
     for changed in (False, True):
         monkeypatch.setattr(records, "current", lambda kernel, name, stored, changed=changed: (
@@ -226,8 +221,7 @@ def test_the_csv_gives_back_every_row():
     assert {row["kernel"] for row in read} - set(KERNELS) == set(peers)
 
 
-def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_steadiness_counts_rows_under_the_bound(results):
     slow = (0.1, 0.06, 0.05)
     at = [{"clock": built.clock(0.1, mhz, 5)} for mhz in (1975.0, 1600.0)]
     rows = [built.spreading(built.row(2048, *slow), 0.01) | at[0],
@@ -252,8 +246,7 @@ def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
     assert model.steadiness(GPU, BY_KEY["fp16"]).rows == 0
 
 
-def test_without_records_it_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
+def test_without_records_it_names_the_command(results):
     with pytest.raises(records.NotRecorded, match="python -m lib record"):
         page.cubes()
 
