@@ -73,13 +73,6 @@ def test_sums_in_the_type_of_the_inputs_do_not_pass(dtype, K, out):
     assert problem.judge((A.astype("f4") @ B.astype("f4")).astype(C.dtype), reference).ok
 
 
-def test_tolerance_stays_under_the_issue_figure():
-    assert Problem(1, 1, 4096).tolerance <= 1e-5
-    for dtype in ("float16", "bfloat16"):
-        assert Problem(1, 1, 256, dtype=dtype).tolerance <= 2e-6
-        assert Problem(1, 1, 4096, dtype=dtype).tolerance <= 4e-5
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_that_are_cut_off_pass(dtype):
     """As a tensor core does: four products a step, the sum cut off towards 0."""
@@ -119,15 +112,6 @@ def test_an_unknown_output_or_layout_is_refused():
         Problem(1, 1, 1, out="float16")
     with pytest.raises(ValueError, match="layout 'diagonal'"):
         Problem(1, 1, 1, b_layout="diagonal")
-
-
-def test_a_1x1_result_that_cancels_is_judged_by_what_was_added():
-    problem = Problem(1, 1, 2)
-    A = np.array([[1.0, -1.0]], np.float32)
-    B = np.array([[1.0], [1.0]], np.float32)
-    reference = problem.reference(A, B, None)
-    assert problem.judge(np.array([[6e-8]], np.float32), reference).ok
-    assert not problem.judge(np.array([[1e-3]], np.float32), reference).ok
 
 
 def computed(problem, A, B, C):
@@ -202,13 +186,6 @@ def test_sums_of_16_bits_do_not_pass_where_they_cancel():
     assert abs(float(reference.C[0, 0])) > 1e-5
     assert problem.judge(reference.C.astype("f2"), reference).ok
     assert not problem.judge(total.astype("f2") - C, reference).ok
-
-
-def test_zero_k_and_zero_beta_ask_for_zeros():
-    problem = Problem(3, 3, 0)
-    reference = problem.reference(*problem.inputs())
-    assert problem.judge(np.zeros((3, 3), np.float32), reference).ok
-    assert not problem.judge(np.full((3, 3), 1e-30, np.float32), reference).ok
 
 
 def test_inputs_repeat_with_their_seed_and_differ_without():

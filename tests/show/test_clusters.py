@@ -7,7 +7,6 @@ from matplotlib.text import Text
 from msgspec import structs
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
 from lib.records.schema import Pair
 from lib.show import accounts as accounts_page
@@ -111,16 +110,6 @@ def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
     shares_page.gains(page.version, cubes=(1024,))
     assert "on none of 3 fuller" in figures[1][0].finding
     assert "1,024³: −20%" in {text.get_text() for text in figures[1][0].findobj(Text)}
-
-
-def test_last_waves_are_from_nearly_empty_to_full():
-    variant = STREAM_K.variants[0]
-    full = {round(by_shape.last_wave(variant, shape), 2) for shape in LAST_WAVES}
-    assert len(LAST_WAVES) >= 12 and min(full) <= 0.06 and max(full) == 1.0
-    for one in STREAM_K.measured:
-        assert set(LAST_WAVES) <= set(timed(STREAM_K, one))
-    half = CATALOGUE["24_any_row"].variant("half")
-    assert not set(CATALOGUE["24_any_row"].own_shapes) & set(timed(CATALOGUE["24_any_row"], half))
 
 
 @pytest.fixture

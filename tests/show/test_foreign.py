@@ -389,23 +389,6 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
     assert "- `ended` of nobody/matmul: Its launch ended the process." in shown[-1]
 
 
-def test_counters_that_differ_are_told_by_their_reason(shown, clones, monkeypatch):
-    tiled = model.kernels()[0]
-    one, two = (replace(tiled, name=f"{name}<8>", unlike={"a": "its retries"})
-                for name in ("one", "two"))
-    record = {
-        each.key: structs.replace(
-            ENDED, gpu=measured(each, {"a": 1_000 + i, "b": 2}, {"a": 8, "b": 2}))
-        for i, each in enumerate((one, two))
-    }
-    monkeypatch.setattr(model, "kernels", lambda: (one, two))
-    monkeypatch.setattr(model, "recorded", lambda: record)
-    page.counted()
-    assert "| 2 | 1 of 2 |" in shown[-2]
-    assert ("- `one`, `two` of nobody/matmul: its retries. `a` 1,000 in place of 8, "
-            "`a` 1,001 in place of 8.") in shown[-1]
-
-
 FILES = """[[file]]
 repository = "nobody/matmul"
 revision = "0123456789abcdef0123456789abcdef01234567"
