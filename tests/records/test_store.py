@@ -405,8 +405,9 @@ def test_faults_name_what_can_t_be_trusted(results):
         records.read(file)
 
 
-def test_faults_name_a_search_of_other_code(results):
+def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
     search = records.load(SearchRecord, "H100")
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
     records.write(search)
     assert not any("the search of" in fault for fault in scoreboard.faults())
     document = built.document_of(search)
