@@ -81,7 +81,8 @@ FINDINGS = {
         "gain('warp_64x64_k16','one_buffer') <= 0",
         "3 * stall('long_scoreboard','one_buffer') < stall('long_scoreboard','waiting_paired')",
         "ratio('instructions','warp_64x32','one_buffer') > 1.02",
-        *(f"metric('l1_data_percent','{name}') > 85 and row('{name}').tflops < row('06_vectorized').tflops"
+        *(f"metric('l1_data_percent','{name}') > 85 and row('{name}').tflops < "
+          "row('06_vectorized').tflops"
           for name in ("seed", "seed16", "seed32")),
     ],
     "09_fp32_limit": [
