@@ -2,7 +2,6 @@
 
 import collections
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -215,20 +214,6 @@ def test_ptxas_assembles_ptx_for_a_later_gpu():
     assert cubin.startswith(b"\x7fELF") and "Used " in log
     with pytest.raises(CompileError, match="ptxas"):
         assemble(compiled.ptx.replace("fma.rn.f32", "fmma.rn.f32"), "sm_75")
-
-
-def test_older_ptx_becomes_code_for_a_later_gpu():
-    as_t4 = compile_kernel(TILE, None, "sm_90a", ptx_arch="sm_75")
-    assert (as_t4.arch, as_t4.ptx_arch) == ("sm_90a", "sm_75")
-    assert ".target sm_75" in as_t4.ptx and as_t4.name in as_t4.ptx
-    assert as_t4.resources.registers > 0 and as_t4.inner_loop
-    assert as_t4.ptx == compile_kernel(TILE, None, "sm_75").ptx
-
-
-def test_dynamic_shared_memory_counts_as_the_block_s():
-    variant = TILE.variants[0]
-    more = compile_kernel(TILE, replace(variant, shared_bytes=1000)).resources.shared_bytes
-    assert more == compile_kernel(TILE).resources.shared_bytes + 1000
 
 
 @pytest.mark.parametrize(

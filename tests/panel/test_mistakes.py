@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from book.panel.mistakes import MAX_MISTAKES, mistakes
+from book.panel.mistakes import MAX_MISTAKES
 from lib.kernels.catalogue import find
 from lib.panel import render
 from lib.panel.bundle import Mistake
@@ -43,11 +43,6 @@ def test_a_mistake_is_named_by_what_it_does(sessions):
         "wait for the copies left out", "wait for the copies is over too early"}
     assert {one.name for one in first(sessions("01_naive")).mistakes} == {
         "store to global memory off by one", "load from global memory off by one"}
-
-
-def test_no_mistake_is_seeded_where_nothing_runs(sessions):
-    one = first(sessions("02_shared_tile"))
-    assert mistakes(one.ptx, one.entry, []) == []
 
 
 def test_the_source_marks_the_lines_that_can_have_a_mistake(sessions):

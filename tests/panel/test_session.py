@@ -266,17 +266,6 @@ def test_every_seeded_mistake_can_be_found(sessions, stem):
         assert verdicts[-1] != "right", mistake.name
 
 
-def test_inputs_are_drawn_once_for_all_runs_of_a_request(sessions, monkeypatch):
-    session = Session(sessions("02_shared_tile").bundle)
-    drawn = []
-    inputs = Problem.inputs
-    monkeypatch.setattr(Problem, "inputs",
-                        lambda self, *given: drawn.append(self) or inputs(self, *given))
-    answer = ask(session, **SMALL, mistake=0)  # runs the kernel with the mistake and without it
-    assert "tile32, unchanged" in answer["html"] and len(drawn) == 1
-    assert ask(session, **SMALL, beta=0.5)["verdict"] == "right" and len(drawn) == 2
-
-
 def test_a_run_leaves_the_inputs_as_they_were_drawn(sessions):
     session = Session(sessions("02_shared_tile").bundle)
     text = ask(session, do="ptx")["ptx"]

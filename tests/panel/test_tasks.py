@@ -80,13 +80,6 @@ def test_a_mistake_that_is_not_seeded_is_named():
         settings(NO_BARRIER, [])
 
 
-def test_mistakes_are_named_by_the_kernel_s_own_lines(sessions):
-    page = sessions("18_tma").bundle
-    said = [one.said for one in next(iter(page.instances.values())).mistakes]
-    assert any("wrong phase" in one for one in said)
-    assert all(re.search(r", 18_tma\.cu:\d+$", one) for one in said)
-
-
 def test_a_page_says_its_limits_and_shows_its_tasks_without_scripts(sessions):
     page = sessions("08_warp_tile").bundle
     assert grain(page, "warp_64x32") == 1 and grain(page, "warp_64x64") == 4

@@ -94,6 +94,13 @@ def place(c=0, w=0, h=0, d=0, n=0, ow=0, oh=0, od=0) -> bytes:
     return np.array([c, w, h, d, n, ow, oh, od], np.int32).tobytes()
 
 
+def place_of(at, c, offsets) -> bytes:
+    """A place of a case, (n, ..., w)."""
+    axes = dict(zip("whd", at[:0:-1], strict=False))
+    shifts = {f"o{axis}": by for axis, by in zip("whd", offsets[::-1], strict=False)}
+    return place(c=c, n=at[0], **axes, **shifts)
+
+
 def images(shape, dtype=np.float32) -> np.ndarray:
     """Whole numbers from 1 on, all different where the type holds them."""
     many = np.arange(1, int(np.prod(shape)) + 1)
@@ -143,10 +150,8 @@ def test_loads(case, landing):
     made = ptx.im2col_map(array, lower, upper, channels, pixels, (1, *strides, 1))
     want = expected(array, lower, upper, channels, pixels, strides, at, c, offsets)
     out = f32s((pixels, channels))
-    names = {name: value for name, value in zip("whd", at[:0:-1], strict=False)}
-    given = {f"o{name}": value for name, value in zip("whd", offsets[::-1], strict=False)}
     launch = module(len(shape)).get_function("load")(
-        1, 64, (made, place(c=c, n=at[0], **names, **given), out, out.nbytes),
+        1, 64, (made, place_of(at, c, offsets), out, out.nbytes),
         races=True, landing=landing,
     )
     np.testing.assert_array_equal(out, want)

@@ -11,7 +11,7 @@ from lib.compiler.nvrtc import compile_nvrtc
 from lib.run import device, tensor_maps
 
 from ..conftest import run_on_gpu
-from .test_im2col import LOADS, REFUSED, asked, images, module, place, source
+from .test_im2col import LOADS, REFUSED, asked, images, module, place, place_of, source
 
 pytestmark = pytest.mark.gpu
 # Strides that the driver takes. It ignores the last axis's, as it does in tile mode. To its own
@@ -66,10 +66,8 @@ def both(name: str, array: np.ndarray, where: bytes, data: np.ndarray, **about):
 @pytest.mark.parametrize("case", LOADS.values(), ids=LOADS)
 def test_loads_alike(case):
     shape, lower, upper, channels, pixels, strides, at, c, offsets = case
-    names = {name: value for name, value in zip("whd", at[:0:-1], strict=False)}
-    given = {f"o{name}": value for name, value in zip("whd", offsets[::-1], strict=False)}
     (_, theirs), (_, mine) = both(
-        "load", images(shape), place(c=c, n=at[0], **names, **given),
+        "load", images(shape), place_of(at, c, offsets),
         np.full((pixels, channels), np.nan, np.float32),
         lower=lower, upper=upper, channels=channels, pixels=pixels,
         element_strides=(1, *strides, 1),
