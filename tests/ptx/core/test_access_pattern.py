@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.ptx.core.access_pattern import Repeated
 
 from ..conftest import run, u32s
 
@@ -50,3 +51,33 @@ def test_a_pattern_is_found_again_by_its_addresses():
     counters = launch.trace.counters()
     assert (counters["shared_wavefronts"], counters["global_store_sectors"]) == (8, 16)
     assert not launch.hazards
+
+
+ROWS, LANES = np.ogrid[:32, :1024]
+
+
+@pytest.mark.parametrize(
+    ("index", "left"),
+    [
+        (ROWS // 16 * 320 + LANES // 32 * 10, 64),  # rows of A: a warp reads one word
+        (ROWS % 16 * 32 + LANES % 32, 512),  # of B: all warps read the same ones
+        (ROWS // 4 % 2 + LANES // 8 % 16 * 2, 32),  # runs that come again, along both
+        (0 * ROWS + 0 * LANES, 1),
+    ],
+)
+def test_what_repeated_indices_name_is_gathered_once(index, left):
+    found = Repeated.of(index)
+    assert found.distinct.size == left
+    view = np.random.default_rng(0).random(int(index.max()) + 1)
+    np.testing.assert_array_equal(found.take(view), view[index])
+
+
+def test_indices_that_hardly_repeat_are_left_alone():
+    assert Repeated.of(ROWS * 1024 + LANES) is None
+    assert Repeated.of(ROWS * 1024 + LANES // 2) is None
+    uneven = ROWS * 1024 + LANES // 16
+    uneven[7, 100:104] += 1  # no run of more than 4 is left
+    assert Repeated.of(uneven).along[1] == (4, 1)
+    np.testing.assert_array_equal(Repeated.of(uneven).take(np.arange(1 << 15)), uneven)
+    uneven[7, 100] -= 1
+    assert Repeated.of(uneven) is None
