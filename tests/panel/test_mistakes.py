@@ -9,6 +9,7 @@ from book.panel.mistakes import MAX_MISTAKES
 from lib.kernels.catalogue import find
 from lib.panel import render
 from lib.panel.bundle import Mistake
+from lib.ptx.core.parser import parse
 
 
 def ask(session, **request):
@@ -85,6 +86,42 @@ def test_a_source_line_is_escaped():
     said = Mistake("left out", "x", {}, "/a/b.cu", 3, "if (a < b) copy();")
     shown = render.seeded({"html": ""}, said)["html"]
     assert "left out, b.cu:3" in shown and "a &lt; b" in shown
+
+
+LOOPS = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+.reg .pred %p<3>;
+.reg .f32 %f<3>;
+.reg .b32 %r<3>;
+$outer:
+$spin:
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra $spin;
+fma.rn.f32 %f1, %f1, %f1, %f1;
+$inner:
+fma.rn.f32 %f1, %f1, %f1, %f1;
+fma.rn.f32 %f2, %f1, %f1, %f1;
+@%p1 bra $inner;
+@%p1 bra $outer;
+$tail:
+fma.rn.f32 %f1, %f1, %f1, %f1;
+@%p1 bra $tail;
+ret;
+}
+"""
+
+
+def test_the_inner_loop_is_the_innermost_that_multiplies_most():
+    instructions = parse(LOOPS).entries["k"].instructions
+    begin, end = render.inner_loop(instructions)
+    lines = LOOPS.split("\n")
+    assert "%f1, %f1, %f1, %f1" in lines[instructions[begin].line - 1]
+    assert lines[instructions[end].line - 1] == "@%p1 bra $inner;"
+    assert render.inner_loop(instructions[:2]) is None  # it waits, and multiplies nothing
 
 
 @pytest.mark.parametrize("stem", ["02_shared_tile", "16_cp_async", "18_tma"])

@@ -12,6 +12,7 @@ from book.panel.bundler import bundle, offered
 from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.panel import render
+from lib.panel.bundle import carried_over
 from lib.panel.request import DEFAULT, wrong_elements
 from lib.panel.session import Session
 from lib.paths import ROOT
@@ -274,6 +275,13 @@ def test_a_run_leaves_the_inputs_as_they_were_drawn(sessions):
     assert spoilt != text
     assert ask(session, **SMALL, ptx=spoilt)["verdict"] in ("wrong", "suspicious")
     assert ask(session, **SMALL)["verdict"] == "right"
+
+
+def test_merged_accesses_follow_their_lines():
+    before, after = "a\nb\nc\nd\ne", "a\nnew\nb\nx\nd\ne"
+    merge = {1: (0, 8), 2: None, 3: (0, 16), 5: (4, 4)}
+    assert carried_over(merge, before, after) == {1: (0, 8), 3: None, 6: (4, 4)}
+    assert carried_over(merge, before, before) == merge
 
 
 # -- a warp, step by step -----------------------------------------------------------------------
