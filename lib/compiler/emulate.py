@@ -31,9 +31,9 @@ from lib.compiler.raw_module import (
     stopped_document,
 )
 from lib.compiler.streams import lasting
+from lib.ptx.core.errors import visible
 from lib.ptx.core.execution import Execution
 from lib.ptx.core.hazards import REMARK
-from lib.ptx.core.visible import visible
 from lib.ptx.files import write_whole
 from lib.ptx.report import document
 

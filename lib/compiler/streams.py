@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from lib.ptx.core.visible import visible
+from lib.ptx.core.errors import visible
 
 SILENT_SECONDS = 2.0
 # Between one look and the next: on a terminal, and where lines can't be written over.

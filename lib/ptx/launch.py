@@ -363,7 +363,8 @@ class Function:
         device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
         workspace = 0
-        if "%envreg2" in self.code.registers.specials:  # this_grid().sync() counts blocks there
+        # this_grid().sync() counts blocks there
+        if "%envreg2" in dict(self.code.registers.specials).values():
             workspace = device.add("of the grid", np.zeros(64, np.uint32))
         target = self.module.program.machine
         layout = Layout(self.code.registers, device, shared_mem, shared_base(target))

@@ -190,10 +190,10 @@ def reports(launch: Launch) -> set[Report]:
              re.sub(r"[\d\W]+", " ", one.message)) for one in launch.hazards}
 
 
-def reports_of(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> set[Report]:
-    """What a kernel reports as it is, under any of the settings: of it, no mutant is guilty."""
+def reports_of(run: Callable[..., tuple[Launch, bool]]) -> set[Report]:
+    """What a kernel reports as it is, under any of `SETTINGS`: of it, no mutant is guilty."""
     return set().union(*(reports(run(races=True, trace=False, strict=True, **options)[0])
-                         for options in settings))
+                         for options in SETTINGS))
 
 
 def verdict(

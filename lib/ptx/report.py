@@ -16,7 +16,7 @@ from . import advice
 from .core.code import Code
 from .core.errors import Error
 from .core.hazards import SAME_VALUE, Access, Hazard
-from .count.trace import Site, Trace
+from .count.trace import COUNTS, Site, Trace
 from .source_lines import SourceLines
 
 Place = tuple[str, int]
@@ -97,7 +97,7 @@ class Line:
 
     def add(self, site: Site) -> None:
         """Add an access."""
-        for name in ("requests", "lanes", "sectors", "wavefronts", "ideal"):
+        for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(site, name))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from lib.ptx.core.constant import read_only
 from lib.ptx.isa import fragments as emulated
-from lib.ptx.isa import tcgen05_layouts, wmma
+from lib.ptx.isa import tcgen05_operands, wmma
 from lib.show.explorer import Live
 from lib.show.scene import Box, Grid, Scene, column, row, words
 from lib.show.words import plural
@@ -295,7 +295,7 @@ def maps() -> Mapping[str, tuple[Map, ...]]:
                              _WARP_OF + _NARROWER))
         found[name] = tuple(made)
     for name, (shape, repeats) in LOADS.items():
-        rows, columns = tcgen05_layouts.fragment(shape, repeats)
+        rows, columns = tcgen05_operands.fragment(shape, repeats)
         found[name] = (Map("tensor memory", "1 × 32 bits", 1, False, rows, columns,
                            _TENSOR_LANES),)
     return MappingProxyType(found)

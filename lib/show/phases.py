@@ -22,7 +22,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.ptx.core.machine import WARP
 from lib.ptx.core.syntax import Address, Immediate, Register
 from lib.ptx.isa.cp_async import CpAsyncGroups
-from lib.ptx.isa.mbarrier_object import Mbarrier, Mbarriers
+from lib.ptx.isa.mbarrier import Mbarrier, Mbarriers
 from lib.run.prepared import lay_out
 from lib.run.runner import emulate, planned
 from lib.show.display import table

@@ -8,11 +8,11 @@ distances between them is a `Shape`, and one shape serves all the patterns that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from .lanes import Lanes
 from .machine import WARP
 from .masks import Mask, by_warp, over_lanes
 
@@ -122,7 +122,7 @@ class AccessPattern:
     may treat the arrays as full. `places` has where they lie for each instruction that was there.
     """
 
-    def __init__(self, addresses: ndarray, active: Mask | None, f: Lanes) -> None:
+    def __init__(self, addresses: ndarray, active: Mask | None, f: Any) -> None:
         self.register, self.active, self.f = addresses, active, f
         self.places: dict = {}
         # Signed, so that a register a little below 0 and an offset that brings it back make sense.

@@ -2,21 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
 from .access_pattern import AccessPattern, Repeated
-from .batch import Batch
+from .batch import Batch, Issuer, Step
 from .decode import Decoding
-from .errors import Error, Misaligned, OutOfBounds
-from .hazards import access
+from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
+from .hazards import access as side
 from .masks import Mask
-from .origins import check_within
+from .registers import RegisterFile
 from .segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, Segment, rank_at
-from .syntax import SIZES, Address, Immediate, Instruction, MemoryAccess, Register, Symbol
+from .syntax import (
+    SIZES,
+    Address,
+    Immediate,
+    Instruction,
+    MemoryAccess,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+
+# -- Which array an address belongs to, where several lie side by side or at one place. ------------
+
+
+# Which shared variable an address was made from, so that running over into the next is seen.
+#
+# The shared variables of a block lie side by side, and an index too large ends in another one where
+# it breaks nothing that hardware would notice. An address that was computed from one variable's
+# address, and from no other's, must stay in that variable.
+
+
+# What gives a value that does not come from its operands' addresses.
+_FRESH = {
+    "ld", "ldu", "atom", "shfl", "setp", "set", "call", "mapa", "popc", "clz", "vote", "match",
+    "redux", "fma", "ldmatrix", "mma", "wmma", "wgmma", "tcgen05", "mbarrier", "getctarank",
+    "isspacep", "mul",
+}
+_ACCESSES = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "wmma")
+
+
+def mark_origins(steps: Sequence[Step], registers: RegisterFile) -> None:
+    """Set `within` of each access whose address comes from one shared variable."""
+    names = {name for _, name, _, _ in registers.addresses}
+    shared = {name for name in names if _is_shared(registers, name)}
+    if len(shared) < 2:
+        return
+    origins: dict[int, frozenset[str]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for step in steps:
+            if not step.writes or step.instruction.parts[0] in _FRESH:
+                continue
+            found = _found(step.instruction, step.writes, origins, shared)
+            for slot in step.writes if found else ():
+                have = origins.get(slot, frozenset())
+                if not found <= have:
+                    origins[slot] = have | found
+                    changed = True
+    for step in steps:
+        instruction = step.instruction
+        if instruction.parts[0] not in _ACCESSES:
+            continue
+        for operand in instruction.operands:
+            if isinstance(operand, Address):
+                found = _of(operand, origins, shared)
+                if len(found) == 1:
+                    (instruction.within,) = found
+                    break
+
+
+def _is_shared(registers: RegisterFile, name: str) -> bool:
+    variable = registers.variable(name)
+    return variable is not None and variable.space == "shared"
+
+
+def _found(
+    instruction: Instruction, writes: Sequence[int], origins: dict[int, frozenset[str]],
+    shared: set[str],
+) -> frozenset[str]:
+    """Where what an instruction writes comes from."""
+    given = [
+        _of(operand, origins, shared) for operand in instruction.operands
+        if not (isinstance(operand, Register) and operand.slot in writes
+                and operand is instruction.operands[0])
+    ]
+    if instruction.parts[0] == "sub" and len(given) == 2 and given[1]:
+        return frozenset()  # a distance
+    return frozenset().union(*given)
+
+
+def _of(operand: Operand, origins: dict[int, frozenset[str]], shared: set[str]) -> frozenset[str]:
+    match operand:
+        case Register():
+            return origins.get(operand.slot, frozenset())
+        case Symbol():
+            return frozenset({operand.name} & shared)
+        case Address() | Not():
+            return _of(operand.base if isinstance(operand, Address) else operand.operand,
+                       origins, shared)
+        case Vector():
+            return frozenset().union(*(_of(item, origins, shared) for item in operand.items))
+        case Pair():
+            return _of(operand.first, origins, shared) | _of(operand.second, origins, shared)
+    return frozenset()
+
+
+def check_within(
+    f: Batch, access: MemoryAccess, pattern: AccessPattern, name: str, window: int
+) -> None:
+    """Report lanes whose access leaves the shared variable that its address was made from.
+
+    `pattern`: where the active lanes access memory. `name`: the variable. `window`: what to
+    subtract from the addresses: 0, or where the generic window begins.
+    """
+    layout, width = f.memory.layout, access.nbytes
+    first, end = layout.extent(name)
+    away = access.offset - window
+    if first <= pattern.low + away and pattern.high + away + width <= end:
+        return
+    addresses = pattern.addresses(access.offset) - window
+    outside = ((addresses < first) | (addresses + width > end)) & pattern.active_lanes
+    if not outside.any():
+        return
+    where = int((addresses + 0 * outside)[outside][0])
+    other = layout.shared_at(where if where < first else max(where, end))
+    lands = f"in {other}" if other else "in no variable"
+    f.hazard(
+        "overflow",
+        f"{f.place(access.instruction)}: {width} bytes at byte {where - first} of {name}, which "
+        f"has {end - first}, lie {lands}: {f.lane_names(outside)}",
+        access.instruction, outside,
+    )
+
+
+
+# Arrays of ``extern __shared__``, which all begin at one address: seen when taken for several.
+#
+# Whoever uses two as if they lay apart reads through one what was written through the other.
+
+
+KIND = "one address"
+
+
+class OneAddress:
+    """Through which name each byte of a batch's shared memory was written last.
+
+    `names`: the arrays that begin at one address. `nbytes`: of the shared memory of all blocks.
+    """
+
+    def __init__(self, names: frozenset[str], nbytes: int) -> None:
+        self.names = names
+        self.writer = np.full(nbytes, -1, np.int64)  # the index of the store, and behind it who
+        self.thread = np.zeros(nbytes, np.int64)
+
+    def access(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment
+    ) -> None:
+        """Remember what is written, and report what is read that was written by another name."""
+        name = access.instruction.within
+        lanes = np.argwhere(pattern.active_lanes)
+        at = f.full(pattern.addresses(access.offset))
+        rows = np.zeros((f.blocks, 1), np.int64) if segment.rows is None else segment.rows
+        first = (at - segment.base + rows)[lanes[:, 0], lanes[:, 1]]
+        places = (first[:, None] + np.arange(access.nbytes)).astype(np.intp, copy=False)
+        if access.kind in ("load", "ldmatrix", "atomic"):
+            writers = self.writer[places]
+            for index in np.unique(writers[writers >= 0]).tolist():
+                writing = f.code.steps[index].instruction
+                if writing.within == name or writing.within not in self.names:
+                    continue
+                lane, byte = np.argwhere(writers == index)[0].tolist()
+                row, thread = lanes[lane].tolist()
+                sides = (side(writing, row, int(self.thread[places[lane, byte]]), f),
+                         side(access.instruction, row, thread, f))
+                f.hazards.add_pair(
+                    KIND, f"{name} is read where {writing.within} was written: both are extern "
+                    "__shared__, and all of these begin at one address", *sides)
+        if access.kind not in ("load", "ldmatrix"):
+            self.writer[places] = access.index
+            self.thread[places] = lanes[:, 1:]
+
 
 SPACES = ("global", "shared", "local", "const", "param")
 # Cache hints and memory-order words that change nothing for an emulator that runs in order.
@@ -192,6 +367,12 @@ def _apart(
     return found[0], found[1]
 
 
+def lane_address(d: Decoding, operand: int, space: str) -> Callable[[Batch], ndarray]:
+    """Make the function that reads an address of a space, as int64."""
+    slot, offset = address_operand(d, operand, space)
+    return lambda f: f.r[slot].astype(np.int64) + offset
+
+
 def shared_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     """Make the function that reads an address in the shared::cluster window, as int64.
 
@@ -211,66 +392,94 @@ def shared_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     return read
 
 
-def locate(
-    f: Batch, row: int, address: int, nbytes: int, align: int, instruction: Instruction
-) -> tuple[int, int]:
-    """Return the row whose shared memory an address of a row's lane lies in, and the offset.
+class SharedBytes(NamedTuple):
+    """Some bytes of a block's shared memory."""
 
-    Raises Error if it is misaligned or lies outside.
+    f: Batch
+    row: int
+    offset: int
+    nbytes: int
+
+    @property
+    def part(self) -> slice:
+        """Where they lie in the shared memory of all blocks."""
+        start = self.f.memory.shared.start_of(self.row) + self.offset
+        return slice(start, start + self.nbytes)
+
+    @property
+    def data(self) -> ndarray:
+        """The bytes themselves."""
+        return self.f.memory.shared.storage[self.part]
+
+    @property
+    def cells(self) -> ndarray:
+        """The race detector's words of them."""
+        return self.f.races.cells(self.part.start, self.nbytes)
+
+    def mark_valid(self) -> None:
+        """Remember that they were written."""
+        self.f.memory.shared.valid[self.part] = 1
+
+    def check_valid(self, instruction: Instruction) -> None:
+        """Raise UninitialisedRead if a copy reads some that nobody wrote."""
+        valid = self.f.memory.shared.valid[self.part] == 1
+        if not valid.all():
+            raise UninitialisedRead(
+                f"{self.f.place(instruction)}: {self.nbytes} bytes of shared memory from "
+                f"{self.offset:#x} are copied, but byte {self.offset + int(valid.argmin()):#x} was "
+                f"never written, block {self.f.geometry.block_name(self.row)}"
+            )
+
+
+def locate(f: Batch, by: Issuer, address: int, nbytes: int, align: int) -> SharedBytes:
+    """Return the bytes of shared memory at a lane's address.
+
+    Raises Error if it is misaligned or lies outside; reports a peer's that has exited.
     """
     peers, rank = f.geometry.peers, rank_at(address)
     own = address < PEER_BYTES
     offset = address % PEER_BYTES - f.memory.shared.base
     if not (own or 0 <= rank < peers) or offset < 0 or offset + nbytes > f.memory.shared.nbytes:
         raise OutOfBounds(
-            f"{f.place(instruction)}: {nbytes} bytes at {address:#x} lie outside of the "
-            f"{f.memory.shared.nbytes} bytes of shared memory, block {f.geometry.block_name(row)}"
+            f"{f.place(by.instruction)}: {nbytes} bytes at {address:#x} lie outside of the "
+            f"{f.memory.shared.nbytes} bytes of shared memory, block "
+            f"{f.geometry.block_name(by.row)}"
         )
     if offset % align:
         raise Error(
-            f"{f.place(instruction)}: shared address {address:#x} is no multiple of {align}"
+            f"{f.place(by.instruction)}: shared address {address:#x} is no multiple of {align}"
         )
-    if own:
-        return row, offset
-    home = row // peers * peers + rank
-    if home != row:
-        check_alive(f, home, instruction, row)
-    return home, offset
-
-
-def check_alive(f: Batch, home: int, instruction: Instruction, row: int) -> None:
-    """Report the use of the shared memory of a block that has exited."""
-    if f.live is not None and not f.live.array[home].any():
-        lane = 0 if f.active is None else int(f.active.array[row].argmax())
+    home = by.row if own else by.row // peers * peers + rank
+    if home != by.row and f.live is not None and not f.live.array[home].any():
         f.hazards.add(
             "block exited",
-            f"{f.place(instruction)}: block {f.geometry.block_name(home)} exited while its peer "
-            f"{f.geometry.block_name(row)} still uses its shared memory: {f.exit_of(home, 0)}",
-            f.exit_of(home, 0), access(instruction, row, lane, f),
+            f"{f.place(by.instruction)}: block {f.geometry.block_name(home)} exited while its peer "
+            f"{f.geometry.block_name(by.row)} still uses its shared memory: {f.exit_of(home, 0)}",
+            f.exit_of(home, 0), f.side(by),
         )
+    return SharedBytes(f, home, offset, nbytes)
 
 
 def lane_bytes(
-    f: Batch, space: str, row: int, thread: int, first: int, nbytes: int, align: int,
-    instruction: Instruction, writes: bool,
+    f: Batch, space: str, by: Issuer, first: int, nbytes: int, align: int, writes: bool
 ) -> tuple[Segment, int]:
     """Return the segment that holds a lane's run of bytes, and where in its storage they begin.
 
     Raises Misaligned, OutOfBounds if the lane may not access them.
     """
     segment = f.memory.locate(space, first, first + nbytes)
-    who = f.geometry.thread_name(row, thread)
+    who = f.geometry.thread_name(by.row, by.thread)
     if first % align:
         raise Misaligned(
-            f"{f.place(instruction)}: address {first:#x} is no multiple of {align} bytes: {who}"
+            f"{f.place(by.instruction)}: address {first:#x} is no multiple of {align} bytes: {who}"
         )
     if segment is None:
         raise OutOfBounds(
-            f"{f.place(instruction)}: {nbytes} bytes at {first:#x} lie outside of every {space} "
+            f"{f.place(by.instruction)}: {nbytes} bytes at {first:#x} lie outside of every {space} "
             f"allocation{f.memory.near(space, first)}: {who}"
         )
     if writes:
-        check_writeable(f, segment, instruction)
+        check_writeable(f, segment, by.instruction)
     rows = segment.rows
-    own = 0 if rows is None else int(rows[row, thread if rows.shape[1] > 1 else 0])
+    own = 0 if rows is None else int(rows[by.row, by.thread if rows.shape[1] > 1 else 0])
     return segment, own + first - segment.base

@@ -72,17 +72,14 @@ def scopes_to_follow(steps: Sequence[Step]) -> set[int]:
 
 
 # What has no effect but on the registers that it writes.
-_PURE = frozenset((
-    "abs add and bfe bfi clz cvt cvta div ex2 fma ld lg2 lop3 mad max min mov mul neg not or popc "
-    "prmt rcp rem rsqrt selp set setp shf shl shr sqrt sub xor").split())
-_ENDS = ("ret", "exit", "trap")
-PRIVATE = {
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "bra", "brev", "clz", "cnot",
-    "copysign", "cos", "cvt", "cvta", "div", "ex2", "fma", "fns", "ld", "ldu", "lg2", "lop3", "mad",
-    "mad24", "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt",
-    "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt",
-    "sub", "subc", "szext", "tanh", "testp", "xor",
+PURE = {
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign",
+    "cos", "cvt", "cvta", "div", "ex2", "fma", "fns", "ld", "ldu", "lg2", "lop3", "mad", "mad24",
+    "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem",
+    "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub",
+    "subc", "szext", "tanh", "testp", "xor",
 }
+_ENDS = ("ret", "exit", "trap")
 
 
 def registers_of(operand: Operand) -> list[int]:
@@ -159,10 +156,7 @@ def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, set[i
     for start, block in blocks.items():
         reads = writes = 0
         for step in steps[start : start + block.length]:
-            sources = sources_of(step) + addresses_of(step.instruction)
-            if step.guard is not None:
-                sources.append(step.guard[0])
-            for slot in sources:
+            for slot in _reads(step):
                 if not writes >> slot & 1:
                     reads |= 1 << slot
             if step.guard is None:
@@ -192,7 +186,7 @@ def unused_loads(steps: Sequence[Step]) -> frozenset[int]:
     used: set[int] = set()
     pure = []
     for step in steps:
-        if step.instruction.parts[0] in _PURE and not step.ends:
+        if step.instruction.parts[0] in PURE and not step.ends:
             pure.append((writes_of(step), _reads(step)))
         else:
             used.update(_reads(step))
@@ -270,7 +264,7 @@ class Regions:
 def _is_private(step: Step) -> bool:
     """Whether a step has no effect but on a lane's own registers and local memory."""
     kind, *parts = step.instruction.parts
-    return kind in PRIVATE or kind == "st" and "local" in parts
+    return kind in PURE or kind == "bra" or kind == "st" and "local" in parts
 
 
 def _following(steps: list[Step], block: BasicBlock) -> list[int]:

@@ -1,33 +1,22 @@
-"""What a step may ask of the batch that it runs for, and what a step is.
-
-`Execution`, `Trace` and `RaceDetector` are what stands behind. They stand above the modules that
-use them, so that imports go one way, and these are the sides which those modules see.
-"""
+"""What a step may ask of the batch that it runs for, and what a step is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy import ndarray
 
-from .access_pattern import AccessPattern, make_room
+from .access_pattern import AccessPattern, Shapes, make_room
+from .geometry import Geometry
 from .hazards import Access, Hazards, access
-from .lanes import Lanes
 from .machine import WARP
 from .masks import Mask, any_in_warp
 from .memory import Memory
 from .registers import scalar
-from .segment import Segment
-from .syntax import Instruction, MemoryAccess
-
-# -- What a step may ask of the batch that it runs for, and of those who watch it. ----------------
-#
-# `Execution`, `Trace` and `RaceDetector` are what stands behind. They stand above the modules that
-# use them, so that imports go one way, and these are the sides which those modules see.
-
+from .syntax import Instruction
 
 PATTERNS = 16  # address registers that are remembered
 CONTENTS, MAX_CONTENT = 128, 1 << 10  # those found by content, and lanes of the largest
@@ -41,113 +30,72 @@ _UNWRITTEN = {id(array) for array in (*POISON.values(), NO_PREDICATE)}
 W = TypeVar("W")
 
 
-class Tracer(Protocol):
-    """Who counts; see `count.trace`."""
-
-    def executed(self, block: Any, f: Batch) -> None: ...
-
-    def guarded(self, index: int, chosen: Mask | None | Literal[False], f: Batch) -> None: ...
-
-    def access(
-        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, space: str
-    ) -> None: ...
-
-    def copied(
-        self, f: Batch, writing: MemoryAccess, to: AccessPattern, reading: MemoryAccess,
-        source: AccessPattern | None, past_l1: bool,
-    ) -> None: ...
-
-    def multiplied(
-        self, index: int, instruction: Instruction, warps: int, wavefronts: int
-    ) -> None: ...
-
-    def site(
-        self, index: int, instruction: Instruction, kind: str, space: str, nbytes: int
-    ) -> Any: ...
+Warp = tuple[int, int]  # row, and number in its block
 
 
-class Races(Protocol):
-    """Who looks for races; see `race.detector`."""
+class Issuer(NamedTuple):
+    """A lane and the instruction that it runs; of several lanes, the first."""
 
-    granule: int
-    code: Any
-    known: ndarray
-    clock: ndarray
-    own: ndarray
-    proxy: Any  # the asynchronous proxy, None if nothing in the kernel is of it
-
-    maps: Any  # of `race.async_proxy`
+    row: int  # the block, in the batch
+    thread: int
+    instruction: Instruction
+    at: int  # the index of the instruction
 
     @property
-    def ended(self) -> ndarray: ...
-
-    @property
-    def agents(self) -> Any: ...  # the asynchronous proxy, of which something is
-
-    def access(
-        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
-        values: list[ndarray] | None = None,
-    ) -> None: ...
-
-    def access_of_lane(
-        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
-        kind: str,
-    ) -> None: ...
-
-    def landed(
-        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment
-    ) -> None: ...
-
-    def barrier(self, arrived: ndarray | None, waiting: ndarray | None) -> None: ...
-
-    def warp_barrier(self, f: Batch) -> None: ...
-
-    def lanes_meet(self, f: Batch) -> None: ...
-
-    def fence(self, f: Batch, scope: int) -> None: ...
-
-    def proxy_fence(self, f: Batch) -> None: ...
-
-    def init_fence(self, f: Batch) -> None: ...
+    def warp(self) -> Warp:
+        """The lane's warp."""
+        return self.row, self.thread // WARP
 
 
-class Batch(Lanes):
-    """A batch of blocks while it runs: what `Execution` has for its steps."""
+class Batch:
+    """A batch of blocks while it runs: what `Execution` has for its steps.
 
-    r: list[ndarray]
-    memory: Memory
-    hazards: Hazards
-    trace: Tracer | None
-    races: Races | None
-    code: Any  # of `code`
-    calls: Any  # of `calls`
-    recorder: Any  # of `recorder`, or None
-    unwritten: Any  # of `unwritten`, or None
-    merge: ndarray | None
-    groups: dict[int, Mask | None]
-    resolved: list[Any]
-    waiters: dict[Any, Any]
-    twins: list[tuple]
-    stacks: dict[int, tuple[list[ndarray], ndarray]]
-    room: ndarray | None
-    fragments: dict[tuple, tuple]
-    products: dict[int, tuple]
-    observed: bool
-    strict: bool
-    failing: frozenset[int]
-    late: bool
-    steps: int
-    at: int
-    origin: int
-    exited_by: Instruction
-    barriers: Any  # of `scheduler`
+    What stands above the modules that ask for it is of no type here, so that imports go one way.
+    """
 
-    live: Mask | None
-    _everyone: ndarray  # bool (blocks, threads), all
-    _patterns: dict[tuple[int, int], tuple[ndarray, AccessPattern]]
-    _contents: dict[tuple, AccessPattern]
-    _sums: dict[int, tuple[ndarray, ndarray, ndarray]]
-    _costs: dict[int, tuple[ndarray, dict]]
+    def __init__(
+        self, code: Any, geometry: Geometry, memory: Memory, trace: Any, races: Any,
+        hazards: Hazards, settings: Any,
+    ) -> None:
+        self.recorder, self.failing = settings.recorder, settings.failing
+        self.strict, self.late = settings.strict, settings.landing == "late"
+        self.code, self.geometry, self.memory = code, geometry, memory
+        self.trace, self.races, self.hazards = trace, races, hazards
+        self.observed = trace is not None or races is not None
+        self.blocks, self.threads = geometry.blocks, geometry.threads
+        self.warps = -(-self.threads // WARP)  # of a block
+        self.lanes = self.blocks * self.threads
+        self.shape = (self.blocks, self.threads)
+        self._everyone = np.ones(self.shape, bool)
+        self._everyone.flags.writeable = False
+        self.live: Mask | None = None  # the lanes that have not exited; None: all
+        self.active: Mask | None = None  # the lanes that run now; None: all
+        self.merge: ndarray | None = None  # where results go; None: everywhere
+        self.groups: dict[int, Mask | None] = {code.start: None}
+        # What may hold lanes or have something in flight, by kind: see `scheduler`.
+        self.waiters: dict[Any, Any] = {}
+        self.barriers: Any
+        self.calls: Any  # of `calls`
+        self.unwritten: Any = None  # of `unwritten`, or None
+        self.steps = 0  # instructions run so far
+        self.at = code.start  # the basic block that runs
+        self.origin = 0  # what to add to an instruction's index to have its step
+        # The latest exit; a kernel without instructions has none, and nobody asks.
+        self.exited_by = code.steps[-1].instruction if code.steps else Instruction(0, "ret", ())
+        self.r = [NO_PREDICATE] * code.registers.slots
+        self.twins: list[tuple] = [(None, None)] * code.registers.slots
+        # Results that were computed together, each and all, by the id of the first.
+        self.stacks: dict[int, tuple[list[ndarray], ndarray]] = {}
+        self.room: ndarray | None = None  # what a step that needs room for long sums reuses
+        self.resolved: list[Any] = [None] * len(code.steps)  # where the addresses of each step lie
+        self.fragments: dict[tuple, tuple] = {}  # matrices that `fragments` put together
+        # Accumulators as matrices, with the registers that hold them: see `mma.ProductTile`.
+        self.products: dict[int, tuple] = {}
+        self.shapes = Shapes()
+        self._costs: dict[int, tuple[ndarray, dict]] = {}
+        self._patterns: dict[tuple[int, int], tuple[ndarray, AccessPattern]] = {}
+        self._contents: dict[tuple, AccessPattern] = {}
+        self._sums: dict[int, tuple[ndarray, ndarray, ndarray]] = {}
 
     # -- which lanes ----------------------------------------------------------------------------
 
@@ -182,7 +130,7 @@ class Batch(Lanes):
     @property
     def waiting(self) -> bool:
         """Whether any lane is parked."""
-        return self.barriers.waiting or any(w.waiting for w in self.waiters.values())
+        return any(waiter.waiting for waiter in self.waiters.values())
 
     def waiter(self, kind: Callable[[Any], W]) -> W:
         """Return the launch's one object of a kind: the mbarriers, the copies in flight, ..."""
@@ -214,30 +162,12 @@ class Batch(Lanes):
 
     def branch(self, predicate: ndarray, target: int, otherwise: int) -> None:
         """Send the active lanes to `target` where the predicate holds, else to `otherwise`."""
-        active = self.active
-        if predicate.size == 1:
-            self.go(target if predicate[0, 0] else otherwise, active)
-            return
-        if active is None:
-            count = int(np.count_nonzero(predicate))
-            if count == predicate.size:
-                self.go(target, None)
-            elif count == 0:
-                self.go(otherwise, None)
-            else:
-                full = self.full(predicate)
-                self.go(target, Mask(full))
-                self.go(otherwise, Mask(~full))
-            return
-        taken = active.array & predicate
-        count = int(np.count_nonzero(taken))
-        if count == active.lanes:
-            self.go(target, active)
-        elif count == 0:
-            self.go(otherwise, active)
+        active, chosen = self.active, self.select(predicate)
+        if chosen is active or chosen is False:
+            self.go(otherwise if chosen is False else target, active)
         else:
-            self.go(target, Mask(taken))
-            self.go(otherwise, Mask(active.array & ~predicate))
+            self.go(target, chosen)
+            self.go(otherwise, Mask(self.active_lanes & ~predicate))
 
     def select(self, predicate: ndarray) -> Mask | None | Literal[False]:
         """Which active lanes have the predicate: False if none, `active` itself if all."""
@@ -270,15 +200,12 @@ class Batch(Lanes):
             self.live = Mask(np.zeros(self.shape, bool))
         else:
             self.live = rest
-        if self.barriers.waiting:
-            self.barriers.release()
         for waiter in self.waiters.values():
             waiter.left()
 
     def parked(self) -> str:
         """Say who waits at barriers."""
-        waiting = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
-        return " ".join(filter(None, waiting))
+        return " ".join(filter(None, (w.describe() for w in self.waiters.values())))
 
     # -- what steps ask -------------------------------------------------------------------------
 
@@ -370,9 +297,48 @@ class Batch(Lanes):
         """Describe the exit of a lane, as the one side of a hazard."""
         return access(self.exited_by, block, thread, self)
 
+    def side(self, by: Issuer) -> Access:
+        """Describe what a lane does, as one side of a hazard."""
+        return access(by.instruction, by.row, by.thread, self)
+
     def place(self, instruction: Instruction) -> str:
         """Say where an instruction stands, for a message."""
         return self.code.place(instruction)
+
+
+# -- The active lanes by their values, for instructions that act once for each block or lane. -----
+
+
+def lane_groups(
+    f: Batch, d: Any, *values: ndarray
+) -> Iterator[tuple[Issuer, list[int], ndarray]]:
+    """Part the active lanes by row and by whole numbers, for the instruction that `d` decodes.
+
+    Yields the first lane, the numbers, and the threads of all, ascending.
+    """
+    rows, threads = np.nonzero(f.active_lanes)
+    columns = [f.full(v)[rows, threads].astype(np.int64) for v in values]
+    first = [rows, *columns]
+    if all((c == c[0]).all() for c in first):
+        first_lane = Issuer(int(rows[0]), int(threads[0]), d.instruction, d.index)
+        yield first_lane, [int(c[0]) for c in columns], threads
+        return
+    order = np.lexsort(first[::-1])  # by row, then by value, the lanes ascending
+    changes = np.zeros(len(rows), bool)
+    for column in first:
+        sorted_column = column[order]
+        changes[1:] |= sorted_column[1:] != sorted_column[:-1]
+    for chosen in np.split(order, np.flatnonzero(changes)):
+        at = chosen[0]
+        first_lane = Issuer(int(rows[at]), int(threads[at]), d.instruction, d.index)
+        yield first_lane, [int(c[at]) for c in columns], threads[chosen]
+
+
+def each_lane(f: Batch, d: Any, *values: ndarray) -> Iterator[tuple[Issuer, list[int]]]:
+    """Yield each active lane, and its values: copies are issued one by one."""
+    for by, given, threads in lane_groups(f, d, *values):
+        for thread in threads.tolist():
+            yield by._replace(thread=thread), given
 
 
 # -- Steps and basic blocks: what a kernel's instructions become when they are decoded. -----------

@@ -224,32 +224,22 @@ class CallStack:
             valid: ndarray | int = 1
         else:
             data, valid = self._bytes(value, nbytes, lanes)
-        storage, known = f.memory.local_rows
-        if target.size == 1:
-            at = int(target[0, 0])
-            rows = slice(None) if lanes is None else lanes
-            storage[rows, at : at + nbytes] = data
-            known[rows, at : at + nbytes] = valid
-        else:
-            rows, columns = self._places(target, nbytes, lanes)
-            storage[rows, columns] = data
-            known[rows, columns] = valid
+        where = self._places(target, nbytes, lanes)
+        for rows, values in zip(f.memory.local_rows, (data, valid), strict=True):
+            rows[where] = values
 
     def _bytes(
         self, address: ndarray, nbytes: int, lanes: ndarray | None
     ) -> tuple[ndarray, ndarray]:
-        storage, known = self.f.memory.local_rows
+        (storage, known), where = self.f.memory.local_rows, self._places(address, nbytes, lanes)
+        return storage[where], known[where]
+
+    def _places(self, address: ndarray, nbytes: int, lanes: ndarray | None) -> tuple:
+        """Index the bytes of some lanes in local memory."""
+        f = self.f
         if address.size == 1:
             at = int(address[0, 0])
-            rows = slice(None) if lanes is None else lanes
-            return storage[rows, at : at + nbytes], known[rows, at : at + nbytes]
-        rows, columns = self._places(address, nbytes, lanes)
-        return storage[rows, columns], known[rows, columns]
-
-    def _places(
-        self, address: ndarray, nbytes: int, lanes: ndarray | None
-    ) -> tuple[ndarray, ndarray]:
-        f = self.f
+            return slice(None) if lanes is None else lanes, slice(at, at + nbytes)
         where = f.full(address).ravel()
         rows = np.arange(f.lanes) if lanes is None else np.flatnonzero(lanes)
         limit = f.memory.layout.local_bytes - nbytes  # lanes that are elsewhere hold anything

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .addressing import mark_origins
 from .analysis import (
     Regions,
     is_between_blocks,
@@ -18,7 +19,6 @@ from .batch import PASSED, BasicBlock, Step, fuse
 from .decode import DECODE_PASSES, Decoding, decoder, predicated
 from .errors import ParseError
 from .linking import link
-from .origins import mark_origins
 from .registers import RegisterFile
 from .syntax import Entry, Instruction, Program, Variable
 

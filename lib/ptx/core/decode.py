@@ -173,6 +173,11 @@ class Decoding:
             self.unsupported(f"one of .{' .'.join(choices)} is needed")
         return found
 
+    @property
+    def many(self) -> int:
+        """Elements of a vector, 1 without a modifier."""
+        return int((self.pick(("v2", "v4", "v8")) or "v1")[1])
+
     def constant(self, operand: int, what: str) -> int:
         """Return the bits of an operand that must be a constant whole number."""
         given = self.operands[operand]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 import numpy as np
@@ -124,3 +125,16 @@ def source_line(
     if caller is None:
         return own
     return f"{PurePath(caller[0]).name}:{caller[1]}, inlined from {own}"
+
+
+# -- Control characters in what a kernel says. -----------------------------------------------------
+
+
+# All but tabs and line ends: what moves the cursor, changes colours or titles, or turns letters
+# round (Unicode's explicit bidirectional formatting).
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """The text with its control characters written out, such as ``\\x1b``."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

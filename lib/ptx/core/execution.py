@@ -12,24 +12,22 @@ runs for all its lanes at once, and its last instruction says where they go next
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .access_pattern import Shapes
-from .batch import NO_PREDICATE, POISON, Batch, Races, Tracer
+from .addressing import OneAddress
+from .batch import NO_PREDICATE, POISON, Batch
 from .calls import CallStack
 from .code import Code
 from .errors import Deadlock, UninitialisedRead
 from .geometry import Geometry
 from .hazards import Hazards
-from .machine import WARP
 from .memory import Memory
-from .origins import OneAddress
 from .recorder import Recorder
 from .registers import scalar
 from .scheduler import NamedBarriers, Scheduler
-from .syntax import SIZES, Instruction
+from .syntax import SIZES
 from .unwritten import Unwritten, follows
 
 
@@ -57,49 +55,12 @@ class Execution(Batch):
     """
 
     def __init__(
-        self, code: Code, geometry: Geometry, memory: Memory, trace: Tracer | None,
-        races: Races | None, hazards: Hazards, settings: Settings,
+        self, code: Code, geometry: Geometry, memory: Memory, trace: Any,
+        races: Any, hazards: Hazards, settings: Settings,
     ) -> None:
-        self.recorder, self.failing = settings.recorder, settings.failing
-        self.strict = settings.strict
-        self.unwritten = None
-        self.code, self.geometry, self.memory = code, geometry, memory
-        self.trace, self.races, self.hazards = trace, races, hazards
-        self.observed = trace is not None or races is not None
-        self.blocks, self.threads = geometry.blocks, geometry.threads
-        self.warps = -(-self.threads // WARP)
-        self.lanes = self.blocks * self.threads
-        self.shape = (self.blocks, self.threads)
-        self._everyone = np.ones(self.shape, bool)
-        self._everyone.flags.writeable = False
-        self.live = None  # None: all
-        self.active = None  # the lanes that run now; None: all
-        self.merge = None  # where results go; None: everywhere
-        self.groups = {code.start: None}
-        self.barriers = NamedBarriers(self)
+        super().__init__(code, geometry, memory, trace, races, hazards, settings)
+        self.barriers = self.waiter(NamedBarriers)
         self.scheduler = Scheduler(self, settings.schedule, settings.random, settings.turns)
-        self.late = settings.landing == "late"
-        # Others that may hold lanes or have something in flight: see `scheduler`.
-        self.waiters = {}  # of `Waiter`, by kind
-        self.steps = 0  # instructions run so far
-        self.at = code.start  # the basic block that runs
-        self.origin = 0  # what to add to an instruction's index to have its step
-        # The latest exit; a kernel without instructions has none, and nobody asks.
-        self.exited_by = code.steps[-1].instruction if code.steps else Instruction(0, "ret", ())
-        self.r = [NO_PREDICATE] * code.registers.slots
-        self.twins = [(None, None)] * code.registers.slots
-        # Results that were computed together, each and all, by the id of the first.
-        self.stacks = {}
-        self.room = None  # what a step that needs room for long sums reuses
-        self.resolved = [None] * len(code.steps)  # where the addresses of each step lie
-        self.fragments = {}  # matrices that `fragments` put together
-        # Accumulators as matrices, with the registers that hold them: see `mma.ProductTile`.
-        self.products = {}
-        self._costs = {}
-        self.shapes = Shapes()
-        self._patterns = {}
-        self._contents = {}
-        self._sums = {}
         self._set_registers()
         if len(memory.layout.dynamic) > 1:
             memory.one_address = OneAddress(memory.layout.dynamic, len(memory.shared.storage))
@@ -112,7 +73,7 @@ class Execution(Batch):
             self.r[register.slot] = poison
         for slot, value in self.code.registers.constants:
             self.r[slot] = value
-        for name, slot in self.code.registers.specials.items():
+        for slot, name in self.code.registers.specials:
             self.r[slot] = self.geometry.special(name)
         self.calls = CallStack(self)
         for slot, name, offset, dtype in self.code.registers.addresses:

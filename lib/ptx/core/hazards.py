@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import source_line
-from .lanes import Lanes
 from .machine import WARP
 from .syntax import Instruction
 
@@ -125,18 +125,14 @@ class Hazards:
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""
-        if not self.knows(kind, first.line, second.line):  # else nobody reads the words
+        if (kind, first.line, second.line) not in self._known:  # else nobody reads the words
             self.add(kind, f"{what}: {first} and {second}", first, second)
 
     def is_reported(self, kind: str, line: int) -> bool:
         """Tell whether a finding of a kind has this PTX line on one side."""
         return any(kind == each[0] and line in each[1:] for each in self._known)
 
-    def knows(self, kind: str, first_line: int, second_line: int) -> bool:
-        """Tell whether two lines were reported already."""
-        return (kind, first_line, second_line) in self._known
 
-
-def access(instruction: Instruction, block: int, thread: int, f: Lanes) -> Access:
+def access(instruction: Instruction, block: int, thread: int, f: Any) -> Access:
     """Describe one lane's access; block counts inside of the batch."""
     return Access.of(instruction, f.geometry.block_index(block), thread)

@@ -14,7 +14,6 @@ from numpy import ndarray
 from .access_pattern import AccessPattern
 from .arguments import Layout
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
-from .lanes import Lanes
 from .masks import over_lanes
 from .segment import PARAMETER_BASE, WINDOWS, DeviceMemory, Segment, peer_window
 from .syntax import MemoryAccess
@@ -80,7 +79,7 @@ class Memory:
             window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
         self.shared = shared
-        self.one_address: Any = None  # of `origins`, where arrays share one
+        self.one_address: Any = None  # of `addressing`, where arrays share one
         self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
         self._add_peers(peers, blocks, padded)
 
@@ -149,7 +148,7 @@ class Memory:
             segment.validity(width)[start:][index] = WRITTEN[width]
 
     def check(
-        self, f: Lanes, access: MemoryAccess, pattern: AccessPattern, segment: Segment | None
+        self, f: Any, access: MemoryAccess, pattern: AccessPattern, segment: Segment | None
     ) -> None:
         """Raise what is wrong with an access that fits no single segment, or is misaligned."""
         addresses = f.full(pattern.addresses(access.offset))
@@ -174,7 +173,7 @@ class Memory:
                 )
 
     def check_valid(
-        self, f: Lanes, access: MemoryAccess, pattern: AccessPattern, segment: Segment
+        self, f: Any, access: MemoryAccess, pattern: AccessPattern, segment: Segment
     ) -> None:
         """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
         if segment.complete:

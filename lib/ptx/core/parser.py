@@ -149,6 +149,18 @@ class Cursor:
         """Raise a ParseError that names the line of a token, the next one if none is given."""
         raise ParseError(f"PTX line {(token or self.peek()).line}: {message}")
 
+    def listed(self, last: str, where: str) -> Iterator[None]:
+        """Go through a list up to the mark that ends it; who iterates takes each item."""
+        while not self.accept(last):
+            yield
+            if not self.accept(",") and self.peek().text != last:
+                self.fail(f"unexpected {self.peek().text!r} {where}")
+
+    def skip_to(self, text: str) -> None:
+        """Take all up to a mark, and the mark."""
+        while self.peek().kind != "end" and not self.accept(text):
+            self.next()
+
     def skip_line(self, line: int) -> list[Token]:
         """Take the rest of a directive that ends with its line."""
         taken = []
@@ -300,10 +312,10 @@ class Body:
                 if token.text in self.scope.labels:
                     parser.fail(f"label {token.text} stands twice", token)
                 if parser.accept(".branchtargets"):
-                    self.scope.tables[token.text] = self.branch_targets()
+                    self.scope.tables[token.text] = [
+                        parser.word("a label") for _ in parser.listed(";", "among labels")]
                 elif parser.peek().text in (".callprototype", ".calltargets"):
-                    while parser.peek().kind != "end" and not parser.accept(";"):
-                        parser.next()  # the functions say themselves what they take
+                    parser.skip_to(";")  # the functions say themselves what they take
                 else:
                     self.scope.labels[token.text] = len(self.entry.instructions)
             else:
@@ -374,24 +386,13 @@ class Body:
             parser.fail("vector registers are not supported; use scalar registers and braces")
         if kind not in SIZES:
             parser.fail(f"unknown register type .{kind}")
-        while True:
+        for _ in parser.listed(";", "among registers"):
             name = parser.word("a register's name")
             if parser.accept("<"):
                 self.scope.ranges[name] = (kind, parser.integer())
                 parser.expect(">")
             else:
                 self.scope.names[name] = self.new_register(name, kind)
-            if not parser.accept(","):
-                break
-        parser.expect(";")
-
-    def branch_targets(self) -> list[str]:
-        """Read the labels that a brx.idx chooses from."""
-        labels = [self.parser.word("a label")]
-        while self.parser.accept(","):
-            labels.append(self.parser.word("a label"))
-        self.parser.expect(";")
-        return labels
 
     def new_register(self, name: str, kind: str) -> Register:
         """Give a register the next slot of the entry."""
@@ -409,11 +410,7 @@ class Body:
             token = parser.next()
         if token.kind != "word":
             parser.fail(f"expected an instruction, found {token.text!r}", token)
-        operands = []
-        while not parser.accept(";"):
-            operands.append(self.operand())
-            if not parser.accept(",") and parser.peek().text != ";":
-                parser.fail(f"unexpected {parser.peek().text!r} among the operands")
+        operands = [self.operand() for _ in parser.listed(";", "among the operands")]
         self.append(token.text, operands, guard, token)
 
     def guard(self, name: str, negated: bool, token: Token) -> tuple[Register, bool]:
@@ -484,12 +481,7 @@ class Body:
             return self.address()
         for first, last, name in (("{", "}", "braces"), ("(", ")", "parentheses")):
             if parser.accept(first):  # in parentheses the lists of a call
-                items = []
-                while not parser.accept(last):
-                    items.append(self.simple())
-                    if not parser.accept(",") and parser.peek().text != last:
-                        parser.fail(f"unexpected {parser.peek().text!r} in {name}")
-                return Vector(tuple(items))
+                return Vector(tuple([self.simple() for _ in parser.listed(last, f"in {name}")]))
         if parser.accept("!"):
             return Not(self.plain(parser.word("a predicate"), token))
         if token.kind == "word":
@@ -635,10 +627,10 @@ class Parser(Cursor):
                 case ".func":
                     self.function()
                 case ".section":
-                    self.skip_braces()
+                    if not self.skip_braces():
+                        self.fail("the text ends inside of a section")
                 case ".pragma" | ".alias":
-                    while self.peek().kind != "end" and not self.accept(";"):
-                        self.next()
+                    self.skip_to(";")
                 case ".shared" | ".global" | ".const" | ".tex":
                     self.variable(token.text[1:], self.result.variables)
                 case _:
@@ -647,19 +639,14 @@ class Parser(Cursor):
             raise next(iter(self.result.broken.values()))
         return self.result
 
-    def skip_braces(self) -> None:
-        """Skip to the next opening brace, and over what it holds."""
-        while self.peek().text != "{":
-            if self.next().kind == "end":
-                self.fail("the text ends before '{'")
+    def skip_braces(self) -> bool:
+        """Skip to the next opening brace, and over what it holds; tell whether that ends."""
         depth = 0
-        while True:
-            token = self.next()
+        while (token := self.next()).kind != "end":
             depth += (token.text == "{") - (token.text == "}")
-            if token.kind == "end":
-                self.fail("the text ends before '}'", token)
-            if depth == 0:
-                return
+            if token.text == "}" and depth <= 0:
+                return True
+        return False
 
     def function(self) -> None:
         """Read one device function, or its declaration."""
@@ -672,8 +659,7 @@ class Parser(Cursor):
         while self.peek().text.startswith("."):  # .noreturn, .pragma, .attribute(...)
             self.next()
             if self.accept("("):
-                while self.peek().kind != "end" and not self.accept(")"):
-                    self.next()
+                self.skip_to(")")
         if self.accept(";"):
             self.result.functions.setdefault(function.name, None)
             return
@@ -685,7 +671,7 @@ class Parser(Cursor):
     def formals(self, body: Body) -> list:
         """Read the parameters or results of a function, up to the closing parenthesis."""
         found = []
-        while not self.accept(")"):
+        for _ in self.listed(")", "among the parameters"):
             if self.accept(".reg"):
                 kind = self.word("a register's type")[1:]
                 if kind not in SIZES:
@@ -698,8 +684,6 @@ class Parser(Cursor):
                 for name, variable in declared.items():
                     variable.space = "call"
                     found.append(body.declare(name, variable.type, variable))
-            if not self.accept(",") and self.peek().text != ")":
-                self.fail(f"unexpected {self.peek().text!r} among the parameters")
         return found
 
     def body(self, body: Body) -> None:
@@ -707,19 +691,15 @@ class Parser(Cursor):
 
         What cannot be read concerns only launches that reach it, so it is remembered.
         """
-        self.expect("{")
         start = self.at
+        self.expect("{")
         try:
             body.read()
         except ParseError as error:
             self.result.broken[body.entry.name] = error
             self.at = start
-            depth = 1
-            while depth:
-                token = self.next()
-                depth += (token.text == "{") - (token.text == "}")
-                if token.kind == "end":
-                    raise
+            if not self.skip_braces():
+                raise
 
     def variable(self, space: str, into: dict[str, Variable], external: bool = False) -> None:
         """Declare ``.shared .align 4 .b8 name[4096];`` and its kin."""
@@ -738,10 +718,9 @@ class Parser(Cursor):
                 while self.peek().text in (".global", ".const", ".shared", ".local"):
                     self.next()
             elif token.text == ".attribute":  # (.managed): where it lies makes no difference here
-                self.expect("(")
-                while not self.accept(")"):
-                    if self.next().kind == "end":
-                        self.fail("the text ends inside of an attribute", token)
+                self.skip_to(")")
+                if self.peek().kind == "end":
+                    self.fail("the text ends inside of an attribute", token)
             elif token.text in (".texref", ".samplerref", ".surfref"):
                 raise UnsupportedInstruction(
                     f"PTX line {token.line}: {token.text} {self.peek().text}: texture, sampler and "
@@ -779,15 +758,11 @@ class Parser(Cursor):
         if not self.accept("{"):
             return [self.value()]
         values = []
-        while not self.accept("}"):
+        for _ in self.listed("}", "in an initialiser"):
             if self.accept("{"):
-                while not self.accept("}"):
-                    values.append(self.value())
-                    self.accept(",")
+                values += [self.value() for _ in self.listed("}", "in an initialiser")]
             else:
                 values.append(self.value())
-            if not self.accept(",") and self.peek().text != "}":
-                self.fail(f"unexpected {self.peek().text!r} in an initialiser")
         return values
 
     def value(self) -> Immediate | Reference:
@@ -810,13 +785,11 @@ class Parser(Cursor):
         if entry.name in self.result.entries:
             self.fail(f"entry {entry.name} stands twice")
         if self.accept("("):
-            while not self.accept(")"):
+            for _ in self.listed(")", "among the parameters"):
                 self.expect(".param")
                 declared: dict[str, Variable] = {}
                 self.variable("param", declared)
                 entry.parameters += declared.values()
-                if not self.accept(",") and self.peek().text != ")":
-                    self.fail(f"unexpected {self.peek().text!r} among the parameters")
         while self.peek().text.startswith("."):
             directive = self.next()
             numbers = []

@@ -13,19 +13,9 @@ from numpy.typing import DTypeLike
 
 from .errors import place
 from .linking import Linked
+from .syntax import DTYPES as DTYPES
 from .syntax import Instruction, Program, Variable
 
-# How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16;
-# those of b128, which is only moved, as complex.
-DTYPES: dict[str, np.dtype] = {
-    name: np.dtype(code)
-    for name, code in {
-        "pred": "?", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2",
-        "f16": "f2", "bf16": "u2", "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4",
-        "f16x2": "u4", "bf16x2": "u4", "tf32": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
-        "f64": "f8", "f32x2": "u8", "u16x2": "u4", "s16x2": "u4", "b128": "c16",
-    }.items()
-}
 UNSIGNED: dict[int, np.dtype] = {
     1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"),
     16: np.dtype("c16"),
@@ -80,45 +70,36 @@ class RegisterFile:
         self.program, self.entry = program, entry
         self.slots = len(entry.registers)
         self.constants: list[tuple[int, ndarray]] = []
-        self.specials: dict[str, int] = {}
+        self.specials: list[tuple[int, str]] = []
         self.addresses: list[tuple[int, str, int, np.dtype]] = []
         self._known: dict[tuple, int] = {}
         self.parameters = {v.name: offset for v, offset in entry.parameter_layout()}
 
-    def new_slot(self) -> int:
-        """Reserve a slot behind the entry's own registers."""
-        self.slots += 1
-        return self.slots - 1
+    def _slot(self, slots: list[tuple], key: tuple, *value: object) -> int:
+        """Return the slot of what a key stands for, behind the entry's own registers."""
+        if key not in self._known:
+            self._known[key] = self.slots
+            self.slots += 1
+            slots.append((self._known[key], *value))
+        return self._known[key]
 
     def constant(self, value: ndarray) -> int:
         """Return the slot of a constant; equal constants share one."""
-        key = ("constant", value.dtype.str, value.tobytes())
-        if key not in self._known:
-            self._known[key] = self.new_slot()
-            self.constants.append((self._known[key], value))
-        return self._known[key]
+        return self._slot(
+            self.constants, ("constant", value.dtype.str, value.tobytes()), value)
 
     def flag(self, name: str) -> int:
         """Return the slot of a flag of each lane that PTX names but does not declare."""
-        key = ("flag", name)
-        if key not in self._known:
-            self._known[key] = self.new_slot()
-            self.constants.append((self._known[key], scalar(False, bool)))
-        return self._known[key]
+        return self._slot(self.constants, ("flag", name), scalar(False, bool))
 
     def special(self, name: str) -> int:
         """Return the slot of a special register."""
-        if name not in self.specials:
-            self.specials[name] = self.new_slot()
-        return self.specials[name]
+        return self._slot(self.specials, ("special", name), name)
 
     def address_of(self, name: str, offset: int, dtype: np.dtype) -> int:
         """Return the slot that holds a variable's address, plus an offset."""
         key = ("address", name, offset, dtype.str)
-        if key not in self._known:
-            self._known[key] = self.new_slot()
-            self.addresses.append((self._known[key], name, offset, dtype))
-        return self._known[key]
+        return self._slot(self.addresses, key, name, offset, dtype)
 
     def variable(self, name: str) -> Variable | None:
         """Find a variable of the entry, a parameter of it, or one of the module."""

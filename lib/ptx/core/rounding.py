@@ -44,21 +44,24 @@ def two_sum_error(a: ndarray, b: ndarray, total: ndarray) -> ndarray:
     return (a - (total - part)) + (b - part)
 
 
-def to_f32(value: ndarray, mode: str) -> ndarray:
-    """Round float64 values to float32 in mode rn, rz, rm or rp."""
-    nearest = value.astype(np.float32)
+def to_float(value: ndarray, mode: str, dtype: type[np.floating]) -> ndarray:
+    """Round float64 values to a shorter float in mode rn, rz, rm or rp."""
+    nearest = value.astype(dtype)
     if mode == "rn":
         return nearest
     wide = nearest.astype(np.float64)
-    if mode == "rz":
-        wrong, towards = np.abs(wide) > np.abs(value), np.float32(0)
-    elif mode == "rm":
-        wrong, towards = wide > value, np.float32(-np.inf)
-    else:
-        wrong, towards = wide < value, np.float32(np.inf)
-    result = np.where(wrong, np.nextafter(nearest, towards), nearest)
+    wrong, towards = {
+        "rz": (np.abs(wide) > np.abs(value), 0), "rm": (wide > value, -np.inf),
+        "rp": (wide < value, np.inf),
+    }[mode]
+    result = np.where(wrong, np.nextafter(nearest, dtype(towards)), nearest)
     # nextafter of the least subnormal towards zero loses the sign.
-    return np.where(result == 0, np.copysign(np.float32(0), value.astype(np.float32)), result)
+    return np.where(result == 0, np.copysign(dtype(0), nearest), result)
+
+
+def to_f32(value: ndarray, mode: str) -> ndarray:
+    """Round float64 values to float32."""
+    return to_float(value, mode, np.float32)
 
 
 def sum_f32(a: ndarray, b: ndarray, mode: str) -> ndarray:

@@ -50,7 +50,7 @@ class Waiter:
 
     def __init__(self, f: Batch) -> None:
         self.f = f
-        self.parties: list[Any] = []  # of `WaitingLanes`, or what has its attributes
+        self.parties: Any = []  # of `WaitingLanes`, or what has its attributes
 
     @property
     def waiting(self) -> bool:
@@ -93,20 +93,17 @@ class Waiter:
 Finish = Callable[[ndarray, ndarray, ndarray], None]  # votes, arrivals, released lanes
 
 
-@dataclass
-class Party:
-    """Lanes that came to a barrier by one instruction."""
+@dataclass(eq=False)
+class Party(WaitingLanes):
+    """Lanes that came to a barrier by one instruction; `lanes` are parked here."""
 
-    instruction: Instruction
-    next: int
-    lanes: ndarray  # bool (blocks, threads): parked here
     arrived: ndarray  # bool (blocks, threads): arrived, parked or not
     # For bar.red: who said yes, bool (blocks, threads), and who is told.
     votes: ndarray | None = None
     finish: Finish | None = None
 
 
-class NamedBarriers:
+class NamedBarriers(Waiter):
     """Who has arrived where.
 
     A barrier of a block completes when as many threads have arrived as the instruction asks for;
@@ -115,9 +112,9 @@ class NamedBarriers:
 
     NUMBER = 16
 
-    def __init__(self, lanes: Batch) -> None:
-        self.f = lanes
-        self.parties: dict[int, list[Party]] = {}
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        self.parties: dict[int, list[Party]] = {}  # by the barrier's number
         self.expected: dict[int, ndarray] = {}  # number -> threads (blocks,), 0: all
 
     @property
@@ -179,7 +176,7 @@ class NamedBarriers:
             expected = self.expected.setdefault(number, np.zeros(f.blocks, np.int64))
             expected[lanes.any(axis=1)] = want
             self._join(instruction, number, next_step, lanes, parks, ballot)
-            self.release()
+            self.left()
             active = active & ~lanes
 
     def _join(
@@ -204,7 +201,7 @@ class NamedBarriers:
             arrived |= party.arrived
         return arrived
 
-    def release(self) -> None:
+    def left(self) -> None:
         """Let go of every block whose barrier is complete."""
         f = self.f
         gone = ~f.live_lanes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 # Where module variables and functions lie in the generic address space; between two variables
 # are at least so many bytes.
 VARIABLE_BASE = 0x7E0000000000
@@ -13,13 +15,19 @@ FUNCTION_BASE = 0x050000000000
 FUNCTION_BYTES = 16
 GUARD = 4096
 
-# Bytes of one element of a variable or register; predicates have no size in memory.
-SIZES = {
-    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
-    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
-    "u16x2": 4, "s16x2": 4,
-    "b64": 8, "u64": 8, "s64": 8, "f64": 8, "f32x2": 8, "b128": 16,
+# How the bits of each type are held. bfloat16 has no NumPy type: its bits travel as uint16; those
+# of b128, which is only moved, as complex.
+DTYPES: dict[str, np.dtype] = {
+    name: np.dtype(code)
+    for name, code in {
+        "pred": "?", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2",
+        "f16": "f2", "bf16": "u2", "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4",
+        "f16x2": "u4", "bf16x2": "u4", "tf32": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
+        "f64": "f8", "f32x2": "u8", "u16x2": "u4", "s16x2": "u4", "b128": "c16",
+    }.items()
 }
+# Bytes of one element of a variable or register; predicates have no size in memory.
+SIZES = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class Instruction:
     `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
     inside out; `targets` are the indices that brx.idx chooses from; `function` is the device
     function that it stands in, empty in a kernel; `within` is the shared variable that it must not
-    leave, if one is known (`origins`); `parts` is the opcode cut at its dots.
+    leave, if one is known (`addressing`); `parts` is the opcode cut at its dots.
     """
 
     line: int

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .batch import Issuer
 from .syntax import Instruction
 
 LANES, COLUMNS = 128, 512
@@ -62,8 +63,7 @@ class Allocation:
 
     first: int
     columns: int
-    instruction: Instruction  # the alloc
-    thread: int  # first lane of the warp that ran it
+    by: Issuer  # the first lane of the warp that ran the alloc
     time: int = 0  # of that warp's clock, if races are looked for
 
 
@@ -84,18 +84,18 @@ class TensorMemory:
 
     def place_for(self, columns: int) -> int | None:
         """Return where so many free columns begin, at a multiple of their number; or None."""
-        taken = np.zeros(COLUMNS, bool)
-        for each in self.allocations:
-            taken[each.first : each.first + each.columns] = True
-        starts = np.flatnonzero(~taken.reshape(-1, columns).any(axis=1))
+        starts = np.flatnonzero(~self._taken().reshape(-1, columns).any(axis=1))
         return int(starts[0]) * columns if len(starts) else None
 
     def allocated(self, first: int, last: int) -> bool:
         """Tell whether all columns from `first` to `last`, not included, are allocated."""
+        return 0 <= first < last <= COLUMNS and bool(self._taken()[first:last].all())
+
+    def _taken(self) -> np.ndarray:
         taken = np.zeros(COLUMNS, bool)
         for each in self.allocations:
             taken[each.first : each.first + each.columns] = True
-        return 0 <= first < last <= COLUMNS and bool(taken[first:last].all())
+        return taken
 
     def forget(self, first: int, columns: int) -> None:
         """Let freed columns hold what nobody wrote."""

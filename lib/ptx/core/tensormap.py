@@ -200,8 +200,7 @@ def tensor_map(
     ValueError
         If the driver would refuse the map, with the rule that it breaks.
     """
-    if not isinstance(array, ndarray):
-        raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
+    array = _array(array)
     box, strides = check(array, _place(array), box, element_strides, swizzle, fill, interleave)
     return TensorMap(array, box, strides, swizzle, fill)
 
@@ -224,25 +223,21 @@ def check(
         raise ValueError(f"a tensor map has 1 to 5 dimensions, not {rank}")
     if interleave is not None:
         raise ValueError("interleaved tensor maps are not supported: interleave must be None")
-    check_kind(array, swizzle, fill)
+    _check_kind(array, swizzle, fill)
     box = whole_numbers("box", box, rank)
     strides = whole_numbers("element_strides", element_strides or (1,) * rank, rank)
     for axis, n in enumerate(box):
         if not 1 <= n <= 256:
             raise ValueError(f"the box has {n} elements along axis {axis}; it may have 1 to 256")
-    check_strides(array, strides)
-    _check_layout(array, address)
+    _check_layout(array, address, strides)
     check_inner("the box's inner dimension has", box[-1] * size, swizzle)
     return box, strides
 
 
-def check_array(array: ndarray, strides: tuple[int, ...], swizzle: int, fill: str) -> None:
-    """Refuse an array, in whatever mode, that the driver would refuse."""
+def _array(array: object) -> ndarray:
     if not isinstance(array, ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
-    check_kind(array, swizzle, fill)
-    check_strides(array, strides)
-    _check_layout(array, _place(array))
+    return array
 
 
 def _place(array: ndarray) -> int:
@@ -253,7 +248,7 @@ def _place(array: ndarray) -> int:
     return pointer(array) - pointer(root(array))
 
 
-def check_kind(array: ndarray, swizzle: int, fill: str) -> None:
+def _check_kind(array: ndarray, swizzle: int, fill: str) -> None:
     """Refuse elements, swizzles and fills that there are not."""
     size = array.dtype.itemsize
     if array.dtype.hasobject or size not in (1, 2, 4, 8):
@@ -266,18 +261,6 @@ def check_kind(array: ndarray, swizzle: int, fill: str) -> None:
         raise ValueError(f"fill 'nan' needs floating-point elements, not {array.dtype}")
 
 
-def check_strides(array: ndarray, strides: tuple[int, ...]) -> None:
-    """Refuse axes and element strides that no tensor map has."""
-    for axis, n in enumerate(array.shape):
-        if not 1 <= n <= 1 << 32:
-            raise ValueError(f"axis {axis} has {n} elements; a tensor map needs 1 to 2^32")
-    for axis, n in enumerate(strides):
-        if not 1 <= n <= 8:
-            raise ValueError(f"element stride {n} along axis {axis}; it may be 1 to 8")
-    if strides[-1] != 1:
-        raise ValueError("the element stride along the last axis must be 1")
-
-
 def check_inner(what: str, inner: int, swizzle: int) -> None:
     """Refuse so many neighbouring bytes that a copy moves as one."""
     if inner % 16:
@@ -288,7 +271,16 @@ def check_inner(what: str, inner: int, swizzle: int) -> None:
         )
 
 
-def _check_layout(array: ndarray, address: int) -> None:
+def _check_layout(array: ndarray, address: int, strides: tuple[int, ...]) -> None:
+    """Refuse axes, element strides and places that no tensor map has."""
+    for axis, n in enumerate(array.shape):
+        if not 1 <= n <= 1 << 32:
+            raise ValueError(f"axis {axis} has {n} elements; a tensor map needs 1 to 2^32")
+    for axis, n in enumerate(strides):
+        if not 1 <= n <= 8:
+            raise ValueError(f"element stride {n} along axis {axis}; it may be 1 to 8")
+    if strides[-1] != 1:
+        raise ValueError("the element stride along the last axis must be 1")
     size = array.dtype.itemsize
     if address % 16:
         raise ValueError(
@@ -498,7 +490,8 @@ def im2col_map(
     if not 3 <= rank <= 5:
         raise ValueError(f"a tensor map in im2col mode has 3 to 5 dimensions, not {rank}")
     strides = whole_numbers("element_strides", element_strides or (1,) * rank, rank)
-    check_array(array, strides, swizzle, fill)
+    _check_kind(_array(array), swizzle, fill)
+    _check_layout(array, _place(array), strides)
     if strides[0] != 1:
         # The driver takes one, as a step along "each" dimension; PTX strides D, H and W alone.
         raise ValueError("the element stride along the first axis, N, must be 1")

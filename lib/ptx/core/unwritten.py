@@ -20,14 +20,15 @@ kernel. It ends where no register that may still be read holds such a value, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 from numpy import ndarray
 
-from .analysis import accumulators_of, addresses_of, registers_of, sources_of, writes_of
+from .analysis import PURE, accumulators_of, addresses_of, registers_of, sources_of, writes_of
 from .batch import BasicBlock, Batch, Run, Step
 from .errors import UninitialisedRead
 from .hazards import MISSING_LANE, Access, access
@@ -37,13 +38,9 @@ from .syntax import SIZES, Address, Instruction, Register, Symbol, Vector
 
 DOUBTFUL = 2  # beside 0 and 1 of `Segment.valid`: written, with a value that is followed
 # What has no effect but on its own registers, lane by lane, or is looked at on its own here.
-FOLLOWED = {
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign",
-    "cos", "cvt", "cvta", "div", "ex2", "fma", "fns", "ld", "ldmatrix", "ldu", "lg2", "lop3", "mad",
-    "mad24", "madc", "mapa", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc",
-    "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shfl", "shl", "shr", "sin",
-    "slct", "sqrt", "st", "sub", "subc", "szext", "tanh", "testp", "xor", "mma", "dp2a", "dp4a",
-    "isspacep", "getctarank", "activemask", "stmatrix",
+FOLLOWED = PURE | {
+    "ldmatrix", "mapa", "shfl", "st", "mma", "dp2a", "dp4a", "isspacep", "getctarank", "activemask",
+    "stmatrix",
 }
 # One in each type that a product may take, two where two share a register.
 ONES = {"f16": 0x3C003C00, "bf16": 0x3F803F80, "tf32": 0x3F800000, "f32": 0x3F800000}
@@ -281,17 +278,11 @@ class Unwritten:
             address = np.broadcast_to(f.r[base[0]].astype(np.int64), lanes.shape)
             low, high = min(WINDOWS.values()), max(WINDOWS.values()) + (1 << 32)
             lanes = lanes & (address >= low) & (address < high)
-        swapped = [(s, s.storage, s._views) for s in self._tracked()]
         resolved = f.resolved[index]
         f.resolved[index] = None
-        for segment, _, _ in swapped:
-            segment.storage, segment._views = segment.valid, {}
-        try:
+        with self._in_place_of_memory(lambda segment: segment.valid):
             seen = self._shadow({}, step, run)
-        finally:
-            for segment, storage, views in swapped:
-                segment.storage, segment._views = storage, views
-            f.resolved[index] = resolved
+        f.resolved[index] = resolved
         width = 4 if instruction.parts[0] == "ldmatrix" else SIZES[
             next(p for p in reversed(instruction.parts) if p in SIZES)]
         found = {}
@@ -380,17 +371,24 @@ class Unwritten:
         sources = sources_of(step)
         self._stored_from = self._latest(sources).max()
         given = {slot: self._lanes(slot) * np.uint32(0x02020202) for slot in sources}
-        swapped = [(s, s.storage, s._views) for s in self._tracked()]
         bytes_of: dict[int, ndarray] = {}  # what is stored there, by the memory's identity
-        for segment, storage, _ in swapped:
-            segment.storage = bytes_of.setdefault(id(storage), np.zeros_like(storage))
-            segment._views = {}
-        try:
+        with self._in_place_of_memory(lambda segment: bytes_of.setdefault(
+                id(segment.storage), np.zeros_like(segment.storage))):
             self._shadow(given, step, run)
+        return [(s, np.flatnonzero(bytes_of[id(s.storage)]), 1) for s in self._tracked()]
+
+    @contextmanager
+    def _in_place_of_memory(self, other: Callable[[Segment], ndarray]) -> Iterator[None]:
+        """Let other bytes lie where it is known which ones were written."""
+        swapped = [(s, s.storage, s._views) for s in self._tracked()]
+        others = [other(segment) for segment, _, _ in swapped]
+        for (segment, _, _), there in zip(swapped, others, strict=True):
+            segment.storage, segment._views = there, {}
+        try:
+            yield
         finally:
             for segment, storage, views in swapped:
                 segment.storage, segment._views = storage, views
-        return [(s, np.flatnonzero(bytes_of[id(storage)]), 1) for s, storage, _ in swapped]
 
     def _places(self, address: Address) -> ndarray:
         """Where an access begins in each lane, int64 (blocks, threads)."""

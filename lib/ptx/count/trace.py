@@ -14,7 +14,6 @@ from numpy import ndarray
 from ..core.access_pattern import AccessPattern, Shape
 from ..core.batch import BasicBlock, Batch
 from ..core.code import Code
-from ..core.lanes import Lanes
 from ..core.machine import LINE, WARP
 from ..core.masks import Mask, by_warp
 from ..core.syntax import Instruction, MemoryAccess
@@ -49,7 +48,7 @@ def access_cost(pattern: AccessPattern, space: str, offset: int, nbytes: int, se
     return counts[key]
 
 
-def _rows(relative: ndarray, f: Lanes) -> ndarray:
+def _rows(relative: ndarray, f: Any) -> ndarray:
     """Return addresses by warp, (blocks or 1, warps, 32)."""
     if relative.shape[1] == 1:
         relative = np.broadcast_to(relative, (len(relative), f.threads))
@@ -162,7 +161,8 @@ def _alike(arrays: list[ndarray]) -> tuple[ndarray, ndarray]:
 MAX_WATCHED = 64  # accesses that are kept of one line
 Place = int | tuple[int, int]  # of a site: an index, ~index for shared memory; and the part
 PEER = "shared::cluster"  # the space of loads from the shared memory of a peer
-NOTHING = 0, 0, 0, 0, 0  # requests, lanes, sectors, wavefronts and ideal ones
+COUNTS = ("requests", "lanes", "sectors", "wavefronts", "ideal")  # of a `Site`
+NOTHING = 0, 0, 0, 0, 0  # of these
 
 
 class Wide(NamedTuple):
@@ -295,25 +295,11 @@ class Trace:
 
     def executed(self, block: BasicBlock, f: Batch) -> None:
         """Count a block of instructions run by the active lanes."""
-        tally = self._blocks.get(block.start)
-        if tally is None:
-            tally = self._blocks[block.start] = [0, 0]
-        if f.active is None:
-            tally[0] += f.blocks * f.warps
-            tally[1] += f.lanes
-        else:
-            tally[0] += f.active.warps
-            tally[1] += f.active.lanes
+        _count(self._blocks, block.start, f.active, f)
 
     def guarded(self, index: int, chosen: Mask | None | Literal[False], f: Batch) -> None:
         """Count an instruction with a predicate, for the lanes where it holds."""
-        tally = self._guarded.setdefault(index, [0, 0])
-        if chosen is None:
-            tally[0] += f.blocks * f.warps
-            tally[1] += f.lanes
-        elif chosen is not False:
-            tally[0] += chosen.warps
-            tally[1] += chosen.lanes
+        _count(self._guarded, index, chosen, f)
 
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, space: str
@@ -395,14 +381,8 @@ class Trace:
         key = (instruction.line, index, space, kind)
         if key not in self._sites:
             self._sites[key] = Site(
-                instruction.line,
-                instruction.cuda,
-                instruction.opcode,
-                kind,
-                space,
-                nbytes,
-                callers=instruction.callers,
-            )
+                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes,
+                callers=instruction.callers)
         return self._sites[key]
 
     def multiplied(self, index: int, instruction: Instruction, warps: int, wavefronts: int) -> None:
@@ -472,13 +452,8 @@ class Trace:
 
     def _flush(self, tally: _Tally) -> None:
         if tally.times:
-            site, times = tally.site, tally.times
-            requests, lanes, sectors, wavefronts, ideal = tally.counts
-            site.requests += times * requests
-            site.lanes += times * lanes
-            site.sectors += times * sectors
-            site.wavefronts += times * wavefronts
-            site.ideal += times * ideal
+            for name, count in zip(COUNTS, tally.counts, strict=True):
+                setattr(tally.site, name, getattr(tally.site, name) + tally.times * count)
             tally.times = 0
 
     def _watch(
@@ -625,6 +600,19 @@ class Trace:
         return sum(
             getattr(s, what) for s in self._sites.values() if (s.space, s.kind) == (space, kind)
         )
+
+
+def _count(
+    tallies: dict[int, list[int]], index: int, lanes: Mask | None | Literal[False], f: Batch
+) -> None:
+    """Add warps and lanes to those that ran an instruction."""
+    tally = tallies.setdefault(index, [0, 0])
+    if lanes is None:
+        tally[0] += f.blocks * f.warps
+        tally[1] += f.lanes
+    elif lanes is not False:
+        tally[0] += lanes.warps
+        tally[1] += lanes.lanes
 
 
 def _digest(shape: Shape) -> bytes:

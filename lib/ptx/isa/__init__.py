@@ -1,7 +1,6 @@
 """The instructions: importing this package enters every family into `core.decode.OPCODES`."""
 
 from . import (  # noqa: F401
-    atom_red,
     bar,
     clusterlaunchcontrol,
     control_flow,
@@ -12,17 +11,14 @@ from . import (  # noqa: F401
     integer,
     ld_st,
     ldmatrix,
-    logic_shift,
     mbarrier,
     membar_fence,
     mma,
     mov,
-    setmaxnreg,
     shfl_vote,
     tcgen05,
     tcgen05_copy,
     tcgen05_mma,
-    tensormap,
     textures,
     video,
     wgmma,

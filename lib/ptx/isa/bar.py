@@ -28,14 +28,14 @@ def barrier(d: Decoding) -> Run:
     d.count(*((1, 2) if parks else (2,)))
     number = d.read(0, "u32")
     count = d.read(1, "u32") if len(d.operands) == 2 else None
-    instruction, following = d.instruction, d.index + 1
+    following = d.index + 1
 
     def step(f: Batch) -> None:
         which = number(f.r)
         many = None if count is None else count(f.r)
         if which.size == 1 and (many is None or many.size == 1):
             n = None if many is None else int(many[0, 0])
-            f.barriers.arrive(instruction, int(which[0, 0]), n, following, parks)
+            f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, parks)
             return
         # The number is computed: let the lanes of each number arrive in turn.
         whole = f.active
@@ -45,7 +45,7 @@ def barrier(d: Decoding) -> Run:
         lanes = f.lanes_in(whole)
         for n, c in sorted(set(zip(which[lanes].tolist(), many[lanes].tolist(), strict=True))):
             f.active = f.selected((which == n) & (many == c))
-            f.barriers.arrive(instruction, n, None if c < 0 else c, following, parks)
+            f.barriers.arrive(d.instruction, n, None if c < 0 else c, following, parks)
             f.active = whole
 
     return predicated_end(d, step)
@@ -62,7 +62,7 @@ def _vote(d: Decoding) -> Run:
     d.writes.clear()  # written for the lanes that the barrier lets go
     count = d.read(2, "u32") if len(d.operands) == 4 else None
     said, kind = d.read(len(d.operands) - 1, "pred"), DTYPES[d.type]
-    instruction, following = d.instruction, d.index + 1
+    following = d.index + 1
 
     def step(f: Batch) -> None:
         which, many = number(f.r), None if count is None else count(f.r)
@@ -79,7 +79,7 @@ def _vote(d: Decoding) -> Run:
                 put(f.r, np.where(lanes, found, f.full(old)))
 
         n = None if many is None else int(many[0, 0])
-        f.barriers.arrive(instruction, int(which[0, 0]), n, following, True, (votes, finish))
+        f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, True, (votes, finish))
 
     return predicated_end(d, step)
 
@@ -108,8 +108,6 @@ class ClusterBarriers(Waiter):
         clusters = f.blocks // f.geometry.peers
         self.gathering: list = [None] * clusters
         self.carried: list = [None] * clusters
-        self.inits: list[dict[int, int]] = [{} for _ in range(clusters)]  # mbarriers', fenced
-        self.inits_carried: list[dict[int, int]] = [{} for _ in range(clusters)]
 
     def arrive(self, instruction: Instruction, releases: bool) -> None:
         """Let the active lanes arrive."""
@@ -124,13 +122,10 @@ class ClusterBarriers(Waiter):
         self.arrived = self.arrived | active
         if f.races is not None and f.races.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(active)).tolist():
-                cluster = row // f.geometry.peers
-                f.races.proxy.inits.arrive(row, warp, self.inits[cluster])
-                proxy = f.races.proxy
-                clocks = (proxy.release(row, warp, None) if releases else
-                          proxy.relaxed.published(row, warp, CLUSTER))
-                if clocks is not None:
-                    self.gathering[cluster] = merged_clocks(self.gathering[cluster], clocks)
+                cluster, proxy = row // f.geometry.peers, f.races.proxy
+                clocks = proxy.release((row, warp)) if releases else merged_clocks(
+                    proxy.relaxed.published((row, warp), CLUSTER), proxy.inits((row, warp)))
+                self.gathering[cluster] = merged_clocks(self.gathering[cluster], clocks)
         self.left()
 
     def left(self) -> None:
@@ -147,7 +142,6 @@ class ClusterBarriers(Waiter):
         self.passed = self.passed | (self.arrived & rows)
         self.arrived = self.arrived & ~rows
         for cluster in np.flatnonzero(full).tolist():
-            self.inits_carried[cluster] |= self.inits[cluster]
             if self.gathering[cluster] is not None:
                 self.carried[cluster] = merged_clocks(
                     self.carried[cluster], self.gathering[cluster]
@@ -185,9 +179,7 @@ class ClusterBarriers(Waiter):
         self.met |= lanes.any(axis=1)
         if f.races is not None and f.races.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
-                cluster = row // f.geometry.peers
-                f.races.proxy.acquire(row, warp, self.carried[cluster])
-                f.races.proxy.inits.learn(row, warp, self.inits_carried[cluster])
+                f.races.proxy.acquire((row, warp), self.carried[row // f.geometry.peers])
 
     def describe(self) -> str:
         """Say who waits, for a deadlock report."""
@@ -207,16 +199,16 @@ class ClusterBarriers(Waiter):
 def cluster_barrier(d: Decoding) -> Run:
     """barrier.cluster.arrive{.release|.relaxed}, barrier.cluster.wait{.acquire}"""
     d.only("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned").count(0)
-    instruction, following = d.instruction, d.index + 1
+    following = d.index + 1
     if d.has("arrive") == d.has("wait"):
         d.unsupported("barrier.cluster.arrive and barrier.cluster.wait")
     if d.has("wait"):
-        return predicated_end(d, lambda f: f.waiter(ClusterBarriers).wait(instruction, following))
+        return predicated_end(d, lambda f: f.waiter(ClusterBarriers).wait(d.instruction, following))
     releases = not d.has("relaxed")
 
     def step(f: Batch) -> None:
         active = f.active
-        f.waiter(ClusterBarriers).arrive(instruction, releases)
+        f.waiter(ClusterBarriers).arrive(d.instruction, releases)
         f.go(following, active)
 
     return predicated_end(d, step)

@@ -14,17 +14,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy import ndarray
 
-from ..core.addressing import locate, shared_address
-from ..core.batch import Batch, Run
+from ..core.addressing import SharedBytes, shared_address
+from ..core.batch import Batch, Issuer, Run, each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.hazards import access
-from ..core.lanes import each_lane
 from ..core.scheduler import Waiter
-from ..core.segment import PEER_BYTES, peer_window
 from ..core.syntax import Instruction
-from .bulk_copy import Destination, Issuer, report_write
-from .mbarrier_object import Mbarriers
+from .cp_async_bulk import bring, destinations
 
 KIND = "launch control"
 _BYTES = 16
@@ -39,9 +35,9 @@ class LaunchControl(Waiter):
         super().__init__(f)
         self.seen: dict[int, Instruction] = {}
 
-    def hazard(self, instruction: Instruction, row: int, thread: int, message: str) -> None:
+    def hazard(self, by: Issuer, message: str) -> None:
         """Report what PTX leaves undefined."""
-        side = access(instruction, row, thread, self.f)
+        side = self.f.side(by)
         self.f.hazards.add(KIND, f"{side} {message}", side)
 
 
@@ -65,38 +61,23 @@ def _try_cancel(d: Decoding) -> Run:
         "multicast::cluster::all",
     ).needs("b128").count(2)
     to, bar, cast = shared_address(d, 0), shared_address(d, 1), d.has("multicast::cluster::all")
-    instruction, index = d.instruction, d.index
 
     def step(f: Batch) -> None:
-        control, barriers = f.waiter(LaunchControl), f.waiter(Mbarriers)
-        peers = f.geometry.peers
-        for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
-            if row in control.seen:
+        control, peers = f.waiter(LaunchControl), f.geometry.peers
+        mask = (1 << peers) - 1 if cast else None
+        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
+            if by.row in control.seen:
                 control.hazard(
-                    instruction, row, thread,
+                    by,
                     "asks for one more cluster after its block has seen a request that failed, at "
-                    f"{f.place(control.seen[row])}: that is undefined; end the loop there",
+                    f"{f.place(control.seen[by.row])}: that is undefined; end the loop there",
                 )
             given = _response(f, f.geometry.pending.cancel(peers))
-            ranks = range(peers) if cast else [None]
-            for rank in ranks:
-                places = [each if rank is None else peer_window(rank) + each % PEER_BYTES
-                          for each in (at, b)]
-                home, offset = locate(f, row, places[0], _BYTES, _BYTES, instruction)
-                barrier = barriers.find(row, places[1], instruction, (row, thread))
-                if barrier.row != home:
-                    raise Error(
-                        f"{f.place(instruction)}: the response goes to block "
-                        f"{f.geometry.block_name(home)}, the mbarrier lies in another"
-                    )
-                there = Destination(home, offset, _BYTES, barrier)
-                report_write(f, there, Issuer(row, thread, instruction, index), behind_reads=True)
+            for there, barrier in destinations(f, by, at, b, _BYTES, _BYTES, mask):
+                def write(there: SharedBytes = there, given: ndarray = given) -> None:
+                    there.data.view(np.uint32)[:] = given
 
-                def land(there: Destination = there, given: ndarray = given) -> None:
-                    there.bytes(f).view(np.uint32)[:] = given
-                    there.mark_valid(f)
-
-                barriers.fly(barrier, _BYTES, land, instruction)
+                bring(f, by, there, barrier, write, behind_reads=True)
 
     return step
 
@@ -109,14 +90,14 @@ def _response(f: Batch, first: int | None) -> ndarray:
 
 def _words(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     """Make the function that reads responses, (4, blocks, threads)."""
-    read, instruction = d.read(operand, "b128"), d.instruction
+    read = d.read(operand, "b128")
 
     def words(f: Batch) -> ndarray:
         whole = f.full(read(f.r))
         found = np.ascontiguousarray(whole)[..., None].view(np.uint32)
         if not np.isin(f.of_active(found[..., 3]), (_REFUSED, _GRANTED)).all():
             raise Error(
-                f"{f.place(instruction)}: these 16 bytes are no response of "
+                f"{f.place(d.instruction)}: these 16 bytes are no response of "
                 "clusterlaunchcontrol.try_cancel: load what it wrote, behind a wait on its mbarrier"
             )
         return np.moveaxis(found, -1, 0)
@@ -126,13 +107,13 @@ def _words(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
 
 def _is_canceled(d: Decoding) -> Run:
     d.only("query_cancel", "is_canceled", "pred").needs("b128").count(2)
-    put, words, instruction = d.write(0, "pred"), _words(d, 1), d.instruction
+    put, words = d.write(0, "pred"), _words(d, 1)
 
     def step(f: Batch) -> None:
         granted = words(f)[3] == _GRANTED
         control = f.waiter(LaunchControl)
         for row in np.flatnonzero((~granted & f.active_lanes).any(axis=1)).tolist():
-            control.seen.setdefault(row, instruction)
+            control.seen.setdefault(row, d.instruction)
         put(f.r, granted)
 
     return step
@@ -144,7 +125,7 @@ def _first_block(d: Decoding, axis: str) -> Run:
     if axis not in ("", "x", "y", "z") or len(items) != (1 if axis else 4):
         d.wrong("the forms are .get_first_ctaid.v4 {x, y, z, _} and .get_first_ctaid::x, ::y, ::z")
     d.only("query_cancel", d.parts[2], "v4").needs("b128").count(2)
-    words, instruction = _words(d, 1), d.instruction
+    words = _words(d, 1)
     axes = ["xyz".index(axis)] if axis else [0, 1, 2]
     puts = [d.write(item, "b32") for item in items[:3]]
 
@@ -154,7 +135,7 @@ def _first_block(d: Decoding, axis: str) -> Run:
         if refused.any():
             row, thread = np.argwhere(refused)[0].tolist()
             f.waiter(LaunchControl).hazard(
-                instruction, row, thread,
+                Issuer(row, thread, d.instruction, d.index),
                 "reads the first block of a request that failed, which is undefined: ask "
                 "query_cancel.is_canceled before",
             )

@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from ..core.access_pattern import AccessPattern
 from ..core.addressing import address_operand, by_segment, segment_of, shared_address
-from ..core.batch import Batch, Reader, Run, Tracer
+from ..core.batch import Batch, Reader, Run, lane_groups
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.lanes import lane_groups
 from ..core.masks import Mask
 from ..core.registers import UNSIGNED
 from ..core.scheduler import Waiter
 from ..core.segment import Segment
 from ..core.syntax import Immediate, Instruction, MemoryAccess, Register
-from .mbarrier_object import Mbarriers, arrivals
+from .mbarrier import Mbarriers, arrivals
 
 _SIZES = (4, 8, 16)  # bytes of one copy
 WORD = UNSIGNED[4]
@@ -176,9 +176,7 @@ def wait_group(d: Decoding) -> Run:
         d.count(0)
         return lambda f: f.waiter(CpAsyncGroups).wait(None)
     d.count(1)
-    if not isinstance(d.operands[0], Immediate) or d.operands[0].kind != "int":
-        d.wrong("the number of groups must be a constant")
-    keep = d.operands[0].bits
+    keep = d.constant(0, "the number of groups")
     if keep < 0:
         d.wrong("the number of groups is negative")
     return lambda f: f.waiter(CpAsyncGroups).wait(keep)
@@ -188,24 +186,21 @@ def wait_group(d: Decoding) -> Run:
 def arrive_when_done(d: Decoding) -> Run:
     """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: an arrival behind the copies so far"""
     d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
-    address, counted, index, instruction = (
-        shared_address(d, 0), d.has("noinc"), d.index, d.instruction,
-    )
+    address, counted = shared_address(d, 0), d.has("noinc")
 
     def step(f: Batch) -> None:
         barriers = f.waiter(Mbarriers)
         found = []
-        for row, (at,), threads in lane_groups(f, address(f)):
-            barrier = barriers.find(
-                row, at, instruction, (row, int(threads[0])), threads=threads)
+        for by, (at,), threads in lane_groups(f, d, address(f)):
+            barrier = barriers.find(by, at, threads=threads)
             if not counted:  # the phase waits for arrivals that it does not count on
                 barrier.pending += len(threads)
-            found.append((barrier, row, threads))
+            found.append((barrier, by, threads))
 
         def arrive(_: Mask | None) -> None:
-            for barrier, row, threads in found:
-                for _thread in arrivals(f, barrier, row, threads, index, True, in_order=False):
-                    barriers.arrive(barrier, 1, instruction)
+            for barrier, by, threads in found:
+                for _thread in arrivals(f, barrier, by, threads, True, in_order=False):
+                    barriers.arrive(barrier, 1, by.instruction)
 
         f.waiter(CpAsyncGroups).when_done(arrive)
 
@@ -377,7 +372,7 @@ class _CpAsync:
             PendingCopy(f.active_lanes, copies.opened, self.writing, segment, pattern, fetch)
         )
 
-    def _trace(self, f: Batch, trace: Tracer, pattern: AccessPattern) -> None:
+    def _trace(self, f: Batch, trace: Any, pattern: AccessPattern) -> None:
         """Count the write of the shared memory, and the read of lanes that read at all."""
         reading = [(lanes, nbytes) for lanes, nbytes in self._sizes(f) if nbytes]
         source, outer = None, f.active

@@ -7,41 +7,275 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from ..core.addressing import address_operand, locate, shared_address
-from ..core.batch import Batch, Races, Run
+from ..core.addressing import SharedBytes, lane_address, locate, shared_address
+from ..core.batch import Batch, Issuer, Run, each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned, OutOfBounds, UninitialisedRead
-from ..core.lanes import each_lane
+from ..core.hazards import access
+from ..core.machine import SECTOR, WARP
 from ..core.registers import DTYPES
-from ..core.segment import Segment
-from ..core.syntax import SIZES, Address, Immediate, Instruction, Operand, Register, Vector
+from ..core.scheduler import Waiter
+from ..core.segment import PEER_BYTES, Segment, peer_window, rank_at
+from ..core.syntax import SIZES, Address, Instruction, Operand, Register, Vector
 from ..core.tensormap import TENSOR_MAP_BYTES, ChangedMap, Im2colMap, TensorMap, decoded, swizzled
 from ..core.tensormap import bound as bound_map
-from .atom_red import VECTORS, in_bf16
-from .bulk_copy import (
-    BULK_HINTS,
-    REDUCTIONS,
-    BulkCopy,
-    BulkGroups,
-    Destination,
-    Issuer,
-    cells,
-    check_valid,
-    count_global,
-    destinations,
-    reduction,
-    report_read,
-    report_write,
-    shared_bytes,
-)
-from .mbarrier_object import Mbarriers
+from ..race.clocks import EPOCH, FENCED, INITS
+from .ld_st import ATOMIC, VECTORS, in_bf16
+from .mbarrier import Mbarrier, Mbarriers
 from .tcgen05_state import check_pairs
+
+# -- What bulk copies share: bulk groups, destinations, what trace and races hear. ----------------
+
+
+BULK_HINTS = ("L2::cache_hint", "weak")
+
+
+@dataclass(eq=False)
+class BulkCopy:
+    """A copy out of shared memory: `read` takes the bytes, `write` puts them.
+
+    `known`, if given, is called when the thread has waited until the bytes are written.
+    """
+
+    instruction: Instruction
+    read: Callable[[], ndarray]
+    write: Callable[[ndarray], None]
+    known: Callable[[], None] | None = None
+    data: ndarray | None = None
+    landed: bool = False
+
+    def fetch(self) -> ndarray:
+        """Read the source, if that has not been done."""
+        if self.data is None:
+            self.data = self.read()
+        return self.data
+
+    def land(self) -> None:
+        """Write the destination, if that has not been done."""
+        if not self.landed:
+            self.write(self.fetch())
+            self.landed = True
+
+
+@dataclass(eq=False)
+class ThreadGroups:
+    """The bulk groups of one thread, oldest first; the last one is not committed yet."""
+
+    groups: list[list[BulkCopy]] = field(default_factory=lambda: [[]])
+    committed: int = 0
+    read: int = 0  # groups whose sources are known to be read
+
+
+class BulkGroups(Waiter):
+    """The bulk groups of all threads of a batch."""
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        self.threads: dict[tuple[int, int], ThreadGroups] = {}
+
+    def add(self, by: Issuer, copy: BulkCopy) -> None:
+        """Start a copy for a thread."""
+        if not self.f.late:
+            copy.land()
+        self.threads.setdefault((by.row, by.thread), ThreadGroups()).groups[-1].append(copy)
+
+    def report_read(self, by: Issuer, source: SharedBytes) -> None:
+        """Tell the race detector of bytes that the thread's next group will read."""
+        if self.f.races is not None:
+            proxy, groups = self.f.races.proxy, self.threads.get((by.row, by.thread))
+            time = 1 if groups is None else groups.committed + 1
+            proxy.reads(source.cells, by, proxy.bulk(by.warp), time)
+
+    def commit(self) -> None:
+        """Close the group of each active lane that has copies; others have an empty one."""
+        active = self.f.active_lanes
+        for (row, thread), groups in self.threads.items():
+            if active[row, thread]:
+                groups.groups.append([])
+                groups.committed += 1
+
+    def wait(self, pending: int, read: bool) -> None:
+        """Let all but the newest `pending` groups of the active lanes be read, or be complete."""
+        f, active = self.f, self.f.active_lanes
+        for (row, thread), groups in self.threads.items():
+            if not active[row, thread]:
+                continue
+            done = max(0, groups.committed - pending)
+            first = groups.committed + 1 - len(groups.groups)  # number of the oldest group kept
+            for group in groups.groups[: max(0, done - first)]:
+                for copy in group:
+                    copy.fetch() if read else copy.land()
+                    if not read and copy.known is not None:
+                        copy.known()
+            if not read:
+                del groups.groups[: max(0, done - first)]
+            groups.read = max(groups.read, done)
+            if f.races is not None:
+                proxy, warp = f.races.proxy, (row, thread // WARP)
+                proxy.learn(warp, proxy.bulk(warp), done)
+
+    def finish(self) -> None:
+        """Land what nobody waited for; report copies that may have read a dead block's memory."""
+        for (row, thread), groups in self.threads.items():
+            first = groups.committed + 1 - len(groups.groups)
+            for number, group in enumerate(groups.groups, first + 1):
+                for copy in group:
+                    if number > groups.read:
+                        self.f.hazards.add(
+                            "block exited",
+                            f"{self.f.place(copy.instruction)}: the thread exited without waiting "
+                            "until this copy had read its shared memory "
+                            f"(cp.async.bulk.wait_group.read): {self.f.exit_of(row, thread)}",
+                            access(copy.instruction, row, thread, self.f),
+                            self.f.exit_of(row, thread),
+                        )
+                    copy.land()
+
+
+def count_global(
+    f: Batch, by: Issuer, way: str, starts: ndarray | int, length: int, nbytes: int
+) -> None:
+    """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
+
+    `way`: "load" or "store". `starts`: where each run begins, in an array that begins with a
+    sector. `length`: bytes of each run. `nbytes`: bytes that the copy moves in shared memory.
+    """
+    if f.trace is None:
+        return
+    site = f.trace.site(by.at, by.instruction, f"bulk {way}", "global", nbytes)
+    site.requests += 1
+    site.lanes += 1
+    starts = np.sort(np.atleast_1d(starts))
+    if not length or not len(starts):
+        return
+    # A sector that two runs touch counts once.
+    last = np.maximum.accumulate((starts + length - 1) // SECTOR)
+    site.sectors += int(last[0] - starts[0] // SECTOR) + 1
+    if len(starts) > 1:
+        site.sectors += int((last[1:] - np.maximum(starts[1:] // SECTOR - 1, last[:-1])).sum())
+
+
+REDUCTIONS = {name: ATOMIC[name] for name in (
+    "add", "min", "max", "and", "or", "xor", "inc", "dec")}
+
+
+def reduction(d: Decoding) -> Callable | None:
+    """Return what a cp.reduce does with old and new elements, None for a plain copy."""
+    if d.parts[1] != "reduce":
+        return None
+    name = d.pick(REDUCTIONS)
+    if name is None:
+        d.unsupported(f"the operations are {' '.join(REDUCTIONS)}")
+    return in_bf16(REDUCTIONS[name]) if d.type == "bf16" else REDUCTIONS[name]
+
+
+def _put(d: Decoding) -> Callable[[ndarray, ndarray], None]:
+    """Make the function that puts bytes in the place of others, or combines them."""
+    combine, kind = reduction(d), d.type
+
+    def put(there: ndarray, data: ndarray) -> None:
+        if combine is None:
+            there[:] = data
+        else:
+            typed = there.view(DTYPES[kind])
+            typed[:] = combine(typed, data.view(DTYPES[kind]))
+
+    return put
+
+
+def destinations(
+    f: Batch, by: Issuer, at: int, bar: int, nbytes: int, align: int, mask: int | None = None,
+    pair: bool = False,
+) -> Iterator[tuple[SharedBytes, Mbarrier]]:
+    """Yield what a copy into shared memory goes to in every block, and the mbarrier that counts it.
+
+    `at`, `bar`: addresses of destination and mbarrier in the shared::cluster window. `nbytes`,
+    `align`: what the destination must hold, and be a multiple of. `mask`: for a multicast: which
+    ranks of the cluster receive the bytes. `pair`: ``.cta_group::2``: the mbarrier may lie in the
+    other block of the destination's pair; of a multicast, each destination signals the block of its
+    pair whose rank is even, or odd, as that is in which `bar` lies (PTX ISA, cp.async.bulk.tensor,
+    ``.cta_group``).
+    """
+    barriers, there = f.waiter(Mbarriers), locate(f, by, at, nbytes, align)
+    if mask is None:
+        barrier = barriers.find(by, bar)
+        if barrier.row != there.row and not (pair and barrier.row ^ 1 == there.row):
+            raise Error(
+                f"{f.place(by.instruction)}: the bytes go to block "
+                f"{f.geometry.block_name(there.row)}, the mbarrier lies in block "
+                f"{f.geometry.block_name(barrier.row)}: it must be the same "
+                "block, or with .cta_group::2 the other one of its pair"
+            )
+        yield there, barrier
+        return
+    odd = (by.row if bar < PEER_BYTES else rank_at(bar)) & 1
+    for rank in ranks_of(f, by, mask):
+        signalled = peer_window(rank & ~1 | odd if pair else rank) + bar % PEER_BYTES
+        place = peer_window(rank) + f.memory.shared.base + there.offset
+        yield locate(f, by, place, nbytes, align), barriers.find(by, signalled)
+
+
+def ranks_of(f: Batch, by: Issuer, mask: int) -> list[int]:
+    """Return the ranks of a cluster that a multicast's mask names."""
+    peers = f.geometry.peers
+    if mask >> peers or not mask:
+        raise Error(
+            f"{f.place(by.instruction)}: the mask {mask:#x} names blocks that the cluster of "
+            f"{peers} has not, or none"
+        )
+    return [rank for rank in range(peers) if mask >> rank & 1]
+
+
+def bring(
+    f: Batch, by: Issuer, there: SharedBytes, barrier: Mbarrier, write: Callable[[], None],
+    asynchronous: bool = True, behind_reads: bool = False,
+) -> None:
+    """Let bytes come that complete on an mbarrier: `write` puts them, now or as late as can be.
+
+    `asynchronous` is not what st.async writes, which is of no other proxy; with `behind_reads`
+    ordinary reads of before need a proxy fence.
+    """
+    if f.races is not None:
+        proxy = f.races.proxy
+        of_peer = not asynchronous and by.row != barrier.row
+        agent = proxy.remote_stores if of_peer else proxy.mbarrier
+        barrier.remote |= of_peer
+        column, time = agent(barrier.row, barrier.offset), barrier.time + 1
+        proxy.writes(there.cells, by, column, time, asynchronous, behind_reads)
+        proxy.uses(there.row, column, EPOCH + time, by)
+        barrier.gather(proxy.tell_phases(by.warp))
+        barrier.waits.arrive(proxy.waits_known(by.warp))
+        if asynchronous:
+            _check_init(f, barrier, by)
+
+    def land() -> None:
+        write()
+        there.mark_valid()
+
+    f.waiter(Mbarriers).fly(barrier, there.nbytes, land, by.instruction)
+
+
+def _check_init(f: Batch, barrier: Mbarrier, by: Issuer) -> None:
+    """Warn of an mbarrier that no fence made known to the asynchronous proxy."""
+    column, time = barrier.born
+    if max(f.races.of(by.warp)[[FENCED, INITS], column]) >= time:
+        return
+    if any("/cuda/__memcpy_async/" in file for file, _ in by.instruction.callers):
+        return  # cuda::memcpy_async on a cuda::barrier, which CUDA's library makes without one
+    f.hazards.add_pair(
+        "warning", "a copy completes on an mbarrier, but neither fence.proxy.async nor "
+        "fence.mbarrier_init stands between its initialisation and the copy",
+        f.side(barrier.init), f.side(by),
+    )
+
+
 
 # -- cp.async.bulk.tensor: boxes of arrays, or pixels of images (im2col), by tensor maps. ---------
 
@@ -86,36 +320,36 @@ def _tensor(
     im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
     base = given.base
     slot = base.slot if isinstance(base, Register) else d.slot(base, "u64")
-    offset, instruction, index = given.offset, d.instruction, d.index
+    offset = given.offset
 
-    def tensor(f: Batch, row: int, thread: int) -> tuple[BoundTensorMap, list[int]]:
+    def tensor(f: Batch, by: Issuer) -> tuple[BoundTensorMap, list[int]]:
         def of(array: ndarray) -> int:
-            return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
+            return int(f.full(array)[by.row, by.thread])
 
-        bound = find_map(f, of(f.r[slot]) + offset, row, thread, index, instruction)
+        bound = find_map(f, of(f.r[slot]) + offset, by)
         tensor_map = bound.map
         if tensor_map.array.ndim != rank:
             raise Error(
-                f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
+                f"{f.place(d.instruction)}: a copy of {rank} dimensions by a tensor map of "
                 f"{tensor_map.array.ndim}"
             )
         if isinstance(tensor_map, Im2colMap) != im2col:
             raise Error(
-                f"{f.place(instruction)}: the instruction is in {'im2col' if im2col else 'tile'} "
-                "mode, the tensor map is not"
+                f"{f.place(d.instruction)}: the instruction is in "
+                f"{'im2col' if im2col else 'tile'} mode, the tensor map is not"
             )
         coordinates = [of(read(f.r)) for read in reads]
         if isinstance(tensor_map, Im2colMap):
-            _check_pixels(f, tensor_map, coordinates, into, instruction)
-        _check_box(f, tensor_map, coordinates, instruction)
+            _check_pixels(f, tensor_map, coordinates, into, d.instruction)
+        _check_box(f, tensor_map, coordinates, d.instruction)
         if isinstance(tensor_map, ChangedMap):
             room = bound.segment.end - bound.segment.base - bound.start
             last = tensor_map.beyond(coordinates, room)
             if last is not None:
                 raise OutOfBounds(
-                    f"{f.place(instruction)}: by the tensor map that was changed on the device the "
-                    f"box ends {last} bytes behind its address, of which {room} lie in "
-                    f"{bound.segment.name}: {f.geometry.thread_name(row, thread)}"
+                    f"{f.place(d.instruction)}: by the tensor map that was changed on the "
+                    f"device the box ends {last} bytes behind its address, of which {room} lie in "
+                    f"{bound.segment.name}: {f.geometry.thread_name(by.row, by.thread)}"
                 )
         return bound, coordinates
 
@@ -162,31 +396,28 @@ class BoundTensorMap(NamedTuple):
     start: int
 
 
-Tensor = Callable[["Batch", int, int], tuple[BoundTensorMap, list[int]]]
+Tensor = Callable[["Batch", Issuer], tuple[BoundTensorMap, list[int]]]
 
 
 def _touch(
     f: Batch, bound: BoundTensorMap, coordinates: Sequence[int], by: Issuer, way: str
 ) -> Callable[[], None] | None:
     """Report which global memory a box covers; see `AsyncProxy.global_access`."""
-    if f.trace is None and f.races is None:
+    if not f.observed:
         return None
     starts, length = bound.map.runs(coordinates)
     starts = starts + bound.start
-    if f.trace is not None:
-        count_global(f.trace, by.index, by.instruction, way, starts, length, bound.map.nbytes)
+    count_global(f, by, way, starts, length, bound.map.nbytes)
     if f.races is None:
         return None
     granule = f.races.granule
     # Runs begin at a multiple of 16 bytes, which every granule divides.
     cells = (starts[:, None] // granule + np.arange(-(-length // granule))).ravel()
     cells = cells.astype(np.intp, copy=False)
-    return f.races.agents.global_access(bound.segment, cells, by.row, by.thread, by.index, way)
+    return f.races.proxy.global_access(bound.segment, cells, by, way)
 
 
-def find_map(
-    f: Batch, address: int, row: int, thread: int, index: int, instruction: Instruction
-) -> BoundTensorMap:
+def find_map(f: Batch, address: int, by: Issuer) -> BoundTensorMap:
     """Return the tensor map at an address, for a copy that a lane issues."""
     for space in ("generic", "param"):
         segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
@@ -199,23 +430,23 @@ def find_map(
             try:
                 changed = bound_map(data, f.memory.device)
             except ValueError as error:
-                raise Error(f"{f.place(instruction)}: the tensor map that was changed on the "
+                raise Error(f"{f.place(by.instruction)}: the tensor map that was changed on the "
                             f"device: {error}") from None
             if changed is None and found is not None:
                 changed = f.memory.device.bind(found)
             if changed is not None:
                 if f.races is not None:
-                    f.races.maps.use(segment, at, row, thread, index)
+                    f.races.maps.use(segment, at, by)
                 return BoundTensorMap(*changed)
     local = f.memory.locate("generic", address, address + TENSOR_MAP_BYTES)
     if local is not None and local.space == "local":
         raise Error(
-            f"{f.place(instruction)}: the tensor map's address {address:#x} is of the thread's "
+            f"{f.place(by.instruction)}: the tensor map's address {address:#x} is of the thread's "
             "local memory: the kernel's parameter is passed by value, so taking its address copies "
             "it; declare it const __grid_constant__ CUtensorMap"
         )
     raise Error(
-        f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
+        f"{f.place(by.instruction)}: there is no tensor map at address {address:#x}; pass one as a "
         "__grid_constant__ parameter, or put bytes(tensor_map), aligned to 64, where the kernel "
         "looks for it, and keep the tensor map"
     )
@@ -229,34 +460,27 @@ def _load(d: Decoding, rank: int) -> Run:
     offsets = d.vector(3) if im2col else ()
     if im2col and len(offsets) != rank - 2:
         d.wrong(f"{len(offsets)} im2col offsets for {rank} dimensions, which have {rank - 2}")
-    mask = d.read(3 + im2col, "u16") if multicast else None
-    tensor, instruction, index = _tensor(d, 1, rank, offsets), d.instruction, d.index
-    pair = d.has("cta_group::2")
+    mask, pair = _mask(d, 3 + im2col), d.has("cta_group::2")
+    tensor = _tensor(d, 1, rank, offsets)
 
     def step(f: Batch) -> None:
         if pair:
-            check_pairs(f, instruction)
-        barriers = f.waiter(Mbarriers)
-        for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
-            bound, coordinates = tensor(f, row, thread)
+            check_pairs(f, d.instruction)
+        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
+            bound, coordinates = tensor(f, by)
             tensor_map, n = bound.map, bound.map.nbytes
-            by = Issuer(row, thread, instruction, index)
             _touch(f, bound, coordinates, by, "load")
-            chosen = None
-            if mask is not None:
-                chosen = int(f.full(mask(f.r))[row, thread])
-            for there in destinations(f, by, at, b, n, BOX_ALIGNMENT, chosen, pair):
-                report_write(f, there, by)
-
-                def land(
-                    there: Destination = there, map: TensorMap = tensor_map,
+            for there, barrier in destinations(
+                f, by, at, b, n, BOX_ALIGNMENT, mask(f, by), pair
+            ):
+                def write(
+                    there: SharedBytes = there, map: TensorMap = tensor_map,
                     at: Sequence[int] = coordinates,
                 ) -> None:
-                    places = _places(f, there.row, there.offset, map)
-                    _chunks(f)[places] = map.load(at).view(np.uint64).reshape(-1, 2)
-                    there.mark_valid(f)
+                    data = map.load(at).view(np.uint64).reshape(-1, 2)
+                    _chunks(f)[_places(there, map)] = data
 
-                barriers.fly(there.barrier, n, land, instruction)
+                bring(f, by, there, barrier, write)
 
     return step
 
@@ -266,34 +490,34 @@ def _chunks(f: Batch) -> ndarray:
     return f.memory.shared.view(np.dtype("u8"), 2)
 
 
-def _places(f: Batch, row: int, offset: int, tensor_map: TensorMap) -> ndarray:
+def _places(there: SharedBytes, tensor_map: TensorMap) -> ndarray:
     """Return where a box's chunks lie in the shared memory of all blocks."""
-    base = f.memory.shared.start_of(row) >> 4
-    return base + swizzled(offset, tensor_map.nbytes // 16, tensor_map.swizzle)
+    base = there.part.start - there.offset >> 4
+    return base + swizzled(there.offset, there.nbytes // 16, tensor_map.swizzle)
 
 
 def _check_written(
-    f: Batch, row: int, offset: int, tensor_map: TensorMap, coordinates: Sequence[int],
+    f: Batch, there: SharedBytes, tensor_map: TensorMap, coordinates: Sequence[int],
     instruction: Instruction,
 ) -> None:
     """Raise UninitialisedRead if a store takes bytes that nobody wrote.
 
     What lies beyond the tensor's edge isn't stored, so it need not have been written.
     """
-    n = tensor_map.nbytes
-    start = f.memory.shared.start_of(row) + offset
-    if (f.memory.shared.valid[start : start + n] == 1).all():
+    valid, start = f.memory.shared.valid, there.part.start
+    if (valid[there.part] == 1).all():
         return
     stored = tensor_map.covered(coordinates)
     stored = np.repeat(stored.reshape(-1), tensor_map.array.dtype.itemsize).reshape(-1, 16)
-    places = _places(f, row, offset, tensor_map)
-    missing = stored & (f.memory.shared.valid.reshape(-1, 16)[places] != 1)
+    places = _places(there, tensor_map)
+    missing = stored & (valid.reshape(-1, 16)[places] != 1)
     if missing.any():
         chunk, byte = np.argwhere(missing)[0]
-        at = int(places[chunk]) * 16 + int(byte) - start + offset
+        at = int(places[chunk]) * 16 + int(byte) - start + there.offset
         raise UninitialisedRead(
-            f"{f.place(instruction)}: a box of {n} bytes of shared memory from {offset:#x} is "
-            f"stored, but byte {at:#x} was never written, block {f.geometry.block_name(row)}"
+            f"{f.place(instruction)}: a box of {there.nbytes} bytes of shared memory from "
+            f"{there.offset:#x} is stored, but byte {at:#x} was never written, block "
+            f"{f.geometry.block_name(there.row)}"
         )
 
 
@@ -301,19 +525,18 @@ def _store(d: Decoding, rank: int) -> Run:
     """[map, {coordinates}], [src]{, policy}"""
     d.count(2 + d.has("L2::cache_hint"))
     source, tensor = shared_address(d, 1), _tensor(d, 0, rank)
-    combine, instruction, index = reduction(d), d.instruction, d.index
+    combine = reduction(d)
 
     def step(f: Batch) -> None:
         groups = f.waiter(BulkGroups)
-        for row, thread, (at,) in each_lane(f, source(f)):
-            bound, coordinates = tensor(f, row, thread)
-            tensor_map, n = bound.map, bound.map.nbytes
-            home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
-            _check_written(f, home, offset, tensor_map, coordinates, instruction)
-            report_read(f, home, offset, n, thread, index, groups.time(row, thread))
-            by = Issuer(row, thread, instruction, index)
+        for by, (at,) in each_lane(f, d, source(f)):
+            bound, coordinates = tensor(f, by)
+            tensor_map = bound.map
+            there = locate(f, by, at, tensor_map.nbytes, BOX_ALIGNMENT)
+            _check_written(f, there, tensor_map, coordinates, d.instruction)
+            groups.report_read(by, there)
             known = _touch(f, bound, coordinates, by, "store")
-            places = _places(f, home, offset, tensor_map)
+            places = _places(there, tensor_map)
 
             def read(places: ndarray = places) -> ndarray:
                 return np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8)
@@ -326,7 +549,7 @@ def _store(d: Decoding, rank: int) -> Run:
                 else:
                     map.store(at, data, combine)
 
-            groups.add(row, thread, BulkCopy(instruction, read, write, known))
+            groups.add(by, BulkCopy(d.instruction, read, write, known))
 
     return step
 
@@ -349,12 +572,6 @@ def global_bytes(
     return segment, address - segment.base
 
 
-def global_cells(races: Races, start: int, nbytes: int) -> ndarray:
-    """Return the race detector's cells of a run of an array, from its byte `start` on."""
-    granule = races.granule
-    return np.arange(start // granule, -(-(start + nbytes) // granule))
-
-
 @opcode("cp.async.bulk", "cp.reduce.async")
 def bulk(d: Decoding) -> Run:
     """cp.async.bulk and cp.reduce.async.bulk: copies, prefetches, commit_group, wait_group"""
@@ -365,9 +582,7 @@ def bulk(d: Decoding) -> Run:
         return lambda f: f.waiter(BulkGroups).commit()
     if d.has("wait_group"):
         d.only("async", "bulk", "wait_group", "read").count(1)
-        if not isinstance(d.operands[0], Immediate):
-            d.wrong("the number of groups must be a constant")
-        pending, read = d.operands[0].bits, d.has("read")
+        pending, read = d.constant(0, "the number of groups"), d.has("read")
         return lambda f: f.waiter(BulkGroups).wait(pending, read)
     if d.has("prefetch"):
         return lambda f: None
@@ -385,109 +600,78 @@ def bulk(d: Decoding) -> Run:
     return _into(d, from_shared=spaces[1] != "global")
 
 
-def global_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
-    """Make the function that reads a 64-bit address of global memory, as int64."""
-    slot, offset = address_operand(d, operand, "global")
-    return lambda f: f.r[slot].astype(np.int64) + offset
-
-
 def _size(f: Batch, n: int, instruction: Instruction) -> None:
     if n % 16 or n < 0:
         raise Error(f"{f.place(instruction)}: {n} bytes; a bulk copy moves a multiple of 16")
 
 
+def _mask(d: Decoding, operand: int) -> Callable[[Batch, Issuer], int | None]:
+    """Make the function that reads a multicast's mask; None for a copy to one block."""
+    if not d.has("multicast::cluster"):
+        return lambda f, by: None
+    mask = d.read(operand, "u16")
+    return lambda f, by: int(f.full(mask(f.r))[by.row, by.thread])
+
+
 def _into(d: Decoding, from_shared: bool) -> Run:
     """[dst], [src], size, [mbar]{, mask}{, policy}: into shared memory, of several blocks"""
-    multicast = d.has("multicast::cluster")
-    d.count(4 + multicast + d.has("L2::cache_hint"))
-    combine, kind = reduction(d), d.type
-    to, number = shared_address(d, 0), d.read(2, "u32")
-    source = shared_address(d, 1) if from_shared else global_address(d, 1)
-    bar, mask = shared_address(d, 3), d.read(4, "u16") if multicast else None
-    instruction, index = d.instruction, d.index
+    d.count(4 + d.has("multicast::cluster") + d.has("L2::cache_hint"))
+    put, mask = _put(d), _mask(d, 4)
+    to, number, bar = shared_address(d, 0), d.read(2, "u32"), shared_address(d, 3)
+    source = shared_address(d, 1) if from_shared else lane_address(d, 1, "global")
 
     def step(f: Batch) -> None:
-        barriers = f.waiter(Mbarriers)
-        full = f.full(source(f))
-        for row, thread, (at, n, b) in each_lane(f, to(f), number(f.r), bar(f)):
-            _size(f, n, instruction)
-            address = int(full[row, thread])
+        for by, (at, n, b, address) in each_lane(f, d, to(f), number(f.r), bar(f), source(f)):
+            _size(f, n, d.instruction)
             if from_shared:
-                home, start = locate(f, row, address, n, 16, instruction)
-                check_valid(f, home, start, n, instruction)
-                data = shared_bytes(f, home, start, n)
+                there = locate(f, by, address, n, 16)
+                there.check_valid(d.instruction)
+                data = there.data
+                if f.races is not None:
+                    f.races.proxy.compare(there.cells, by)
             else:
-                segment, start = global_bytes(f, address, n, instruction)
+                segment, start = global_bytes(f, address, n, d.instruction)
                 data = segment.storage[start : start + n]
-            chosen = None
-            if mask is not None:
-                chosen = int(np.broadcast_to(mask(f.r), full.shape)[row, thread])
-            if f.races is not None:
-                if from_shared:
-                    f.races.agents.checks(cells(f, f.races, home, start, n), row, thread, index)
-                else:
-                    read = global_cells(f.races, start, n)
-                    f.races.agents.global_access(segment, read, row, thread, index, "load")
-            if f.trace is not None and not from_shared:
-                count_global(f.trace, index, instruction, "load", start, n, n)
-            by = Issuer(row, thread, instruction, index)
-            for there in destinations(f, by, at, b, n, 16, chosen):
-                report_write(f, there, by)
+                if f.races is not None:
+                    f.races.proxy.global_access(segment, f.races.cells(start, n), by, "load")
+                count_global(f, by, "load", start, n, n)
+            for there, barrier in destinations(f, by, at, b, n, 16, mask(f, by)):
+                def write(there: SharedBytes = there, data: ndarray = data) -> None:
+                    put(there.data, data)
 
-                def land(there: Destination = there, data: ndarray = data) -> None:
-                    here = there.bytes(f)
-                    if combine is None:
-                        here[:] = data
-                    else:
-                        typed = _typed(here, kind)
-                        typed[:] = combine(typed, _typed(data, kind))
-                    there.mark_valid(f)
-
-                barriers.fly(there.barrier, n, land, instruction)
+                bring(f, by, there, barrier, write)
 
     return step
-
-
-def _typed(data: ndarray, kind: str) -> ndarray:
-    return data.view(DTYPES[kind])
 
 
 def _out(d: Decoding) -> Run:
     """[dst], [src], size{, policy}: from shared memory to global memory, in a bulk group"""
     d.count(3 + d.has("L2::cache_hint"))
-    combine, kind = reduction(d), d.type
-    to, source, number = global_address(d, 0), shared_address(d, 1), d.read(2, "u32")
-    instruction, index = d.instruction, d.index
+    put, to = _put(d), lane_address(d, 0, "global")
+    source, number = shared_address(d, 1), d.read(2, "u32")
 
     def step(f: Batch) -> None:
         groups = f.waiter(BulkGroups)
-        full = f.full(to(f))
-        for row, thread, (at, n) in each_lane(f, source(f), number(f.r)):
-            _size(f, n, instruction)
-            home, offset = locate(f, row, at, n, 16, instruction)
-            check_valid(f, home, offset, n, instruction)
-            segment, start = global_bytes(f, int(full[row, thread]), n, instruction, True)
+        for by, (at, n, address) in each_lane(f, d, source(f), number(f.r), to(f)):
+            _size(f, n, d.instruction)
+            there = locate(f, by, at, n, 16)
+            there.check_valid(d.instruction)
+            segment, start = global_bytes(f, address, n, d.instruction, True)
             known = None
+            groups.report_read(by, there)
             if f.races is not None:
-                report_read(f, home, offset, n, thread, index, groups.time(row, thread))
-                known = f.races.agents.global_access(
-                    segment, global_cells(f.races, start, n), row, thread, index, "store"
-                )
-            if f.trace is not None:
-                count_global(f.trace, index, instruction, "store", start, n, n)
-            there = segment.storage[start : start + n]
+                known = f.races.proxy.global_access(segment, f.races.cells(start, n), by, "store")
+            count_global(f, by, "store", start, n, n)
 
-            def write(data: ndarray, there: ndarray = there) -> None:
-                if combine is None:
-                    there[:] = data
-                else:
-                    typed = _typed(there, kind)
-                    typed[:] = combine(typed, _typed(data, kind))
+            def write(
+                data: ndarray, to: ndarray = segment.storage[start : start + n]
+            ) -> None:
+                put(to, data)
 
-            def read(home: int = home, offset: int = offset, n: int = n) -> ndarray:
-                return shared_bytes(f, home, offset, n).copy()
+            def read(there: SharedBytes = there) -> ndarray:
+                return there.data.copy()
 
-            groups.add(row, thread, BulkCopy(instruction, read, write, known))
+            groups.add(by, BulkCopy(d.instruction, read, write, known))
 
     return step
 
@@ -516,27 +700,21 @@ def store_async(d: Decoding) -> Run:
         d.unsupported(f"the operations are {' '.join(_REDUCED)}")
     d.needs(*(_STORED if operation is None else _REDUCED[operation]))
     kind, combine = d.type, None if operation is None else REDUCTIONS[operation]
-    items, many = d.vector(1), int((d.pick(VECTORS) or "v1")[1])
+    items, many = d.vector(1), d.many
     if len(items) != many:
         d.wrong(f"{many} registers are needed in braces")
     reads = [d.read(item, kind) for item in items]
     to, bar, size = shared_address(d, 0), shared_address(d, 2), SIZES[kind] * many
-    instruction, index = d.instruction, d.index
 
     def step(f: Batch) -> None:
-        barriers, shape = f.waiter(Mbarriers), f.shape
-        values = np.stack([np.broadcast_to(read(f.r), shape) for read in reads], axis=-1)
-        for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
-            given = values[row, thread].copy()
-            by = Issuer(row, thread, instruction, index)
-            for there in destinations(f, by, at, b, size, size):
-                report_write(f, there, by, asynchronous=False)
-
-                def land(there: Destination = there, given: ndarray = given) -> None:
-                    here = there.bytes(f).view(DTYPES[kind])
+        values = np.stack([f.full(read(f.r)) for read in reads], axis=-1)
+        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
+            given = values[by.row, by.thread].copy()
+            for there, barrier in destinations(f, by, at, b, size, size):
+                def write(there: SharedBytes = there, given: ndarray = given) -> None:
+                    here = there.data.view(DTYPES[kind])
                     here[:] = given if combine is None else combine(here, given)
-                    there.mark_valid(f)
 
-                barriers.fly(there.barrier, size, land, instruction)
+                bring(f, by, there, barrier, write, asynchronous=False)
 
     return step

@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Compute, Reader, Registers, Run, Writer
+from ..core.batch import Batch, Compute, Run
 from ..core.decode import Decoding, float_opcode, opcode
 from ..core.registers import DTYPES, joined, parted
 from ..core.rounding import (
@@ -39,47 +39,40 @@ HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 HALF, F32, F64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 
 
-def reader(d: Decoding, operand: int, kind: str) -> Reader:
-    """Make the function that reads an operand as numbers; pairs have a last axis of 2."""
-    brain = kind.startswith("bf16")
-    if not kind.endswith("x2"):
-        read = d.read(operand, kind)
-        return (lambda r: from_bf16(read(r)).astype(F64)) if brain else read
-    read = d.read(operand, "b32")
-    if brain:
-        return lambda r: from_bf16(parted(read(r), np.uint16)).astype(F64)
-    return lambda r: parted(read(r), np.float16)
+def coded(kind: str) -> tuple[str, Compute, Compute]:
+    """How numbers of a type are held: their register, what makes numbers of it, and back.
 
+    Pairs have a last axis of 2; bfloat16 is given as float64, and rounded once to be held.
+    """
+    if kind == "f32x2":
+        return "b64", lambda word: parted(word, F32), lambda pair: joined(pair, np.uint64)
+    brain, pair = kind.startswith("bf16"), kind.endswith("x2")
 
-def writer(d: Decoding, operand: int, kind: str) -> Writer:
-    """Make the function that rounds numbers to a half-precision type and writes them."""
-    put = d.write(operand, "b32" if kind.endswith("x2") else kind)
+    def decode(word: ndarray) -> ndarray:
+        parts = parted(word, np.uint16 if brain else HALF) if pair else word
+        return from_bf16(parts).astype(F64) if brain else parts
 
-    def write(r: Registers, value: ndarray) -> None:
-        if kind.startswith("bf16"):
+    def encode(value: ndarray) -> ndarray:
+        if brain:
             value = to_bf16(odd_f32(value.astype(F64, copy=False)))
         else:
             value = value.astype(HALF, copy=False)
-        if kind.endswith("x2"):
-            value = joined(value, np.uint32)
-        put(r, value)
+        return joined(value, np.uint32) if pair else value
 
-    return write
+    return "b32" if pair else kind, decode, encode
 
 
 def arithmetic(d: Decoding, compute: Compute, operands: int) -> Run:
     """Make the step of an operation: `compute` rounds f16 itself, or to odd in float64."""
-    d.count(operands + 1)
-    put, reads = writer(d, 0, d.type), [reader(d, i + 1, d.type) for i in range(operands)]
-    relu = d.has("relu")
+    (register, decode, encode), relu = coded(d.type), d.has("relu")
 
-    def step(f: Batch) -> None:
-        result = compute(*(read(f.r) for read in reads))
+    def on_words(*words: ndarray) -> ndarray:
+        result = compute(*map(decode, words))
         if relu:
             result = np.where(np.isnan(result) | (result > 0), result, result.dtype.type(0))
-        put(f.r, result)
+        return encode(result)
 
-    return step
+    return d.computed(on_words, *[register] * (operands + 1))
 
 
 def half_add(a: ndarray, b: ndarray) -> ndarray:
@@ -102,8 +95,13 @@ def half_fused(x: ndarray, y: ndarray, z: ndarray) -> ndarray:
 def half_compare(d: Decoding, holds: Compute) -> Run:
     """Make the step of setp p{|q} and set on f16x2, bf16 and bf16x2; `holds` compares numbers."""
     d.count(3)
-    a, b = reader(d, 1, d.type), reader(d, 2, d.type)
+    register, decode, _ = coded(d.type)
+    one, two = d.read(1, register), d.read(2, register)
     pairs = d.type.endswith("x2")
+
+    def compared(f: Batch) -> ndarray:
+        return holds(decode(one(f.r)), decode(two(f.r)))
+
     if d.parts[0] == "setp":
         first, second = d.pair(0)
         puts = [d.write(each, "pred") for each in (first, second) if each is not None]
@@ -111,23 +109,22 @@ def half_compare(d: Decoding, holds: Compute) -> Run:
             d.wrong("one predicate for each element")
 
         def step(f: Batch) -> None:
-            result = holds(a(f.r), b(f.r))
-            if not pairs:
-                result = result[..., None]
+            result = compared(f) if pairs else compared(f)[..., None]
             for i, put in enumerate(puts):
                 put(f.r, np.ascontiguousarray(result[..., i]))
 
         return step
     kind = d.types[0]
     if kind in HALVES:
-        write = writer(d, 0, kind)
-        return lambda f: write(f.r, holds(a(f.r), b(f.r)).astype(F64))
+        held, _, encode = coded(kind)
+        write = d.write(0, held)
+        return lambda f: write(f.r, encode(compared(f).astype(F64)))
     if kind not in ("u16", "s16", "u32", "s32"):
         d.unsupported("set to f16, bf16, their pairs, or 16 or 32 bits")
     put = d.write(0, "b32" if pairs else kind)
 
     def ones(f: Batch) -> None:
-        result = holds(a(f.r), b(f.r))
+        result = compared(f)
         if pairs:  # all ones in each half
             mask = result.astype(np.uint32) * np.uint32(0xFFFF)
             put(f.r, mask[..., 0] | (mask[..., 1] << np.uint32(16)))
@@ -188,13 +185,11 @@ def _made(d: Decoding, compute: Compute, operands: int) -> Run:
             d.unsupported("half precision rounds to nearest")
         if d.type.startswith("bf16") and d.has("ftz", "sat"):
             d.unsupported("bfloat16 without .ftz and .sat")
-        return arithmetic(d, modified(d, compute), operands)
-    around = modified(d, compute)
-    if d.type != "f32x2":
-        return d.alike(around, operands)
-    d.only(*MODES, "ftz")
-    return d.computed(lambda *words: joined(around(*(parted(v, F32) for v in words)), np.uint64),
-                      *["b64"] * (operands + 1))
+    elif d.type == "f32x2":
+        d.only(*MODES, "ftz")
+    else:
+        return d.alike(modified(d, compute), operands)
+    return arithmetic(d, modified(d, compute), operands)
 
 
 _NEAREST: dict[str, Compute] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
@@ -370,7 +365,7 @@ def approximate(d: Decoding) -> Run:
 # -- Comparison and selection: setp, set, selp, slct. ---------------------------------------------
 
 
-_COMPARE = {
+COMPARE = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
     "hs": np.greater_equal,
@@ -380,15 +375,15 @@ _UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "
 
 def comparison(d: Decoding, kind: str) -> Compute:
     """Return the function that compares two arrays as the opcode says."""
-    name = d.pick((*_COMPARE, *_UNORDERED, "num", "nan"))
-    if name in _COMPARE:
+    name = d.pick((*COMPARE, *_UNORDERED, "num", "nan"))
+    if name in COMPARE:
         if name == "ne" and DTYPES[kind].kind == "f":  # ordered: false for NaN
             return lambda a, b: (a < b) | (a > b)
-        return _COMPARE[name]
+        return COMPARE[name]
     if DTYPES[kind].kind != "f":
-        d.unsupported(f"comparisons of .{kind}: {' '.join(_COMPARE)}")
+        d.unsupported(f"comparisons of .{kind}: {' '.join(COMPARE)}")
     if name in _UNORDERED:
-        ordered = _COMPARE[_UNORDERED[name]]
+        ordered = COMPARE[_UNORDERED[name]]
         return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
     if name == "nan":
         return lambda a, b: np.isnan(a) | np.isnan(b)
@@ -398,7 +393,7 @@ def comparison(d: Decoding, kind: str) -> Compute:
 @opcode("setp", "set")
 def set_predicate(d: Decoding) -> Run:
     """setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, {!}c}; set.* writes a number instead"""
-    names = (*_COMPARE, *_UNORDERED, "num", "nan")
+    names = (*COMPARE, *_UNORDERED, "num", "nan")
     if d.type in ("bf16", "f16x2", "bf16x2"):
         return half_compare(d.only(*names, "ftz"), comparison(d, "f16"))
     d.only(*names, "and", "or", "xor", "ftz").needs(*INTEGERS, *BITS, "f16", "f32", "f64")

@@ -21,9 +21,17 @@ from ..core.constant import read_only
 from ..core.decode import Decoding
 from ..core.errors import Divergence, Error
 from ..core.machine import WARP
-from ..core.masks import any_in_warp, spread
+from ..core.masks import spread
 from ..core.syntax import Immediate, Instruction
 
+# Bits of one element of A and B, and what C and D may be beside it.
+ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8,
+                "f64": 64, "s4": 4, "u4": 4, "b1": 1}
+ACCUMULATORS: dict[str, tuple[str, ...]] = {
+    "f64": ("f64",), **dict.fromkeys(("f16", "e4m3", "e5m2"), ("f16", "f32")),
+    **dict.fromkeys(("bf16", "tf32"), ("f32",)),
+    **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), ("s32",)),
+}
 GROUP, IN_GROUP = 8, 4  # lane / 4 and lane % 4 take so many values
 MAX_FRAGMENTS = 32  # assembled fragments that are remembered
 
@@ -122,7 +130,7 @@ def accumulator(rows: int, columns: int, packed: int) -> Fragment:
     return Fragment("RCHJ", (*tiles, 2), 1)
 
 
-def whole_warps(f: Batch, place: str) -> None:
+def whole_warps(f: Batch, instruction: Instruction) -> None:
     """Refuse an aligned operation that only some lanes of a warp execute.
 
     Raises Divergence naming lanes that are missing.
@@ -134,26 +142,14 @@ def whole_warps(f: Batch, place: str) -> None:
         return
     if active is None or (f.threads % WARP and active.array[:, -(f.threads % WARP) :].any()):
         raise Divergence(
-            f"{place}: this operation needs all 32 lanes of a warp, and the last warp of a block "
-            f"of {f.threads} threads has {f.threads % WARP or WARP}"
+            f"{f.place(instruction)}: this operation needs all 32 lanes of a warp, and the last "
+            f"warp of a block of {f.threads} threads has {f.threads % WARP or WARP}"
         )
     missing = spread(active.by_warps, f.threads) & ~active.array
     raise Divergence(
-        f"{place}: all 32 lanes of a warp must execute this operation together; missing: "
-        f"{f.lane_names(missing)}"
+        f"{f.place(instruction)}: all 32 lanes of a warp must execute this operation together; "
+        f"missing: {f.lane_names(missing)}"
     )
-
-
-def check_warps(f: Batch, instruction: Instruction) -> None:
-    """Raise Divergence unless whole warps run an .aligned instruction."""
-    if f.threads % WARP:
-        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
-    if f.active is not None and not f.active.whole_warps:
-        active = f.active.array
-        lacking = spread(any_in_warp(active), f.threads) & ~active
-        raise Divergence(
-            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
-        )
 
 
 def gather(f: Batch, registers: list[ndarray], dtype: np.dtype) -> ndarray:

@@ -114,21 +114,20 @@ def load_matrix(d: Decoding) -> Run:
     """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]"""
     number, base, access = _decode(d, 1, 0)
     puts = [d.write(target, "b32") for target in d.vector(0)]
-    transpose, index = d.has("trans"), d.index
-    place = d.place
+    transpose = d.has("trans")
     # On sm_75 the addresses of all lanes must be valid, also of those whose rows are not read.
     strict = number < 4 and d.registers.program.target.startswith("sm_7")
 
     def step(f: Batch) -> None:
-        whole_warps(f, place)
+        whole_warps(f, d.instruction)
         source = f.pattern(f.r[base])
-        rows = f.resolved[index]
+        rows = f.resolved[d.index]
         if rows is None or rows.source is not source:
             if strict:
                 segment_of(f, source, access)
             rows = rows_of(f, f.r[base], number, access, source)
             f.memory.check_valid(f, access, rows.pattern, rows.segment)
-            f.resolved[index] = rows
+            f.resolved[d.index] = rows
         for put, value in zip(puts, read_rows(f, rows, number, transpose), strict=True):
             put(f.r, value)
         if f.observed:
@@ -142,16 +141,15 @@ def store_matrix(d: Decoding) -> Run:
     """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [p], r"""
     number, base, access = _decode(d, 0, 1)
     reads = [d.read(source, "b32") for source in d.vector(1)]
-    transpose, index = d.has("trans"), d.index
-    place = d.place
+    transpose = d.has("trans")
 
     def step(f: Batch) -> None:
-        whole_warps(f, place)
+        whole_warps(f, d.instruction)
         source = f.pattern(f.r[base])
-        rows = f.resolved[index]
+        rows = f.resolved[d.index]
         if rows is None or rows.source is not source:
             rows = rows_of(f, f.r[base], number, access, source)
-            f.resolved[index] = rows
+            f.resolved[d.index] = rows
         words = gather(f, [read(f.r) for read in reads], UNSIGNED[4]).reshape(number, -1, 8, 4)
         if transpose:
             words = transposed(words)
@@ -167,10 +165,10 @@ def store_matrix(d: Decoding) -> Run:
 def transpose_matrix(d: Decoding) -> Run:
     """movmatrix.sync.aligned.m8n8.trans.b16 d, a: the transpose of a matrix that a warp holds"""
     d.only("sync", "aligned", "m8n8", "trans").needs("b16").count(2)
-    put, a, place = d.write(0, "b32"), d.read(1, "b32"), d.place
+    put, a = d.write(0, "b32"), d.read(1, "b32")
 
     def step(f: Batch) -> None:
-        whole_warps(f, place)
+        whole_warps(f, d.instruction)
         words = gather(f, [a(f.r)], UNSIGNED[4]).reshape(-1, 8, 4)
         put(f.r, scatter(f, transposed(words).reshape(1, -1))[0])
 

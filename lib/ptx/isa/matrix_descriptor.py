@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy import ndarray
 
+from ..core.batch import Batch
 from ..core.constant import read_only
+from ..core.errors import OutOfBounds, UninitialisedRead
+from ..core.syntax import Instruction
 
 SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
 MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
@@ -74,3 +78,52 @@ def chunk_addresses(
             place = chunk * stride + k % 8 * 16 + k // 8 * leading
     place = descriptor.start + place
     return place ^ ((((place >> 7) - descriptor.base) & mask) << 4)
+
+
+def chunks_in_shared(
+    f: Batch, row: int, start: int, place: ndarray, name: str, instruction: Instruction
+) -> ndarray:
+    """Return where the 16-byte chunks of an operand at `start` lie in a block's shared memory.
+
+    Raises OutOfBounds if its descriptor leaves it.
+    """
+    shared = f.memory.shared
+    place = place - shared.base
+    if int(place.min()) < 0 or int(place.max()) + 16 > shared.nbytes:
+        raise OutOfBounds(
+            f"{f.place(instruction)}: {name} at {start:#x} reaches from byte "
+            f"{int(place.min())} to {int(place.max()) + 16} of shared memory, which has "
+            f"{shared.nbytes}, block {f.geometry.block_name(row)}: correct the descriptor's start, "
+            "leading or stride byte offset"
+        )
+    return place
+
+
+def read_chunks(
+    f: Batch, rows: list[int], place: ndarray, name: str, instruction: Instruction
+) -> ndarray:
+    """Return the bytes of 16-byte chunks of some blocks' shared memory, (blocks, ..., 16).
+
+    Raises UninitialisedRead if nobody wrote some of them.
+    """
+    shared = f.memory.shared
+    starts = np.array([shared.start_of(row) for row in rows], np.int64) >> 4
+    index = (place >> 4) + starts.reshape(-1, *(1,) * place.ndim)
+    index = index.astype(np.intp, copy=False)
+    if not shared.complete:
+        valid = shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
+        bad = (valid != 0x0101010101010101).any(axis=-1)
+        if bad.any():
+            at = int(bad.reshape(len(rows), -1).any(axis=1).argmax())
+            raise UninitialisedRead(
+                f"{f.place(instruction)}: {name} has shared memory that nobody wrote, at "
+                f"{shared.base + int(place[bad[at]][0]):#x}, block "
+                f"{f.geometry.block_name(rows[at])}"
+            )
+    return shared.view(np.dtype("u8"), 2).take(index, axis=0).view(np.uint8)
+
+
+def cells_of(f: Batch, row: int, place: ndarray) -> ndarray:
+    """Return the race detector's words of 16-byte chunks of a block's shared memory."""
+    granule, first = f.races.granule, np.unique(place) + f.memory.shared.start_of(row)
+    return (first[:, None] // granule + np.arange(16 // granule)).ravel()

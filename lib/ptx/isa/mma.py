@@ -23,6 +23,8 @@ from ..core.registers import DTYPES
 from ..core.rounding import to_float32
 from ..core.syntax import SIZES
 from .fragments import (
+    ACCUMULATORS,
+    ELEMENT_BITS,
     GROUP,
     ROWS,
     Fragment,
@@ -119,7 +121,7 @@ class ProductTile:
     def __call__(self, f: Batch) -> None:
         """Execute them for the active warps."""
         one = self.steps[0]
-        whole_warps(f, one.place)
+        whole_warps(f, one.instruction)
         r = list(f.r)  # what they read is read before any of them writes
         for block in self.blocks:
             left, right = (self._factor(f, r, block, side) for side in (0, 1))
@@ -177,20 +179,6 @@ class ProductTile:
 
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
-# Bits of one element of A and B.
-ELEMENT_BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "s8": 8,
-    "u8": 8,
-    "e4m3": 8,
-    "e5m2": 8,
-    "f64": 64,
-    "s4": 4,
-    "u4": 4,
-    "b1": 1,
-}
 TINY = ("s4", "u4", "b1")
 SHAPES = {
     (8, 8, 4): ("f16", "f64"),
@@ -275,20 +263,14 @@ class MatrixMultiply(Fusible):
         self, d: Decoding, fragments: tuple[Fragment, Fragment, Fragment, Fragment],
         kinds: tuple[str, str, str, str], copies: tuple[int, int] = (1, 1), turned: bool = False,
     ) -> None:
-        self.place, self.fragments, self.kinds = d.place, fragments, kinds
+        self.instruction, self.fragments, self.kinds = d.instruction, fragments, kinds
         self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
         counts = [f.registers for f in fragments[:3]]
-        self.operands = []
-        for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True)):
-            items = d.vector(i + 1)
-            if len(items) != count * times:
-                d.wrong(f"operand {i + 1} needs {count * times} registers, not {len(items)}")
-            self.operands.append([d.read(item, words[i]) for item in items[:count]])
-        targets = d.vector(0)
-        if len(targets) != fragments[3].registers:
-            d.wrong(f"D needs {fragments[3].registers} registers, not {len(targets)}")
-        self.puts = [d.write(target, words[3]) for target in targets]
+        self.operands = [
+            [d.read(item, words[i]) for item in _registers(d, i + 1, count * times)[:count]]
+            for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True))]
+        self.puts = [d.write(each, words[3]) for each in _registers(d, 0, fragments[3].registers)]
         self.types = [DTYPES[word] for word in words]
         slots = [
             tuple(d.slot(item, words[i]) for item in d.vector(i + 1)[:count])
@@ -328,7 +310,7 @@ class MatrixMultiply(Fusible):
 
     def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
-        whole_warps(f, self.place)
+        whole_warps(f, self.instruction)
         r, (_, fb, fc, fd), types = f.r, self.fragments, self.types
         of_a, of_b, of_c = ([read(r) for read in reads] for reads in self.operands)
         a = self.left_factor(f, of_a)
@@ -348,6 +330,14 @@ class MatrixMultiply(Fusible):
             put(r, value)
 
 
+def _registers(d: Decoding, operand: int, many: int) -> tuple:
+    """The registers of an operand, which must be so many."""
+    items = d.vector(operand)
+    if len(items) != many:
+        d.wrong(f"{'DABC'[operand]} needs {many} registers, not {len(items)}")
+    return items
+
+
 def _word(kind: str) -> str:
     """The register that holds an element: a word, but for f64, f32 and s32."""
     return kind if kind in ("f64", "f32", "s32") else "b32"
@@ -355,11 +345,7 @@ def _word(kind: str) -> str:
 
 def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, str]:
     """Check the types of D and C, given first and last, against the type of A."""
-    allowed = {
-        "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
-        "s4": ("s32",), "u4": ("s32",), "b1": ("s32",),
-        "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",),
-    }[kind]
+    allowed = ACCUMULATORS[kind]
     if types[0] not in allowed or types[-1] not in allowed:
         d.unsupported(f"with .{kind}, C and D are {' or '.join('.' + a for a in allowed)}")
     return types[-1], types[0]
@@ -421,25 +407,17 @@ class QuadPairs:
         layouts = [part for part in d.parts if part in ("row", "col")]
         if len(layouts) != 2:
             d.wrong("the layouts of A and B are missing")
-        self.place, self.kinds = d.place, (before, after)
-        counts = [2, 2, 4 if before == "f16" else 8]
-        words = ["b32", "b32", _word(before)]
-        self.reads = []
-        for i, (count, word) in enumerate(zip(counts, words, strict=True)):
-            items = d.vector(i + 1)
-            if len(items) != count:
-                d.wrong(f"operand {i + 1} needs {count} registers, not {len(items)}")
-            self.reads.append([d.read(item, word) for item in items])
-        targets = d.vector(0)
-        if len(targets) != (4 if after == "f16" else 8):
-            d.wrong(f"D of .{after} has {len(targets)} registers")
-        self.puts = [d.write(target, _word(after)) for target in targets]
+        self.instruction, self.kinds = d.instruction, (before, after)
+        many = {"f16": 4, "f32": 8}
+        self.reads = [[d.read(item, word) for item in _registers(d, i, count)] for i, count, word in
+                      ((1, 2, "b32"), (2, 2, "b32"), (3, many[before], _word(before)))]
+        self.puts = [d.write(each, _word(after)) for each in _registers(d, 0, many[after])]
         self.a, self.b = _quad_operand(layouts[0] == "row"), _quad_operand(layouts[1] == "col")
         self.c, self.d = _quad_accumulator(before), _quad_accumulator(after)
 
     def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
-        whole_warps(f, self.place)
+        whole_warps(f, self.instruction)
         half = np.dtype("f2")
         a = _pick(f, [read(f.r) for read in self.reads[0]], half, self.a, (8, 4))
         b = _pick(f, [read(f.r) for read in self.reads[1]], half, self.b, (8, 4))

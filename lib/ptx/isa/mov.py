@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
+from numpy import ndarray
 
 from ..core.addressing import space_of
 from ..core.batch import Batch, Run, Writer
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.registers import CLOCKS, DTYPES, UNSIGNED
+from ..core.registers import CLOCKS, DTYPES, UNSIGNED, joined, parted
 from ..core.segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, peer_window, rank_at
 from ..core.syntax import SIZES, Symbol, Vector
 
@@ -49,54 +48,26 @@ def _read_clock(d: Decoding, put: Writer, name: str) -> Run:
 
 def _repack(d: Decoding) -> Run:
     """mov.b64 {lo, hi}, d and mov.b64 d, {lo, hi}, in 2 or 4 parts."""
-    kind = d.type
-    if kind == "b128":
-        return _repack_128(d)
-    whole = UNSIGNED[SIZES[kind]]
-    items = d.vector(0) if isinstance(d.operands[0], Vector) else d.vector(1)
-    size, odd = divmod(SIZES[kind], len(items))
-    if odd or size not in (1, 2, 4):
-        d.wrong("braces hold 2 or 4 equal parts")
-    part, bits = UNSIGNED[size], f"b{8 * size}"
-    shifts = [whole.type(8 * size * i) for i in range(len(items))]
-    if isinstance(d.operands[0], Vector):
-        puts, a = [d.write(item, bits) for item in items], d.read(1, kind)
-
-        def unpack(f: Batch) -> None:
-            value = a(f.r).view(whole)
-            for put, by in zip(puts, shifts, strict=True):
-                put(f.r, (value >> by).astype(part))
-
-        return unpack
-    put, reads = d.write(0, kind), [d.read(item, bits) for item in items]
-
-    def pack(f: Batch) -> None:
-        pieces = (read(f.r).astype(whole) << by for read, by in zip(reads, shifts, strict=True))
-        put(f.r, reduce(np.bitwise_or, pieces))
-
-    return pack
-
-
-def _repack_128(d: Decoding) -> Run:
-    """mov.b128 {lo, hi}, d and mov.b128 d, {lo, hi}"""
     apart = isinstance(d.operands[0], Vector)
     items = d.vector(0 if apart else 1)
-    if len(items) != 2:
-        d.wrong("braces hold two parts of 64 bits")
+    size, odd = divmod(SIZES[d.type], len(items))
+    if odd or size not in (1, 2, 4, 8) or len(items) == 1:
+        d.wrong("braces hold 2 or 4 equal parts")
+    kind = f"b{8 * size}"
     if apart:
-        puts, a = [d.write(item, "b64") for item in items], d.read(1, "b128")
+        puts, a = [d.write(item, kind) for item in items], d.read(1, d.type)
 
         def unpack(f: Batch) -> None:
-            halves = np.ascontiguousarray(a(f.r))[..., None].view(np.uint64)
+            parts = parted(a(f.r), DTYPES[kind])
             for i, put in enumerate(puts):
-                put(f.r, np.ascontiguousarray(halves[..., i]))
+                put(f.r, np.ascontiguousarray(parts[..., i]))
 
         return unpack
-    put, reads = d.write(0, "b128"), [d.read(item, "b64") for item in items]
+    put, reads = d.write(0, d.type), [d.read(item, kind) for item in items]
 
     def pack(f: Batch) -> None:
-        halves = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
-        put(f.r, np.ascontiguousarray(halves).view(np.complex128)[..., 0])
+        parts = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
+        put(f.r, joined(parts, DTYPES[d.type]))
 
     return pack
 
@@ -105,8 +76,7 @@ def _repack_128(d: Decoding) -> Run:
 def permute(d: Decoding) -> Run:
     """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""
     modes = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
-    d.only(*modes).needs("b32").count(4)
-    put, a, b, c = d.write(0, "b32"), *(d.read(i, "b32") for i in (1, 2, 3))
+    d.only(*modes).needs("b32")
     mode = d.pick(modes)
     tables = {
         "f4e": [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]],
@@ -117,9 +87,8 @@ def permute(d: Decoding) -> Run:
         "rc16": [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]],
     }  # each row from the highest byte to the lowest
 
-    def step(f: Batch) -> None:
-        both = (b(f.r).astype(np.uint64) << np.uint64(32)) | a(f.r)
-        control = c(f.r)
+    def compute(a: ndarray, b: ndarray, control: ndarray) -> ndarray:
+        both = (b.astype(np.uint64) << np.uint64(32)) | a
         result = np.zeros((1, 1), np.uint32)
         for place in range(4):
             if mode is None:
@@ -131,9 +100,9 @@ def permute(d: Decoding) -> Run:
             sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
             byte = np.where(select & np.uint32(8), sign, byte).astype(np.uint32)
             result = result | (byte << np.uint32(8 * place))
-        put(f.r, result)
+        return result
 
-    return step
+    return d.alike(compute, 3)
 
 
 
@@ -143,17 +112,11 @@ def permute(d: Decoding) -> Run:
 @opcode("cvta")
 def convert_address(d: Decoding) -> Run:
     """cvta{.to}.space.size: generic addresses from a space's own, and back."""
-    d.count(2)
-    space = space_of(d).partition("::")[0]
-    back = d.has("to")
-    kind = d.type
-    put, read = d.write(0, kind), d.read(1, kind)
-    if space not in WINDOWS:
-        return lambda f: put(f.r, read(f.r))
-    window = DTYPES[kind].type(WINDOWS[space] & ((1 << 8 * SIZES[kind]) - 1))
-    if back:
-        return lambda f: put(f.r, read(f.r) - window)
-    return lambda f: put(f.r, read(f.r) + window)
+    base = WINDOWS.get(space_of(d).partition("::")[0])
+    if base is None:
+        return d.alike(lambda a: a, 1)
+    window = DTYPES[d.type].type(base & ((1 << 8 * SIZES[d.type]) - 1))
+    return d.alike((lambda a: a - window) if d.has("to") else (lambda a: a + window), 1)
 
 
 @opcode("isspacep")
@@ -189,16 +152,15 @@ def map_address(d: Decoding) -> Run:
     a = d.read(source, kind)
     dtype = DTYPES[kind]
     base = WINDOWS["shared"] if generic else 0
-    place, instruction = d.place, d.instruction
 
     def step(f: Batch) -> None:
         address = a(f.r).astype(np.int64)
         local = address - base if generic else address
         to = rank(f.r).astype(np.int64)
         if (f.of_active(to) >= f.geometry.peers).any():
-            raise Error(f"{place}: the cluster has {f.geometry.peers} blocks")
+            raise Error(f"{d.place}: the cluster has {f.geometry.peers} blocks")
         if ((f.of_active(local) < 0) | (f.of_active(local) >= WINDOW_BYTES)).any():
-            raise Error(f"{f.place(instruction)}: the address is not in shared memory")
+            raise Error(f"{f.place(d.instruction)}: the address is not in shared memory")
         put(f.r, (base + peer_window(0) + to * PEER_BYTES + local % PEER_BYTES).astype(dtype))
 
     return step

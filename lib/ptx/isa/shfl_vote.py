@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Run
+from ..core.batch import Batch, Run, Writer
 from ..core.decode import Decoding, opcode, predicated_end
 from ..core.errors import Divergence, UninitialisedRead
 from ..core.hazards import MISSING_LANE, access
@@ -22,7 +24,9 @@ def names_all_lanes(mask: ndarray) -> bool:
     return mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF
 
 
-def check_membermask(f: Batch, mask: ndarray, place: str, alone: bool = False) -> None:
+def check_membermask(
+    f: Batch, mask: ndarray, instruction: Instruction, alone: bool = False
+) -> None:
     """Report lanes that run a .sync operation and that its mask doesn't name.
 
     Unless `alone`, those too that it names and that don't run it, though they haven't exited, or
@@ -36,7 +40,8 @@ def check_membermask(f: Batch, mask: ndarray, place: str, alone: bool = False) -
     mask = f.full(mask)
     wrong = ((mask >> lane_ids(f)) & 1 == 0) & active
     if wrong.any():
-        raise Divergence(f"{place}: the mask leaves out lanes that run it: {f.lane_names(wrong)}")
+        raise Divergence(f"{f.place(instruction)}: the mask leaves out lanes that run it: "
+                         f"{f.lane_names(wrong)}")
     if alone:
         return
     asked = parties(f, mask)
@@ -45,14 +50,15 @@ def check_membermask(f: Batch, mask: ndarray, place: str, alone: bool = False) -
         others = (asked & (rows[..., :, None] != rows[..., None, :])).any(axis=3)
         torn = to_lanes(others, f.threads) & active
         if torn.any():
-            raise Divergence(f"{place}: the masks of these lanes name lanes that run it with "
-                             f"another mask: {f.lane_names(torn)}")
+            raise Divergence(f"{f.place(instruction)}: the masks of these lanes name lanes that "
+                             f"run it with another mask: {f.lane_names(torn)}")
     called = np.bitwise_or.reduce(by_warp(np.where(active, mask, np.uint32(0)), 0), axis=2)
     live = f.live_lanes
     absent = ((spread(called, f.threads) >> lane_ids(f)) & 1).astype(bool) & ~active & live
     if absent.any():
         raise Divergence(
-            f"{place}: the mask names lanes that do not run it: {f.lane_names(absent)}"
+            f"{f.place(instruction)}: the mask names lanes that do not run it: "
+            f"{f.lane_names(absent)}"
         )
 
 
@@ -70,6 +76,25 @@ def parties(f: Batch, mask: ndarray) -> ndarray:
     if ((named == first) | ~active.swapaxes(2, 3)).all():
         return active
     return ((named >> np.arange(32, dtype=np.uint32)) & 1).astype(bool) & active
+
+
+def meeting(
+    d: Decoding, member: int, compute: Callable[[Batch, ndarray], Iterable[ndarray]],
+    *puts: Writer,
+) -> Run:
+    """Make the step of lanes that meet: `compute` is told of the parties, and gives the results.
+
+    `member`: the operand that is the mask. Results: (blocks, warps, lane), or one for all lanes.
+    """
+    mask_of = d.read(member, "u32")
+
+    def step(f: Batch) -> None:
+        mask = mask_of(f.r)
+        check_membermask(f, mask, d.instruction)
+        for put, result in zip(puts, compute(f, parties(f, mask)), strict=True):
+            put(f.r, to_lanes(result, f.threads))
+
+    return step
 
 
 def to_lanes(found: ndarray, threads: int) -> ndarray:
@@ -100,15 +125,14 @@ def shuffle(d: Decoding) -> Run:
     put = d.write(target, "b32")
     put_valid = d.write(predicate, "pred")
     a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
-    place, instruction = d.place, d.instruction
 
     def step(f: Batch) -> None:
-        r, shape, mask = f.r, f.shape, member(f.r)
-        check_membermask(f, mask, place)
-        rows = by_warp(np.broadcast_to(a(r), shape))
+        r, mask = f.r, member(f.r)
+        check_membermask(f, mask, d.instruction)
+        rows = by_warp(f.full(a(r)))
         lane = np.arange(32)
-        move = by_warp(np.broadcast_to(b(r), shape)) & 31
-        clamp = by_warp(np.broadcast_to(c(r), shape))
+        move = by_warp(f.full(b(r))) & 31
+        clamp = by_warp(f.full(c(r)))
         segment, bound = (clamp >> 8) & 31, clamp & 31
         edge = (lane & segment) | (bound & ~segment)
         if mode == "up":
@@ -123,7 +147,7 @@ def shuffle(d: Decoding) -> Run:
         source = np.where(valid, source, lane)
         shuffled = np.take_along_axis(rows, source, axis=2)
         if f.active is not None or f.threads % WARP or not names_all_lanes(mask):
-            missing = _missing(f, source, mask, instruction)
+            missing = _missing(f, source, mask, d.instruction)
             if missing is not None:
                 shuffled = np.where(missing, UNDEFINED, shuffled)
         put(r, np.ascontiguousarray(shuffled.reshape(f.blocks, -1)[:, : f.threads]))
@@ -212,23 +236,16 @@ def vote(d: Decoding) -> Run:
         d.unsupported("vote.sync")
     mode = d.one_of(("all", "any", "uni", "ballot"))
     put = d.write(0, "b32" if mode == "ballot" else "pred")
-    a, member = d.read(1, "pred"), d.read(2, "u32")
-    place = d.place
+    a = d.read(1, "pred")
 
-    def step(f: Batch) -> None:
-        r, shape = f.r, f.shape
-        mask = member(r)
-        check_membermask(f, mask, place)
-        asked = parties(f, mask)
-        said = by_warp(np.broadcast_to(a(r), shape), False)[..., None, :] & asked
-        some, every = said.any(axis=3), (said | ~asked).all(axis=3)
+    def compute(f: Batch, asked: ndarray) -> list[ndarray]:
+        said = by_warp(f.full(a(f.r)), False)[..., None, :] & asked
         if mode == "ballot":
-            result = ballot(said)
-        else:
-            result = {"any": some, "all": every, "uni": every | ~some}[mode]
-        put(r, to_lanes(result, f.threads))
+            return [ballot(said)]
+        some, every = said.any(axis=3), (said | ~asked).all(axis=3)
+        return [{"any": some, "all": every, "uni": every | ~some}[mode]]
 
-    return step
+    return meeting(d, 2, compute, put)
 
 
 def ballot(said: ndarray) -> ndarray:
@@ -254,26 +271,16 @@ def match(d: Decoding) -> Run:
     """match.{any,all}.sync.type d{|p}, a, mask"""
     d.only("any", "all", "sync").count(3)
     target, predicate = d.pair(0)
-    put = d.write(target, "b32")
-    put_all = d.write(predicate, "pred")
-    a, member = d.read(1, d.type), d.read(2, "u32")
-    every = d.has("all")
-    place = d.place
+    put, put_all = d.write(target, "b32"), d.write(predicate, "pred")
+    a, every = d.read(1, d.type), d.has("all")
 
-    def step(f: Batch) -> None:
-        r, shape = f.r, f.shape
-        mask = member(r)
-        check_membermask(f, mask, place)
-        asked = parties(f, mask)
-        values = by_warp(np.broadcast_to(a(r), shape))
+    def compute(f: Batch, asked: ndarray) -> list[ndarray]:
+        values = by_warp(f.full(a(f.r)))
         words = ballot((values[..., :, None] == values[..., None, :]) & asked)
-        if every:
-            same = words == ballot(asked)
-            words = np.where(same, words, 0).astype(np.uint32)
-            put_all(r, to_lanes(same, f.threads))
-        put(r, to_lanes(words, f.threads))
+        same = words == ballot(asked)
+        return [np.where(same, words, 0).astype(np.uint32) if every else words, same]
 
-    return step
+    return meeting(d, 2, compute, put, put_all)
 
 
 @opcode("elect")
@@ -281,19 +288,11 @@ def elect(d: Decoding) -> Run:
     """elect.sync d|p, mask: the lowest lane that the mask names is the leader."""
     d.only("sync").count(2)
     target, predicate = d.pair(0)
-    put = d.write(target, "b32")
-    put_leader = d.write(predicate, "pred")
-    member, place = d.read(1, "u32"), d.place
+    def compute(f: Batch, asked: ndarray) -> list[ndarray]:
+        leader = asked.argmax(axis=3).astype(np.uint32)
+        return [leader, leader == np.arange(WARP)]
 
-    def step(f: Batch) -> None:
-        mask = member(f.r)
-        check_membermask(f, mask, place)
-        leader = parties(f, mask).argmax(axis=3).astype(np.uint32)
-        lanes = to_lanes(leader, f.threads)
-        put(f.r, lanes)
-        put_leader(f.r, lanes == lane_ids(f))
-
-    return step
+    return meeting(d, 1, compute, d.write(target, "b32"), d.write(predicate, "pred"))
 
 
 @opcode("redux")
@@ -311,17 +310,11 @@ def warp_reduce(d: Decoding) -> Run:
         d.unsupported("redux.sync of whole numbers, and .min and .max{.abs}{.NaN} of f32")
     if floats and not d.has("NaN"):
         operation = {"min": np.fmin, "max": np.fmax}[name]
-    put, a, member = d.write(0, kind), d.read(1, kind), d.read(2, "u32")
-    place = d.place
-    dtype = DTYPES[kind]
+    put, a, dtype = d.write(0, kind), d.read(1, kind), DTYPES[kind]
 
-    def step(f: Batch) -> None:
-        r, shape = f.r, f.shape
-        mask = member(r)
-        check_membermask(f, mask, place)
-        asked = parties(f, mask)
-        value = np.abs(a(r)) if magnitudes else a(r)
-        rows = by_warp(np.broadcast_to(value, shape))[..., None, :]
+    def compute(f: Batch, asked: ndarray) -> list[ndarray]:
+        value = np.abs(a(f.r)) if magnitudes else a(f.r)
+        rows = by_warp(f.full(value))[..., None, :]
         if operation is np.add:
             total = np.where(asked, rows, 0).sum(axis=3, dtype=dtype)
         else:  # a value that a lane holds that takes part changes no minimum, maximum, and or or
@@ -334,9 +327,9 @@ def warp_reduce(d: Decoding) -> Run:
                 minus, plus = (zeros & np.signbit(rows)).any(3), (zeros & ~np.signbit(rows)).any(3)
                 zero = np.where(minus if name == "min" else ~plus, dtype.type(-0.0), dtype.type(0))
                 total = np.where(total == 0, zero, total)
-        put(r, to_lanes(total.astype(dtype), f.threads))
+        return [total.astype(dtype)]
 
-    return step
+    return meeting(d, 2, compute, put)
 
 
 
@@ -348,17 +341,17 @@ def warp_barrier(d: Decoding) -> Run:
     """bar.warp.sync mask: lanes wait for each other; those that run apart come together here."""
     d.only("warp", "sync").count(1)
     member = d.read(0, "u32")
-    place, instruction, following = d.place, d.instruction, d.index + 1
+    following = d.index + 1
 
     def step(f: Batch) -> None:
         mask, barriers = member(f.r), f.waiter(WarpBarriers)
-        check_membermask(f, mask, place, alone=True)
+        check_membermask(f, mask, d.instruction, alone=True)
         if f.active is None and names_all_lanes(mask) and not barriers.parties:
             if f.races is not None:
                 f.races.warp_barrier(f)
             f.go(following, None)
             return
-        barriers.arrive(mask, instruction, following)
+        barriers.arrive(mask, d.instruction, following)
 
     return predicated_end(d, step)
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from ..core.addressing import locate, shared_address
-from ..core.batch import Batch, Run
+from ..core.batch import Batch, Issuer, Run
 from ..core.decode import Decoding, opcode, predicated_end
 from ..core.errors import Error, UninitialisedRead
 from ..core.machine import WARP
-from ..core.syntax import Address, Instruction, Register
+from ..core.syntax import Address, Register
 from ..core.tensor_memory import COLUMNS, LANES, UNWRITTEN, Area, lanes_from
 from ..race.tensor_order import TensorAccess
-from .bulk_copy import cells, mark_valid, shared_bytes
-from .fragments import check_warps
-from .tcgen05_layouts import MAX_REGISTERS, SHAPES, fragment, registers_of
+from .fragments import whole_warps
+from .tcgen05_operands import MAX_REGISTERS, SHAPES, fragment, registers_of
 from .tcgen05_state import (
     PairMemories,
     TensorMemories,
@@ -67,24 +67,23 @@ def check_group(d: Decoding) -> int:
     return int(group[-1])
 
 
-def whole_warps(f: Batch, instruction: Instruction) -> list[tuple[int, int]]:
-    """List row and warp of the active warps.
+def each_warp(f: Batch, d: Decoding) -> list[Issuer]:
+    """List the active warps, by their first lanes.
 
     Raises Divergence if only part of one runs an .aligned instruction.
     """
-    check_warps(f, instruction)
-    return [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
+    whole_warps(f, d.instruction)
+    return [Issuer(row, warp * WARP, d.instruction, d.index)
+            for row, warp in np.argwhere(f.active_warps).tolist()]
 
 
-def same_in_warp(
-    f: Batch, values: ndarray, row: int, warp: int, what: str, instruction: Instruction
-) -> int:
+def same_in_warp(f: Batch, values: ndarray, by: Issuer, what: str) -> int:
     """Return a value that all lanes of a warp must have. Raises Error if they have not."""
-    found = one_for_warp(f, values, row, warp)
+    found = one_for_warp(f, values, by)
     if (found != found[0]).any():
         raise Error(
-            f"{f.place(instruction)}: lanes of a warp have different {what}, block "
-            f"{f.geometry.block_name(row)} warp {warp}"
+            f"{f.place(by.instruction)}: lanes of a warp have different {what}, block "
+            f"{f.geometry.block_name(by.row)} warp {by.warp[1]}"
         )
     return int(found[0])
 
@@ -103,14 +102,13 @@ def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
 
 def _manage(d: Decoding, what: str) -> Run:
     d.only(*_MANAGEMENT, "cta_group::1", "cta_group::2", "sync", "aligned", "shared::cta")
-    pair = check_group(d) == 2
-    instruction, index, following = d.instruction, d.index, d.index + 1
+    kind: Any = PairMemories if check_group(d) == 2 else TensorMemories
     if what == "relinquish_alloc_permit":
         d.count(0)
 
         def relinquish(f: Batch) -> None:
-            for row, _ in whole_warps(f, instruction):
-                f.waiter(TensorMemories).relinquish(row, instruction)
+            for by in each_warp(f, d):
+                f.waiter(TensorMemories).of(by.row).relinquished = d.instruction
 
         return relinquish
     d.count(2)
@@ -119,49 +117,35 @@ def _manage(d: Decoding, what: str) -> Run:
         address = d.read(0, "u32")
 
         def dealloc(f: Batch) -> None:
-            for row, warp in whole_warps(f, instruction):
-                at = same_in_warp(f, address(f.r), row, warp, "addresses", instruction)
-                many = same_in_warp(f, columns(f.r), row, warp, "columns", instruction)
-                memories = f.waiter(PairMemories) if pair else f.waiter(TensorMemories)
-                memories.dealloc(row, warp * WARP, at, many, instruction)
+            for by in each_warp(f, d):
+                at = same_in_warp(f, address(f.r), by, "addresses")
+                f.waiter(kind).dealloc(by, at, same_in_warp(f, columns(f.r), by, "columns"))
 
         return dealloc
     put = shared_address(d, 0)
 
     def alloc(f: Batch) -> None:
-        warps = whole_warps(f, instruction)  # before any of them goes on
+        warps = each_warp(f, d)  # before any of them goes on
         places, many = put(f), columns(f.r)
-        for row, warp in warps:
-            at = same_in_warp(f, places, row, warp, "addresses", instruction)
+        for by in warps:
+            at = same_in_warp(f, places, by, "addresses")
             lanes = np.zeros(f.shape, bool)
-            lanes[row, warp * WARP : warp * WARP + WARP] = True
-            memories = f.waiter(PairMemories) if pair else f.waiter(TensorMemories)
-            memories.alloc(Waiting(
-                instruction, following, row, warp * WARP,
-                same_in_warp(f, many, row, warp, "columns", instruction), lanes,
-                _teller(f, row, warp * WARP, at, instruction, index),
-            ))
+            lanes[by.row, by.thread : by.thread + WARP] = True
+            f.waiter(kind).alloc(Waiting(
+                by, d.index + 1, same_in_warp(f, many, by, "columns"), lanes, _teller(f, by, at)))
 
     return predicated_end(d, alloc)
 
 
-def _teller(
-    f: Batch, row: int, thread: int, address: int, instruction: Instruction, index: int
-) -> Callable[[int], None]:
+def _teller(f: Batch, by: Issuer, address: int) -> Callable[[int], None]:
     """Make the function that writes the address of an allocation to shared memory."""
 
     def tell(first: int) -> None:
-        home, offset = locate(f, row, address, 4, 4, instruction)
-        shared_bytes(f, home, offset, 4).view(np.uint32)[0] = first
-        mark_valid(f, home, offset, 4)
+        there = locate(f, by, address, 4, 4)
+        there.data.view(np.uint32)[0] = first
+        there.mark_valid()
         if f.races is not None:
-            place = cells(f, f.races, home, offset, 4)
-            warp = thread // WARP
-            number = thread + row % f.geometry.peers * WARP * f.warps
-            each = (row, number, warp, int(f.races.clock[row, warp]))
-            kinds = (np.intp, np.int64, np.intp, np.int64)
-            group = tuple(np.full(len(place), v, k) for v, k in zip(each, kinds, strict=True))
-            f.races.agents.races.shared_shadow.store(place, group, index, None, True)
+            f.races.access_of_lane(f.memory.shared, there.part.start, 4, by, "store")
 
     return tell
 
@@ -195,7 +179,6 @@ def _move(d: Decoding, what: str) -> Run:
     if halves:
         column = np.where(word < repeats, column, split + (word - repeats) * wide)
     reach = Reach(int(lane.max()) + 1, lane, column, wide)
-    instruction = d.instruction
 
     if what == "ld":
         puts = [d.write(item, "b32") for item in items]
@@ -204,16 +187,17 @@ def _move(d: Decoding, what: str) -> Run:
         def load(f: Batch) -> None:
             found = np.zeros((many, f.blocks, f.threads), np.uint32)
             addresses = address(f)
-            warps = list(whole_warps(f, instruction))
-            _tell_unwritten(f, reach, warps, addresses, slots, instruction)
-            for row, warp in warps:
-                place = reach.at(f, row, warp, addresses, instruction, "ld")
-                found[:, row, warp * WARP : warp * WARP + WARP] = (
-                    UNWRITTEN if place is None else reach.read(f, row, place)
-                )
-                if f.late and place is not None:
-                    f.waiter(TensorMemories).load(row, warp, slots, reach.read(f, row, place))
-                    found[:, row, warp * WARP : warp * WARP + WARP] = UNWRITTEN
+            warps = each_warp(f, d)
+            _tell_unwritten(f, reach, warps, addresses, slots)
+            for by in warps:
+                place = reach.at(f, by, addresses, "ld")
+                values: ndarray | int = UNWRITTEN
+                if place is not None:
+                    values = reach.read(f, by.row, place)
+                    if f.late:
+                        f.waiter(TensorMemories).load(by.warp, slots, values)
+                        values = UNWRITTEN
+                found[:, by.row, by.thread : by.thread + WARP] = values
             for put, value in zip(puts, found, strict=True):
                 put(f.r, value)
 
@@ -223,18 +207,18 @@ def _move(d: Decoding, what: str) -> Run:
     def store(f: Batch) -> None:
         given = [take(f.r) for take in takes]
         addresses = address(f)
-        for row, warp in whole_warps(f, instruction):
-            place = reach.at(f, row, warp, addresses, instruction, "st")
+        for by in each_warp(f, d):
+            place = reach.at(f, by, addresses, "st")
             if place is not None:
-                values = np.stack([one_for_warp(f, v, row, warp) for v in given]).view(np.uint32)
-                f.waiter(TensorMemories).store(row, warp, reach.writer(f, row, place, values))
+                values = np.stack([one_for_warp(f, v, by) for v in given]).view(np.uint32)
+                write = reach.writer(f, by.row, place, values)
+                f.waiter(TensorMemories).store(by.warp, write)
 
     return store
 
 
 def _tell_unwritten(
-    f: Batch, reach: Reach, warps: list[tuple[int, int]], addresses: ndarray,
-    slots: list[int | None], instruction: Instruction,
+    f: Batch, reach: Reach, warps: list[Issuer], addresses: ndarray, slots: list[int | None]
 ) -> None:
     """Tell `core.unwritten` of a load, before it has any effect, which of its words nobody wrote.
 
@@ -242,11 +226,12 @@ def _tell_unwritten(
     another finding, and the better one.
     """
     missing = np.zeros((len(slots), f.blocks, f.threads), bool)
-    for row, warp in warps:
-        place = tensor_address(same_in_warp(f, addresses, row, warp, "addresses", instruction))
-        missing[:, row, warp * WARP : warp * WARP + WARP] = reach.unwritten(f, row, warp, place)
+    for by in warps:
+        place = tensor_address(same_in_warp(f, addresses, by, "addresses"))
+        missing[:, by.row, by.thread : by.thread + WARP] = reach.unwritten(f, by, place)
     if not missing.any() or (f.late and f.races is not None):
         return
+    instruction = warps[0].instruction
     text = (f"{f.place(instruction)}: tensor memory was read before anybody wrote it: "
             f"{f.lane_names(np.logical_or.reduce(missing, axis=0))}")
     if f.unwritten is None:
@@ -267,8 +252,7 @@ class Reach:
         self.columns = np.unique(column)
 
     def at(
-        self, f: Batch, row: int, warp: int, addresses: ndarray, instruction: Instruction,
-        what: str,
+        self, f: Batch, by: Issuer, addresses: ndarray, what: str
     ) -> tuple[int, int] | None:
         """Check an access and report it; None if it is at no lanes that a warp can have.
 
@@ -277,29 +261,27 @@ class Reach:
         DeepGEMM's source says and as pairs of learn-cuda, which count their lanes on to 255, are
         right on a B200: of the lane its lowest five bits count, within the warp's own lanes.
         """
-        value = same_in_warp(f, addresses, row, warp, "addresses", instruction)
-        lane, column = tensor_address(value)
-        thread, memories = warp * WARP, f.waiter(TensorMemories)
+        lane, column = tensor_address(same_in_warp(f, addresses, by, "addresses"))
+        memories = f.waiter(TensorMemories)
         bits = lanes_from(lane, self.lanes) if lane < 1 << 12 else 1 << 12
         areas = [Area(bits, column + int(run[0]), column + int(run[-1]) + self.wide)
                  for run in self._runs()]
-        home = warp % 4 * 32
+        home = by.warp[1] % 4 * 32
         if not home <= lane <= home + 32 - self.lanes or lane % 16:
             past = f", of which a block has {LANES}" if lane >= LANES else ""
             memories.hazard(
-                instruction, row, thread,
-                f"accesses {areas[0]} of tensor memory{past}; warp {warp} reaches lanes {home}-"
-                f"{home + 31} only: add (warp % 4 * 32) << 16 to the address, and nothing else",
+                by,
+                f"accesses {areas[0]} of tensor memory{past}; warp {by.warp[1]} reaches lanes "
+                f"{home}-{home + 31} only: add (warp % 4 * 32) << 16 to the address, and nothing "
+                "else",
             )
             if lane % 32 > 32 - self.lanes or lane % 16:
                 return None
             lane = home + lane % 32
             areas = [Area(lanes_from(lane, self.lanes), a.first, a.last) for a in areas]
         for area in areas:
-            memories.check(area, instruction, row, thread)
-        report_order(f, [
-            TensorAccess(what, area, what == "st", instruction, row, thread) for area in areas
-        ])
+            memories.check(area, by)
+        report_order(f, [TensorAccess(what, area, what == "st", by) for area in areas])
         return lane, column
 
     def _runs(self) -> list[ndarray]:
@@ -316,10 +298,10 @@ class Reach:
         low, high = words[lane, column], words[lane, column + 1]
         return (low & np.uint32(0xFFFF)) | high << np.uint32(16)
 
-    def unwritten(self, f: Batch, row: int, warp: int, place: tuple[int, int]) -> ndarray:
+    def unwritten(self, f: Batch, by: Issuer, place: tuple[int, int]) -> ndarray:
         """Tell which registers of a warp get words that nobody wrote, bool (registers, 32)."""
-        written = f.waiter(TensorMemories).of(row).written
-        lane, column = self.lane + warp % 4 * 32 + place[0] % 32, self.column + place[1]
+        written = f.waiter(TensorMemories).of(by.row).written
+        lane, column = self.lane + by.warp[1] % 4 * 32 + place[0] % 32, self.column + place[1]
         there = (lane < LANES) & (column + self.wide <= COLUMNS)
         lane, column = lane * there, column * there
         whole = written[lane, column] & written[lane, column + self.wide - 1]
@@ -346,16 +328,13 @@ class Reach:
 
 def _wait(d: Decoding, what: str) -> Run:
     d.only(f"wait::{what}", "sync", "aligned").count(0)
-    instruction = d.instruction
 
     def step(f: Batch) -> None:
-        for row, warp in whole_warps(f, instruction):
-            if what == "st":
-                f.waiter(TensorMemories).waited(row, warp)
-            else:
-                f.waiter(TensorMemories).loaded(row, warp)
+        for by in each_warp(f, d):
+            memories = f.waiter(TensorMemories)
+            (memories.waited if what == "st" else memories.loaded)(by.warp)
             if f.races is not None:
-                f.races.agents.tensors.waited(row, warp, what)
+                f.races.proxy.tensors.waited(by.warp, what)
 
     return step
 
@@ -366,8 +345,8 @@ def _fence(d: Decoding, before: bool) -> Run:
     def step(f: Batch) -> None:
         if f.races is None:
             return
-        order = f.races.agents.tensors
-        for row, warp in np.argwhere(f.active_warps).tolist():
-            order.before(row, warp) if before else order.after(row, warp)
+        order = f.races.proxy.tensors
+        for warp in map(tuple, np.argwhere(f.active_warps).tolist()):
+            order.before(warp) if before else order.after(warp)
 
     return step

@@ -13,6 +13,7 @@ The model covers f16 results for ``kind::f8f6f4``; ``kind::f16`` is computed by 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -68,44 +69,66 @@ def summed(
 
     Parameters and result are otherwise those of `product`; `kind` is the type of D.
     """
-    (av, ar), (bv, br) = a, b
-    cv: ndarray | float = 0.0
-    shape = len(av), len(bv)
-    top = largest_of_products(ar, br)
+    before = np.zeros((1, 1)), np.full((1, 1), NOTHING)
     if old is not None:
         cv, cr = decoded(old & np.uint32(0xFFFF) if kind == "f16" else old, kind)
-        cv = np.ldexp(cv, -shift)
-        top = np.maximum(top, cr - shift)
-    special = not (np.isfinite(av).all() and np.isfinite(bv).all() and np.isfinite(cv).all())
+        before = np.ldexp(cv, -shift), cr - shift
+    total, special = aligned_sum(a, b, before, FRACTION)
+    found = rounded(total, kind)
+    if special is None:
+        return found
+    sign = (special < 0).astype(np.uint32)
+    low, high, nothing = (0x7C00, 15, NAN16) if kind == "f16" else (0x7F800000, 31, NAN32)
+    words = np.uint32(low) | sign << np.uint32(high)
+    found = np.where(np.isinf(special), words, found)
+    return np.where(np.isnan(special), np.uint32(nothing), found)
+
+
+def aligned_sum(
+    a: tuple[ndarray, ndarray], b: tuple[ndarray, ndarray], old: tuple[ndarray, ndarray],
+    fraction: int,
+) -> tuple[ndarray, ndarray | None]:
+    """Sum products and what was there, each cut off so many bits below the largest exponent.
+
+    `a`, `b`, `old`: values and raw exponents, (..., M, K), (..., N, K) and (..., M, N). Returns the
+    exact sum in the type of the values, and that of the terms which are no finite numbers, None if
+    all are.
+    """
+    (av, ar), (bv, br), (cv, cr) = a, b, old
+    special = None
     with np.errstate(all="ignore"):
-        q = np.where(top < NOTHING // 2, 0, top - FRACTION).astype(np.int32)
-        finer = np.ldexp(1.0, -q)
-        total, term = np.zeros(shape), np.empty(shape)
-        terms = [(x[:, None], y) for x, y in zip(*map(_by_k, (av, bv)), strict=True)]
-        for x, y in terms:
+        if not all(np.isfinite(each).all() for each in (av, bv, cv)):
+            special = np.where(np.isfinite(cv), 0, cv)
+            for x, y in _by_k(av, bv):
+                each = x * y  # an infinity times zero is a NaN
+                special = special + np.where(np.isfinite(each), 0, each)
+            av, bv, cv = (np.where(np.isfinite(v), v, v.dtype.type(0)) for v in (av, bv, cv))
+        top = largest_of_products(ar, br)
+        none = top < NOTHING // 2  # then D stands alone, and its exponent may be too low for this
+        places = np.where(none, 0, fraction - np.maximum(top, cr)).astype(np.int32)
+        finer = np.ldexp(av.dtype.type(1), places)
+        total, term = np.trunc(cv * finer), np.empty(top.shape, av.dtype)
+        for x, y in _by_k(av, bv):
             np.multiply(x, y, out=term)
             np.multiply(term, finer, out=term)
             total += np.trunc(term, out=term)
-        if old is not None:
-            total += np.trunc(cv * finer)
-        found = rounded(np.ldexp(total, q), kind)
-        if special:
-            found = _with_specials(found, terms, cv, kind)
-    return found
+        return np.where(none, cv, np.ldexp(total, -places)), special
 
 
 def largest_of_products(a: ndarray, b: ndarray) -> ndarray:
-    """The largest sum, over k, of raw exponents (M, K) and (N, K); `NOTHING` at least."""
-    top = np.full((len(a), len(b)), NOTHING, np.int32)
+    """The largest sum, over k, of raw exponents (..., M, K) and (..., N, K); `NOTHING` at least."""
+    top = np.full((*a.shape[:-1], b.shape[-2]), NOTHING, np.int32)
     one = np.empty_like(top)
-    for x, y in zip(*(_by_k(raw.astype(np.int32)) for raw in (a, b)), strict=True):
-        np.maximum(top, np.add(x[:, None], y, out=one), out=top)
+    for x, y in _by_k(a.astype(np.int32), b.astype(np.int32)):
+        np.maximum(top, np.add(x, y, out=one), out=top)
     return top
 
 
-def _by_k(values: ndarray) -> ndarray:
-    """The same by rows of k, each in one piece: they are gone through one after the other."""
-    return np.ascontiguousarray(values.T)
+def _by_k(a: ndarray, b: ndarray) -> Iterator[tuple[ndarray, ndarray]]:
+    """Yield columns and rows for each k, to be multiplied: each in one piece."""
+    left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))
+    for x, y in zip(left, right, strict=True):
+        yield x[..., :, None], y[..., None, :]
 
 
 def rounded(value: ndarray, kind: str) -> ndarray:
@@ -118,23 +141,6 @@ def rounded(value: ndarray, kind: str) -> ndarray:
     bits = near.view(np.uint32) - beyond.astype(np.uint32)  # one step toward zero
     bits = np.where(np.abs(value) >= 2.0**128, near.view(np.uint32), bits)
     return np.where(bits & np.uint32(0x7FFFFFFF), bits, np.uint32(0))
-
-
-def _with_specials(
-    found: ndarray, terms: list[tuple[ndarray, ndarray]], old: ndarray | float,
-    kind: str,
-) -> ndarray:
-    """Put infinities and NaN where a term is one: the sum of these alone says which."""
-    total = np.zeros(found.shape)
-    for x, y in terms:
-        each = x * y  # an infinity times zero is a NaN
-        total += np.where(np.isfinite(each), 0.0, each)
-    total += np.where(np.isfinite(old), 0.0, old)
-    nan, infinite = np.isnan(total), np.isinf(total)
-    sign = (total < 0).astype(np.uint32)
-    low, high, nothing = (0x7C00, 15, NAN16) if kind == "f16" else (0x7F800000, 31, NAN32)
-    words = np.uint32(low) | sign << np.uint32(high)
-    return np.where(nan, np.uint32(nothing), np.where(infinite, words, found))
 
 
 def whole_product(

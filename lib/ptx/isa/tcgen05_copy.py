@@ -12,22 +12,21 @@ from functools import partial
 import numpy as np
 
 from ..core.addressing import shared_address
-from ..core.batch import Batch, Run
+from ..core.batch import Batch, Issuer, Run, each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UnsupportedInstruction
-from ..core.lanes import each_lane
-from ..core.machine import WARP
 from ..core.segment import PEER_BYTES, peer_window
 from ..core.syntax import Instruction
 from ..core.tensor_memory import EVERY_LANE, Area, lanes_from
-from ..race.clocks import EPOCH, merged_clocks
+from ..race.clocks import EPOCH
 from ..race.tensor_order import TensorAccess
-from .mbarrier_object import Mbarrier, Mbarriers
+from .cp_async_bulk import ranks_of
+from .mbarrier import Mbarrier, Mbarriers
 from .tcgen05 import check_group, tensor_operand
-from .tcgen05_layouts import copied
 from .tcgen05_operands import (
     BITS64,
     chunks_in_shared,
+    copied,
     operand_chunks,
     operand_descriptor,
     placed,
@@ -51,32 +50,32 @@ def copy(d: Decoding) -> Run:
     if cast not in need:
         d.wrong(f".{shape} goes with {' or '.join('.' + n for n in need if n) or 'no multicast'}")
     rows, chunks = int(shape.split("x")[0]), int(shape.split("x")[1][:-1]) // 128
-    to, source, instruction, index = tensor_operand(d, 0), d.read(1, "b64"), d.instruction, d.index
+    to, source = tensor_operand(d, 0), d.read(1, "b64")
     runs = copied(shape, cast)
     lanes = sum({first: lanes_from(first, many) for _, many, first in runs}.values())
 
     def step(f: Batch) -> None:
         memories = f.waiter(TensorMemories)
-        for row, thread, (at, bits) in each_lane(f, to(f), source(f.r)):
+        for by, (at, bits) in each_lane(f, d, to(f), source(f.r)):
             lane, column = tensor_address(at)
             if lane >= (32 if rows == 4 else 1):
                 raise Error(
-                    f"{f.place(instruction)}: the copy begins at lane {lane}; it must be "
+                    f"{f.place(d.instruction)}: the copy begins at lane {lane}; it must be "
                     + ("one of 0 to 31, of each warp's" if rows == 4 else "0")
                 )
             area = Area(lanes << lane, column, column + 4 * chunks)
-            blocks = reached_blocks(f, row, thread, area, instruction, pair)
-            with placed(f, instruction):
+            blocks = reached_blocks(f, by, area, pair)
+            with placed(f, d.instruction):
                 descriptor = operand_descriptor(bits & BITS64)
                 chosen = operand_chunks(descriptor, rows, "k", 1, chunks)
-            place = chunks_in_shared(f, row, descriptor, chosen, "the source", instruction)
-            parts = [TensorAccess("cp", area, True, instruction, row, thread, (shape,), peer=block)
-                     for block in blocks]
+            place = chunks_in_shared(
+                f, by.row, descriptor.start, chosen, "the source", d.instruction)
+            parts = [TensorAccess("cp", area, True, by, (shape,), peer=block) for block in blocks]
             report_order(f, parts)
             to_lanes = [(first, many, start + lane) for first, many, start in runs]
             for block in blocks:
-                report_chunks(f, row, thread, [place], parts[0].number, index, block)
-                memories.issue(row, _copier(f, block, place, column, to_lanes, instruction))
+                report_chunks(f, by, [place], parts[0].number, block)
+                memories.issue(by.row, _copier(f, block, place, column, to_lanes, d.instruction))
 
     return step
 
@@ -88,7 +87,7 @@ def _copier(
     memory = f.waiter(TensorMemories).of(row)
 
     def run() -> None:
-        words = read_chunks(f, row, place, "the source", instruction)
+        words = read_chunks(f, [row], place, "the source", instruction)[0]
         words = words.reshape(len(words), -1).view(np.uint32)
         columns = slice(column, column + words.shape[1])
         for first, many, lane in runs:
@@ -109,27 +108,24 @@ def shift(d: Decoding) -> Run:
     """
     d.only("shift", "cta_group::1", "cta_group::2", "down").count(1)
     pair = check_group(d) == 2
-    to, instruction = tensor_operand(d, 0), d.instruction
+    to = tensor_operand(d, 0)
 
     def step(f: Batch) -> None:
         memories = f.waiter(TensorMemories)
-        for row, thread, (at,) in each_lane(f, to(f)):
+        for by, (at,) in each_lane(f, d, to(f)):
             lane, column = tensor_address(at)
             if lane % 32:
-                raise Error(f"{f.place(instruction)}: lane {lane} is no multiple of 32")
+                raise Error(f"{f.place(d.instruction)}: lane {lane} is no multiple of 32")
             if lane:
                 raise UnsupportedInstruction(
-                    f"{f.place(instruction)}: a shift from lane {lane}: which lanes it moves is "
+                    f"{f.place(d.instruction)}: a shift from lane {lane}: which lanes it moves is "
                     "documented nowhere"
                 )
             area = Area(EVERY_LANE, column, column + 8)
-            blocks = reached_blocks(f, row, thread, area, instruction, pair)
-            report_order(f, [
-                TensorAccess("shift", area, True, instruction, row, thread, peer=block)
-                for block in blocks
-            ])
+            blocks = reached_blocks(f, by, area, pair)
+            report_order(f, [TensorAccess("shift", area, True, by, peer=b) for b in blocks])
             for block in blocks:
-                memories.issue(row, _shifter(f, block, column))
+                memories.issue(by.row, _shifter(f, block, column))
 
     return step
 
@@ -162,52 +158,43 @@ def commit(d: Decoding) -> Run:
         "multicast::cluster",
     ).count(1 + cast)
     pair = check_group(d) == 2
-    address, instruction, index = shared_address(d, 0), d.instruction, d.index
+    address = shared_address(d, 0)
     mask = d.read(1, "u16") if cast else None
 
     def step(f: Batch) -> None:
         barriers, memories = f.waiter(Mbarriers), f.waiter(TensorMemories)
         if pair:
-            check_pairs(f, instruction)
+            check_pairs(f, d.instruction)
         masks = np.zeros((1, 1), np.int64) if mask is None else mask(f.r)
-        peers = f.geometry.peers
-        for row, thread, (at, ranks) in each_lane(f, address(f), masks):
+        for by, (at, ranks) in each_lane(f, d, address(f), masks):
             places = [at]
             if mask is not None:
-                if not ranks or ranks >> peers:
-                    raise Error(
-                        f"{f.place(instruction)}: the mask {ranks:#x} names blocks that the "
-                        f"cluster of {peers} has not, or none"
-                    )
-                places = [peer_window(rank) + at % PEER_BYTES for rank in range(peers)
-                          if ranks >> rank & 1]
-            found = [barriers.find(row, place, instruction, (row, thread)) for place in places]
-            until, clocks, behind = memories.so_far(row), None, np.zeros(0, np.int64)
+                places = [peer_window(rank) + at % PEER_BYTES for rank in ranks_of(f, by, ranks)]
+            found = [barriers.find(by, place) for place in places]
+            until, clocks, behind = memories.so_far(by.row), None, np.zeros(0, np.int64)
             if f.races is not None:
-                proxy, warp = f.races.agents, thread // WARP
-                column = proxy.tensor(row, warp)
-                clocks = proxy.tensors.committed(row, warp, column)
-                behind = proxy.waits_known(row, warp)
+                proxy, warp = f.races.proxy, by.warp
+                clocks = proxy.tensors.committed(warp, proxy.tensor(warp))
+                behind = proxy.waits_known(warp)
                 # Who waits for a later commit knows that the work is done, and not that the arrival
                 # of this one has come: PTX orders those of one thread nowhere.
                 for barrier in found:
-                    if barrier.row != row:
+                    if barrier.row != by.row:
                         writer = proxy.mbarrier(barrier.row, barrier.offset)
-                        time = EPOCH + barrier.time + 1
-                        proxy.uses(barrier.row, writer, time, index, row, thread)
+                        proxy.uses(barrier.row, writer, EPOCH + barrier.time + 1, by)
 
             def signal(
-                barrier: Mbarrier, row: int = row, thread: int = thread, until: int = until,
-                clocks: list[np.ndarray] | None = clocks, behind: np.ndarray = behind,
+                barrier: Mbarrier, by: Issuer = by, until: int = until,
+                clocks: np.ndarray | None = clocks, behind: np.ndarray = behind,
             ) -> None:
-                memories.land(row, until)
+                memories.land(by.row, until)
                 if clocks is not None:
-                    barrier.gathering = merged_clocks(barrier.gathering, clocks)
+                    barrier.gather(clocks)
                     barrier.waits.arrive(behind)
-                    barrier.last = row, thread, instruction
-                barriers.arrive(barrier, 1, instruction)
+                    barrier.last = by
+                barriers.arrive(barrier, 1, by.instruction)
 
             for barrier in found:
-                barriers.track(barrier, partial(signal, barrier), instruction)
+                barriers.track(barrier, partial(signal, barrier), by.instruction)
 
     return step

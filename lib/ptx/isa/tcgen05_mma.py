@@ -13,26 +13,26 @@ from functools import partial
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Reader, Run
+from ..core.batch import Batch, Issuer, Reader, Run, each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UnsupportedInstruction
-from ..core.lanes import each_lane
 from ..core.machine import BANKS
-from ..core.syntax import Address, Immediate, Instruction, Vector
+from ..core.syntax import Address, Immediate, Vector
 from ..core.syntax import Operand as AnyOperand
 from ..core.tensor_memory import EVERY_LANE, LANES, Area
 from ..race.tensor_order import TensorAccess
-from .matrix_descriptor import fields_of
 from .tcgen05 import check_group, tensor_operand
 from .tcgen05_arithmetic import FORMATS, product, scaled_product, whole_product
-from .tcgen05_layouts import accumulator, accumulator_lanes
 from .tcgen05_operands import (
     BITS64,
     K_BYTES,
     KINDS,
     PACKED,
+    SCALES,
     MmaDescriptor,
     Operand,
+    accumulator,
+    accumulator_lanes,
     bytes_of,
     mma_descriptor,
     placed,
@@ -60,43 +60,14 @@ Sum = Callable[[ndarray, ndarray, ndarray | None, int], ndarray]
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What is multiplied."""
-
-    # m, n: of all blocks together.
-    m: int
-    n: int
-    blocks: int  # 1 or 2
-    kind: str
-    # Of A and B in shared memory: "bytes" for elements of 4 bits, two a byte.
-    types: tuple[str, str]
-    majors: tuple[str, str]
-    negates: bool  # whether A or B, not both, are negated
-    stationary: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Rows of A, and of D, that a block has."""
-        return self.m // self.blocks
-
-    @property
-    def folded(self) -> bool:
-        """Whether a block's rows of D lie in all lanes, part of the columns in each part."""
-        return self.stationary or self.blocks == 2 and self.rows == 64
-
-
-@dataclass(frozen=True)
 class Issued:
     """What a thread issues, and where: descriptors, addresses, whether D is added."""
 
-    instruction: Instruction
-    index: int
-    row: int
-    thread: int
+    by: Issuer
     d_at: int
-    a_bits: int | None  # None: A lies in tensor memory, at
-    a_at: int
-    b_bits: int
+    a: int  # A's descriptor, or its address
+    in_tensor: bool  # whether A lies in tensor memory
+    b: int
     adds: bool
     off: int = 0  # lanes that are left as they are, of both blocks
 
@@ -135,45 +106,31 @@ def mma(d: Decoding) -> Run:
         scale = d.constant(len(d.operands) - 1, "scale-input-d")
         if kind not in ("f16", "tf32") or not 0 <= scale <= 15:
             d.wrong("scale-input-d is a constant from 0 to 15, for kind::f16 and kind::tf32")
-    issued = partial(_issued, d.instruction, d.index, isinstance(d.operands[1], Address))
+    in_tensor = isinstance(d.operands[1], Address)
 
     def step(f: Batch) -> None:
         masks = [f.full(m(f.r)) for m in masked]
         without = np.zeros((1, 1), np.uint64) if zero is None else zero(f.r)
-        for row, thread, (d_at, a, b, bits, adds, zeros) in each_lane(
-            f, *operands(f), enable(f), without
+        for by, (d_at, a, b, bits, adds, zeros) in each_lane(
+            f, d, *operands(f), enable(f), without
         ):
-            off = sum(int(m[row, thread]) << 32 * i for i, m in enumerate(masks))
-            what = issued(row, thread, d_at, a, b, adds, off)
-            with placed(f, what.instruction):
+            off = sum(int(m[by.row, by.thread]) << 32 * i for i, m in enumerate(masks))
+            what = Issued(by, d_at, a & BITS64, in_tensor, b & BITS64, bool(adds), off)
+            with placed(f, d.instruction):
                 says = mma_descriptor(bits & 0xFFFFFFFF, kind, stationary, blocks)
-                shape = Shape(
-                    says.m, says.n, blocks, kind, (says.a, says.b), says.majors,
-                    says.negated[0] != says.negated[1], stationary,
-                )
-                one = _Mma(f, what, shape, partial(_sum, says, kind, scale),
+                one = _Mma(f, what, says, partial(_sum, says, scale),
                            zero=zero_columns(zeros & BITS64, says))
             one.issue()
 
     return step
 
 
-def _issued(
-    instruction: Instruction, index: int, in_tensor: bool, row: int, thread: int, d_at: int,
-    a: int, b: int, adds: int, off: int = 0,
-) -> Issued:
-    return Issued(instruction, index, row, thread, d_at, None if in_tensor else a & BITS64, a,
-                  b & BITS64, bool(adds), off)
-
-
 def _sum(
-    says: MmaDescriptor, kind: str, scale: int, a: ndarray, b: ndarray,
-    old: ndarray | None, _: int,
+    says: MmaDescriptor, scale: int, a: ndarray, b: ndarray, old: ndarray | None, _: int
 ) -> ndarray:
-    kinds = says.a, says.b, says.d
-    if kind == "i8":
-        return whole_product(a, b, old, kinds, says.saturate)
-    return product(a, b, old, kinds, scale)
+    if says.kind == "i8":
+        return whole_product(a, b, old, says.types, says.saturate)
+    return product(a, b, old, says.types, scale)
 
 
 def _of_batch(read: Reader) -> Callable[[Batch], ndarray]:
@@ -215,18 +172,19 @@ class _Mma:
     """
 
     def __init__(
-        self, f: Batch, what: Issued, shape: Shape, compute: Sum, scales: tuple[Area, ...] = (),
-        zero: tuple[ndarray, int] = (np.zeros(1, bool), 0),
+        self, f: Batch, what: Issued, shape: MmaDescriptor, compute: Sum,
+        scales: tuple[Area, ...] = (), zero: tuple[ndarray, int] = (np.zeros(1, bool), 0),
     ) -> None:
         self.f, self.what, self.shape, self.compute, self.scales = f, what, shape, compute, scales
         if shape.blocks == 2:
-            check_pairs(f, what.instruction)
-        self.blocks: tuple[int, ...] = pair_of(what.row) if shape.blocks == 2 else (what.row,)
+            check_pairs(f, what.by.instruction)
+        row = what.by.row
+        self.blocks: tuple[int, ...] = pair_of(row) if shape.blocks == 2 else (row,)
         self.a: list[Operand] = []
-        if what.a_bits is not None:
-            self.a = [self._operand(block, what.a_bits, shape.rows, 0) for block in self.blocks]
+        if not what.in_tensor:
+            self.a = [self._operand(block, what.a, shape.rows, 0) for block in self.blocks]
         self.zero, self.shift = zero
-        self.b = [self._operand(block, what.b_bits, shape.n // shape.blocks + self.shift, 1)
+        self.b = [self._operand(block, what.b, shape.n // shape.blocks + self.shift, 1)
                   for block in self.blocks]
         lane, column = tensor_address(what.d_at)
         self.lane = self._aligned(lane, "D")
@@ -237,14 +195,14 @@ class _Mma:
             reached &= ~what.off
         self.area = Area(reached, column, column + int(columns.max()) + 1)
         self.a_area: Area | None = None
-        if what.a_bits is None:
-            self.a_area = self._a_in_tensor(what.a_at)
+        if what.in_tensor:
+            self.a_area = self._a_in_tensor(what.a)
 
     def _operand(self, block: int, bits: int, rows: int, which: int) -> Operand:
         shape = self.shape
-        kind = "u8" if shape.types[which] == "bytes" else shape.types[which]
+        kind = "u8" if shape.packed else shape.types[which]
         return Operand(self.f, block, bits, rows, shape.majors[which], kind, "AB"[which],
-                       self.what.instruction)
+                       self.what.by.instruction)
 
     def _aligned(self, lane: int, name: str) -> int:
         half = self.shape.rows == 64 and not self.shape.folded
@@ -260,7 +218,7 @@ class _Mma:
         shape = self.shape
         if shape.stationary and shape.m != 128:
             raise UnsupportedInstruction("no A in tensor memory with .ws and M < 128")
-        if shape.types[0] in ("bytes", *PACKED):
+        if shape.types[0] in PACKED:
             raise UnsupportedInstruction(f"no A of {shape.types[0]} in tensor memory")
         if shape.majors[0] != "k":
             raise Error("A in tensor memory is not transposed")
@@ -281,56 +239,42 @@ class _Mma:
         for area, writes in areas:
             reached = self.blocks
             if area.lanes:
-                reached = reached_blocks(
-                    f, what.row, what.thread, area, what.instruction, shape.blocks == 2)
-            parts += [
-                TensorAccess("mma", area, writes, what.instruction, what.row, what.thread, order,
-                             peer=block)
-                for block in reached
-            ]
+                reached = reached_blocks(f, what.by, area, shape.blocks == 2)
+            parts += [TensorAccess("mma", area, writes, what.by, order, peer=b) for b in reached]
         report_order(f, parts)
         nbytes = 0
         for i, block in enumerate(self.blocks):
             places = [self.b[i].place, *(each.place for each in self.a[i : i + 1])]
-            report_chunks(
-                f, what.row, what.thread, places, parts[0].number, what.index, block
-            )
+            report_chunks(f, what.by, places, parts[0].number, block)
             nbytes += sum(place.size * 16 for place in places)
         if f.trace is not None:
-            f.trace.multiplied(what.index, what.instruction, 1, nbytes // (4 * BANKS))
-        f.waiter(TensorMemories).issue(what.row, self.run)
+            f.trace.multiplied(what.by.at, what.by.instruction, 1, nbytes // (4 * BANKS))
+        f.waiter(TensorMemories).issue(what.by.row, self.run)
 
     def run(self) -> None:
         """Multiply and add, block by block."""
-        b = np.concatenate([self._codes(each, 1) for each in self.b])[self.shift :]
+        b = np.concatenate([self._codes(each) for each in self.b])[self.shift :]
         if self.zero.any():
             b = np.where(self.zero[:, None], np.array(0, b.dtype), b)
         for i, block in enumerate(self.blocks):
             self._run(i, block, b)
 
-    def _codes(self, operand: Operand, which: int) -> ndarray:
+    def _codes(self, operand: Operand) -> ndarray:
         codes = operand.codes()
-        if self.shape.types[which] != "bytes":
+        if not self.shape.packed:
             return codes
         return np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(len(codes), -1)
 
-    def _check_written(
-        self, lanes: ndarray, columns: ndarray, name: str, block: int,
-        needed: ndarray | None = None,
-    ) -> None:
-        what = self.what
-        self.f.waiter(TensorMemories).check_written(
-            lanes, columns, name, what.instruction, what.row, what.thread, needed, block)
-
     def _run(self, i: int, block: int, b: ndarray) -> None:
-        memory, old = self.f.waiter(TensorMemories).of(block), None
+        memories, old = self.f.waiter(TensorMemories), None
+        memory = memories.of(block)
         off = self.what.off >> LANES * i & EVERY_LANE
         on = np.array([not off >> lane & 1 for lane in range(LANES)])
         if self.what.adds:
             old = memory.words[self.lanes, self.columns]
-            self._check_written(self.lanes, self.columns, "D", block, on)
+            memories.check_written(self.lanes, self.columns, "D", self.what.by, block, on)
         if self.a:
-            sums = self.compute(self._negated(self._codes(self.a[i], 0)), b, old, i)
+            sums = self.compute(self._negated(self._codes(self.a[i])), b, old, i)
         else:
             sums = self._from_tensor(i, block, b, old)
         if off:
@@ -343,7 +287,7 @@ class _Mma:
     ) -> ndarray:
         """Multiply A in tensor memory: of a pair's M = 128, each half of the columns by its lanes.
         """
-        shape = self.shape
+        shape, memories = self.shape, self.f.waiter(TensorMemories)
         assert self.a_area is not None
         columns = np.arange(self.a_area.first, self.a_area.last)[None, :]
         nbytes = bytes_of(shape.types[0])
@@ -351,9 +295,8 @@ class _Mma:
         parts, sums = LANES // shape.rows if shape.folded else 1, []
         for half in range(parts):
             lanes = first + half * shape.rows
-            self._check_written(lanes, columns, "A", block)
-            words = np.ascontiguousarray(
-                self.f.waiter(TensorMemories).of(block).words[lanes, columns])
+            memories.check_written(lanes, columns, "A", self.what.by, block)
+            words = np.ascontiguousarray(memories.of(block).words[lanes, columns])
             some = slice(half * shape.n // parts, (half + 1) * shape.n // parts)
             before = None if old is None else old[:, some]
             a = self._negated(words.view(f"u{nbytes}"))
@@ -364,7 +307,7 @@ class _Mma:
         """Return A with the other sign, if that is asked for."""
         if not self.shape.negates:
             return a
-        kind = "e2m1" if self.shape.types[0] == "bytes" else self.shape.types[0]
+        kind = self.shape.types[0]
         wide, fraction, _, _ = FORMATS[kind]
         return a ^ np.array(1 << (31 if kind == "tf32" else wide + fraction), a.dtype)
 
@@ -379,69 +322,7 @@ class _Mma:
 # of the left half of the columns in lanes 0 to 63, of the right half in the others.
 
 
-# Kind -> scales of a row, by what the opcode says; "" where it may leave that out.
-SCALES = {
-    "mxf8f6f4": {"": 1, "scale_vec::1X": 1, "block32": 1},
-    "mxf4": {"": 2, "scale_vec::2X": 2, "block32": 2},
-    "mxf4nvf4": {"scale_vec::2X": 2, "block32": 2, "scale_vec::4X": 4, "block16": 4},
-}
 _WORDS = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
-
-
-@dataclass(frozen=True)
-class ScaledDescriptor:
-    """What the instruction descriptor of a block-scaled mma says (PTX ISA 9.7.16.4.2)."""
-
-    shape: Shape
-    ids: tuple[int, int]  # first byte of A's and of B's scales
-    scale_type: str
-
-    @classmethod
-    def of(cls, bits: int, kind: str, many: int, blocks: int) -> ScaledDescriptor:
-        """Take its 32 bits apart.
-
-        Raises Error if it names a type, a shape or scales that the kind has not;
-        UnsupportedInstruction for sparse A and for K = 96.
-        """
-
-        field = fields_of(bits)
-        name = f"the instruction descriptor {bits:#010x}"
-        if field(2, 1):
-            raise UnsupportedInstruction(f"{name} says that A is sparse")
-        if field(31, 1):
-            raise UnsupportedInstruction(f"{name} asks for K = 96, which sm_103a alone has")
-        packed = kind != "mxf8f6f4"
-        known = {1: "e2m1"} if packed else KINDS["f8f6f4"][0]
-        codes = field(7, 3), field(10, 2 if packed else 3)
-        for what, code in zip("AB", codes, strict=True):
-            if code not in known:
-                raise Error(
-                    f"{name} gives {what} the type {code}; kind::{kind} has "
-                    f"{', '.join(f'{c} ({each})' for c, each in known.items())}"
-                )
-        m, n = field(24, 5) << 4, field(17, 6) << 3
-        step = 8 * blocks
-        if m not in ((128,) if blocks == 1 else (128, 256)) or not step <= n <= 256 or n % step:
-            raise Error(
-                f"{name} asks for M = {m}, N = {n}, which kind::{kind} with .cta_group::{blocks} "
-                "has not"
-            )
-        scale_type = "ue8m0" if field(23, 1) else "ue4m3"
-        if scale_type == "ue4m3" and (kind != "mxf4nvf4" or many != 4):
-            raise Error(f"{name} names scales of type UE4M3 (bit 23 is 0), which are those of "
-                        "kind::mxf4nvf4 with scale_vec::4X alone")
-        ids = field(29, 2), field(4, 2)
-        if any(each % many for each in ids):
-            raise Error(f"{name} has the scale ids {ids[0]} and {ids[1]}; with {many} scales of a "
-                        f"row they must be multiples of {many}")
-        majors = tuple("mn" if field(bit, 1) else "k" for bit in (15, 16))
-        if packed and majors != ("k", "k"):
-            raise Error(f"{name} transposes A or B, which kind::{kind} does not")
-        types = ("bytes", "bytes") if packed else (known[codes[0]], known[codes[1]])
-        shape = Shape(
-            m, n, blocks, kind, types, (majors[0], majors[1]), field(13, 1) != field(14, 1)
-        )
-        return cls(shape, ids, scale_type)
 
 
 class Scales:
@@ -461,20 +342,17 @@ class Scales:
         self.copies = (0, 32) if folded else (0, 32, 64, 96)
         self.area = Area(EVERY_LANE, self.column, self.column + -(-part // 32))
 
-    def codes(self, f: Batch, what: Issued, block: int) -> ndarray:
+    def codes(self, f: Batch, by: Issuer, block: int) -> ndarray:
         """Return the encoded scales of a block's rows or columns, (rows, many)."""
         memories = f.waiter(TensorMemories)
         words = memories.of(block).words
         found = words[self.lanes, self.columns]
         for more in self.copies:
             lanes = self.lanes + more
-            memories.check_written(
-                lanes, self.columns, f"the scales of {self.name}", what.instruction, what.row,
-                what.thread, None, block,
-            )
+            memories.check_written(lanes, self.columns, f"the scales of {self.name}", by, block)
             if (words[lanes, self.columns] != found).any():
                 memories.hazard(
-                    what.instruction, what.row, what.thread,
+                    by,
                     f"reads scales of {self.name} that differ between lanes 0-31 and {more}-"
                     f"{more + 31}: each quarter of the lanes needs all of them, as "
                     "tcgen05.cp.32x128b.warpx4 copies them",
@@ -499,32 +377,30 @@ def scaled_mma(d: Decoding) -> Run:
     if isinstance(d.operands[1], Address):
         d.unsupported("no A in tensor memory with block scales")
     operands, scales = _read_operands(d), [tensor_operand(d, i) for i in (4, 5)]
-    enable, issued = _predicate(d, d.operands[6]), partial(_issued, d.instruction, d.index, False)
+    enable = _predicate(d, d.operands[6])
 
     def step(f: Batch) -> None:
         values = (*operands(f), *(each(f) for each in scales), enable(f))
-        for row, thread, (d_at, a, b, bits, sfa, sfb, adds) in each_lane(f, *values):
-            what = issued(row, thread, d_at, a, b, adds)
-            with placed(f, what.instruction):
-                one = _scaled_mma(f, what, kind, bits & 0xFFFFFFFF, many, blocks, (sfa, sfb))
+        for by, (d_at, a, b, bits, sfa, sfb, adds) in each_lane(f, d, *values):
+            what = Issued(by, d_at, a & BITS64, False, b & BITS64, bool(adds))
+            with placed(f, d.instruction):
+                says = mma_descriptor(bits & 0xFFFFFFFF, kind, False, blocks, many)
+                one = _scaled_mma(f, what, says, many, (sfa, sfb))
             one.issue()
 
     return step
 
 
 def _scaled_mma(
-    f: Batch, what: Issued, kind: str, bits: int, many: int, blocks: int, at: tuple[int, int]
+    f: Batch, what: Issued, says: MmaDescriptor, many: int, at: tuple[int, int]
 ) -> _Mma:
-    says = ScaledDescriptor.of(bits, kind, many, blocks)
-    shape = says.shape
-    folded = blocks == 2 and shape.rows == 64
-    sfa = Scales(at[0], shape.rows, says.ids[0], many, False, "A")
-    sfb = Scales(at[1], shape.n, says.ids[1], many, folded, "B")
-    first = what.row & ~1 if blocks == 2 else what.row
-    types = ("e2m1", "e2m1") if shape.types[0] == "bytes" else shape.types
+    sfa = Scales(at[0], says.rows, says.ids[0], many, False, "A")
+    sfb = Scales(at[1], says.n, says.ids[1], many, says.folded, "B")
+    first = what.by.row & ~1 if says.blocks == 2 else what.by.row
 
     def compute(a: ndarray, b: ndarray, old: ndarray | None, i: int) -> ndarray:
-        found = sfa.codes(f, what, first + i), sfb.codes(f, what, first + i)
-        return scaled_product(a, b, old, types, found, says.scale_type, kind == "mxf8f6f4")
+        found = sfa.codes(f, what.by, first + i), sfb.codes(f, what.by, first + i)
+        return scaled_product(
+            a, b, old, says.types[:2], found, says.scale_type, says.kind == "mxf8f6f4")
 
-    return _Mma(f, what, shape, compute, (sfa.area, sfb.area))
+    return _Mma(f, what, says, compute, (sfa.area, sfb.area))

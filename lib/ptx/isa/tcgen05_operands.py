@@ -13,23 +13,37 @@ from functools import lru_cache
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch
+from ..core.batch import Batch, Issuer
 from ..core.constant import read_only
-from ..core.errors import Error, OutOfBounds, UninitialisedRead, UnsupportedInstruction
-from ..core.machine import WARP
+from ..core.errors import Error, UnsupportedInstruction
 from ..core.syntax import Instruction
+from ..core.tensor_memory import lanes_from
 from ..race.clocks import EPOCH
-from .matrix_descriptor import Descriptor, chunk_addresses, fields_of
+from .matrix_descriptor import (
+    Descriptor,
+    cells_of,
+    chunk_addresses,
+    chunks_in_shared,
+    fields_of,
+    read_chunks,
+)
 
 # Descriptors of tcgen05: what an MMA multiplies, and where its operands lie in shared memory.
 
 
-# Kind -> types of A and B by their code, of D by its code, bytes of an element of A.
+# Kind -> types of A and B by their code, of D by its code; with block scales it is f32.
 KINDS = {
-    "f16": ({0: "f16", 1: "bf16"}, {0: "f16", 1: "f32"}, 2),
-    "tf32": ({2: "tf32"}, {1: "f32"}, 4),
-    "f8f6f4": ({0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}, {0: "f16", 1: "f32"}, 1),
-    "i8": ({0: "u8", 1: "s8"}, {2: "s32"}, 1),
+    "f16": ({0: "f16", 1: "bf16"}, {0: "f16", 1: "f32"}),
+    "tf32": ({2: "tf32"}, {1: "f32"}),
+    "f8f6f4": ({0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}, {0: "f16", 1: "f32"}),
+    "i8": ({0: "u8", 1: "s8"}, {2: "s32"}),
+}
+# Kinds with block scales -> scales of a row, by what the opcode says; "" where it may leave that
+# out.
+SCALES = {
+    "mxf8f6f4": {"": 1, "scale_vec::1X": 1, "block32": 1},
+    "mxf4": {"": 2, "scale_vec::2X": 2, "block32": 2},
+    "mxf4nvf4": {"scale_vec::2X": 2, "block32": 2, "scale_vec::4X": 4, "block16": 4},
 }
 K_BYTES = 32  # of a row of A, a column of B, in all of these kinds
 # Swizzle of a tcgen05 descriptor -> that of a wgmma descriptor (PTX ISA table 40), which has none
@@ -46,72 +60,104 @@ def bytes_of(kind: str) -> int:
 
 @dataclass(frozen=True)
 class MmaDescriptor:
-    """What an instruction descriptor says (PTX ISA 9.7.16.4.2, table 42)."""
+    """What an instruction descriptor says (PTX ISA 9.7.16.4.2), and the opcode with it."""
 
-    # a, b, d: types.
-    a: str
-    b: str
-    d: str
+    kind: str
+    types: tuple[str, str, str]  # of A, B and D
+    # m, n: of all blocks together.
     m: int
     n: int
+    blocks: int  # 1 or 2
     majors: tuple[str, str]  # of A and B, "k" or "mn"
-    negated: tuple[bool, bool]  # of A and B
-    saturate: bool  # of whole numbers
+    negates: bool  # whether A or B, not both, are negated
+    stationary: bool = False
+    saturate: bool = False  # of whole numbers
     max_shift: int = 0  # by how many columns a zero-column mask may shift B; for ``.ws`` alone
+    ids: tuple[int, int] = (0, 0)  # first byte of A's and of B's scales
+    scale_type: str = ""
 
     @property
-    def k(self) -> int:
-        """Elements along K."""
-        return K_BYTES // bytes_of(self.a)
+    def packed(self) -> bool:
+        """Whether A and B in shared memory have two elements a byte."""
+        return self.kind in ("mxf4", "mxf4nvf4")
+
+    @property
+    def rows(self) -> int:
+        """Rows of A, and of D, that a block has."""
+        return self.m // self.blocks
+
+    @property
+    def folded(self) -> bool:
+        """Whether a block's rows of D lie in all lanes, part of the columns in each part."""
+        return self.stationary or self.blocks == 2 and self.rows == 64
 
 
 @lru_cache(maxsize=256)
-def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> MmaDescriptor:
+def mma_descriptor(
+    bits: int, kind: str, stationary: bool = False, blocks: int = 1, scales: int = 0
+) -> MmaDescriptor:
     """Take an instruction descriptor's 32 bits apart, of one block's mma or of a pair's.
 
-    Raises Error if it names a type or a shape that the kind has not (PTX ISA 9.7.16.2.1, table 39);
-    UnsupportedInstruction if A is sparse.
+    `scales`: of a row, if the mma has block scales. Raises Error if it names a type, a shape
+    or scales that the kind has not (PTX ISA 9.7.16.2.1, table 39); UnsupportedInstruction if A is
+    sparse, and for K = 96.
     """
 
-    field = fields_of(bits)
-    operands, results, _ = KINDS[kind]
+    field, name = fields_of(bits), f"the instruction descriptor {bits:#010x}"
+    packed = kind.startswith("mxf4")
     if field(2, 1):
-        raise UnsupportedInstruction("the instruction descriptor says that A is sparse")
-    if field(6, 1) or field(23, 1) or field(29, 1):
-        raise Error(f"the instruction descriptor {bits:#010x} has a reserved bit set (6, 23 or 29)")
-    for what, code, known in (("A", field(7, 3), operands), ("B", field(10, 3), operands),
-                              ("D", field(4, 2), results)):
-        if code not in known:
+        raise UnsupportedInstruction(f"{name} says that A is sparse")
+    if scales and field(31, 1):
+        raise UnsupportedInstruction(f"{name} asks for K = 96, which sm_103a alone has")
+    if not scales and (field(6, 1) or field(23, 1) or field(29, 1)):
+        raise Error(f"{name} has a reserved bit set (6, 23 or 29)")
+    known, results = ({1: "e2m1"}, {}) if packed else KINDS[kind.removeprefix("mx")]
+    codes = [("A", field(7, 3), known), ("B", field(10, 2 if packed else 3), known)]
+    codes += [("D", field(4, 2), results)] * (not scales)
+    for what, code, each in codes:
+        if code not in each:
             raise Error(
-                f"the instruction descriptor {bits:#010x} gives {what} the type {code}; kind::"
-                f"{kind} has {', '.join(f'{c} ({name})' for c, name in known.items())}"
+                f"{name} gives {what} the type {code}; kind::{kind} has "
+                f"{', '.join(f'{c} ({of})' for c, of in each.items())}"
             )
-    a, b, d = operands[field(7, 3)], operands[field(10, 3)], results[field(4, 2)]
+    a, b, d, *_ = *(each[code] for _, code, each in codes), "f32"
     if kind == "f16" and (a != b or (d == "f16" and a != "f16")):
         raise Error(f"there is no kind::f16 of {a} and {b} into {d}")
     m, n = field(24, 5) << 4, field(17, 6) << 3
     if stationary:
         right = m in (32, 64, 128) and n in (64, 128, 256)
-    elif blocks == 2:
-        right = m in (128, 256) and 16 <= n <= 256 and n % (32 if kind == "i8" else 16) == 0
     else:
-        right = m in (64, 128) and 8 <= n <= 256
-        right = right and (kind != "i8" or n <= 32 and n != 0 or n % 16 == 0)
+        least = 8 * blocks
+        right = m in (64 * blocks, 128 * blocks)[scales > 0 and blocks == 1 :]
+        step = 32 if (kind, blocks) == ("i8", 2) else least
+        right = right and least <= n <= 256 and n % step == 0
+        right = right and (kind != "i8" or n <= 32 or n % 16 == 0)
     if not right:
         raise Error(
-            f"the instruction descriptor {bits:#010x} asks for M = {m}, N = {n}, which kind::{kind}"
+            f"{name} asks for M = {m}, N = {n}, which kind::{kind}"
             f"{' with .ws' if stationary else ' with .cta_group::2' if blocks == 2 else ''} has not"
         )
+    ids, scale_type = (0, 0), ""
+    if scales:
+        ids, scale_type = (field(29, 2), field(4, 2)), "ue8m0" if field(23, 1) else "ue4m3"
+        if scale_type == "ue4m3" and (kind != "mxf4nvf4" or scales != 4):
+            raise Error(f"{name} names scales of type UE4M3 (bit 23 is 0), which are those of "
+                        "kind::mxf4nvf4 with scale_vec::4X alone")
+        if any(each % scales for each in ids):
+            raise Error(f"{name} has the scale ids {ids[0]} and {ids[1]}; with {scales} scales of "
+                        f"a row they must be multiples of {scales}")
     if kind == "i8" and (field(13, 1) or field(14, 1)):
         raise Error("kind::i8 negates neither A nor B")
-    if kind != "i8" and field(3, 1):
+    if not scales and kind != "i8" and field(3, 1):
         raise Error("only kind::i8 saturates")
-    majors = tuple("mn" if field(bit, 1) else "k" for bit in (15, 16))
-    if majors[1] == "mn" and kind in ("f8f6f4", "i8") and n % 16:  # 9.7.16.10.1, table 50
+    of_a, of_b = ("mn" if field(bit, 1) else "k" for bit in (15, 16))
+    if packed and (of_a, of_b) != ("k", "k"):
+        raise Error(f"{name} transposes A or B, which kind::{kind} does not")
+    if not scales and of_b == "mn" and kind in ("f8f6f4", "i8") and n % 16:  # table 50
         raise Error(f"B of 8 bits with N = {n}, transposed: N must be a multiple of 16")
     return MmaDescriptor(
-        a, b, d, m, n, (majors[0], majors[1]), (bool(field(13, 1)), bool(field(14, 1))),
-        bool(field(3, 1)), _MAX_SHIFT[field(30, 2)] if stationary else 0,
+        kind, (a, b, d), m, n, blocks, (of_a, of_b), field(13, 1) != field(14, 1), stationary,
+        bool(field(3, 1)), _MAX_SHIFT[field(30, 2)] if stationary else 0, ids, scale_type,
     )
 
 
@@ -247,14 +293,12 @@ class Operand:
             raise UnsupportedInstruction(f"no transposed {name} of {kind}")
         self.nbytes = nbytes
         self.descriptor = operand_descriptor(bits)
-        self.place = chunks_in_shared(
-            f, row, self.descriptor, operand_chunks(self.descriptor, rows, major, nbytes), name,
-            instruction,
-        )
+        chunks = operand_chunks(self.descriptor, rows, major, nbytes)
+        self.place = chunks_in_shared(f, row, self.descriptor.start, chunks, name, instruction)
 
     def codes(self) -> ndarray:
         """Return the encoded elements, (rows, K)."""
-        raw = read_chunks(self.f, self.row, self.place, self.name, self.instruction)
+        raw = read_chunks(self.f, [self.row], self.place, self.name, self.instruction)[0]
         if self.kind in PACKED:
             return _unpacked(raw, PACKED[self.kind])
         codes = raw.reshape(len(raw), -1).view(f"u{self.nbytes}")
@@ -272,64 +316,97 @@ def _unpacked(raw: ndarray, bits: int) -> ndarray:
     return codes.reshape(len(raw), -1)
 
 
-def chunks_in_shared(
-    f: Batch, row: int, descriptor: Descriptor, place: ndarray, name: str,
-    instruction: Instruction,
-) -> ndarray:
-    """Return where 16-byte chunks lie in a block's shared memory.
-
-    Raises OutOfBounds if the descriptor leaves it.
-    """
-    shared = f.memory.shared
-    place = place - shared.base
-    if int(place.min()) < 0 or int(place.max()) + 16 > shared.nbytes:
-        raise OutOfBounds(
-            f"{f.place(instruction)}: {name} at {descriptor.start:#x} reaches from byte "
-            f"{int(place.min())} to {int(place.max()) + 16} of shared memory, which has "
-            f"{shared.nbytes}, block {f.geometry.block_name(row)}: correct the descriptor's start, "
-            "leading or stride byte offset"
-        )
-    return place
-
-
-def read_chunks(
-    f: Batch, row: int, place: ndarray, name: str, instruction: Instruction
-) -> ndarray:
-    """Return the bytes of 16-byte chunks of a block's shared memory, (..., 16).
-
-    Raises UninitialisedRead if nobody wrote some of them.
-    """
-    shared = f.memory.shared
-    index = ((place + shared.start_of(row)) >> 4).astype(np.intp, copy=False)
-    if not shared.complete:
-        valid = shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
-        bad = (valid != 0x0101010101010101).any(axis=-1)
-        if bad.any():
-            at = shared.base + int(place[bad][0])
-            raise UninitialisedRead(
-                f"{f.place(instruction)}: {name} has shared memory that nobody wrote, at {at:#x}, "
-                f"block {f.geometry.block_name(row)}"
-            )
-    return shared.view(np.dtype("u8"), 2).take(index, axis=0).view(np.uint8)
-
-
 def report_chunks(
-    f: Batch, row: int, thread: int, places: list[ndarray], number: int, index: int,
-    block: int | None = None,
+    f: Batch, by: Issuer, places: list[ndarray], number: int, block: int
 ) -> None:
-    """Tell the race detector which shared memory an operation of this number reads.
-
-    That of the thread's block, or of another one.
-    """
+    """Tell the race detector which shared memory of a block an operation of this number reads."""
     races = f.races
     if races is None:
         return
-    proxy, granule = races.agents, races.granule
-    column = proxy.tensor(row, thread // WARP)
+    proxy = races.proxy
+    column = proxy.tensor(by.warp)
     for place in places:
-        first = np.unique(place) + f.memory.shared.start_of(row if block is None else block)
-        found = (first[:, None] // granule + np.arange(16 // granule)).ravel()
-        proxy.tensors.reads_shared(found, row, thread, index)
-        proxy.reads(found, row, thread, column, number, index)
-    if block is not None and block != row:
-        proxy.uses(block, column, EPOCH + number, index, row, thread)
+        cells = cells_of(f, block, place)
+        proxy.tensors.reads_shared(cells, by)
+        proxy.reads(cells, by, column, number)
+    if block != by.row:
+        proxy.uses(block, column, EPOCH + number, by)
+
+
+# -- Where registers and matrices lie in tensor memory: ld, st, cp, accumulators and A. ------------
+#
+# The ISA shows these layouts in figures; the same maps stand as CuTe layouts in CUTLASS 4.2's
+# ``cute/atom/copy_traits_sm100.hpp`` (loads, stores, cp) and ``mma_traits_sm100.hpp`` (`tmem_frg`).
+
+
+# Shape -> lanes, and 32-bit words of a lane, that one repetition moves.
+SHAPES = {
+    "32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8),
+    "16x32bx2": (16, 2),
+}
+MAX_REGISTERS = 128
+
+
+def registers_of(shape: str, repeats: int) -> int:
+    """Return how many registers a lane of a warp needs (tables 49 and 50 of the ISA)."""
+    lanes, words = SHAPES[shape]
+    return lanes * words * repeats // 32
+
+
+@lru_cache(maxsize=64)
+@read_only
+def fragment(shape: str, repeats: int) -> tuple[ndarray, ndarray]:
+    """Return lane and word of each register of a warp, both (registers, 32).
+
+    PTX ISA 9.7.16.2.3.1 (Memory Layout). Words count along a lane; a repetition moves the next
+    ones. For ``16x32bx2`` those of the second access follow on those of the first.
+    """
+    r, t = np.arange(registers_of(shape, repeats))[:, None], np.arange(32)[None, :]
+    if shape == "32x32b":
+        return np.broadcast_to(t, (len(r), 32)), np.broadcast_to(r, (len(r), 32))
+    if shape == "16x32bx2":
+        return np.broadcast_to(t % 16, (len(r), 32)), r + t // 16 * repeats
+    if shape == "16x64b":
+        return np.broadcast_to(t // 4 + t % 2 * 8, (len(r), 32)), 2 * r + t // 2 % 2
+    if shape == "16x128b":
+        return t // 4 + r % 2 * 8, r // 2 * 4 + t % 4
+    return t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
+
+
+def accumulator(m: int, n: int, stationary: bool) -> tuple[ndarray, ndarray]:
+    """Return lane and column of each element of D, broadcast to (M, N).
+
+    PTX ISA 9.7.16.10.5 (Data Path Layout Organization), one CTA: layouts D (M = 128), F (M = 64),
+    and with weights stationary E (M = 64) and G (M = 32).
+    """
+    row, column = np.arange(m)[:, None], np.arange(n)[None, :]
+    if m == 128:
+        return row, column
+    if not stationary:
+        return row // 16 * 32 + row % 16, column
+    parts = 128 // m
+    return row + column // (n // parts) * m, column % (n // parts)
+
+
+def accumulator_lanes(m: int, stationary: bool) -> int:
+    """Return the lanes that D has words in, a bit for each."""
+    if m == 64 and not stationary:
+        return sum(lanes_from(32 * i, 16) for i in range(4))
+    return lanes_from(0, 128)
+
+
+def copied(shape: str, multicast: str) -> list[tuple[int, int, int]]:
+    """Return (first row, rows, first lane) of what tcgen05.cp copies.
+
+    PTX ISA 9.7.16.9.2 (tcgen05.cp) and CUTLASS's `UTCCP` traits. The four rows of ``4x256b`` go to
+    one lane of each warp, the one that the address names: they renew what a shift leaves behind.
+    """
+    if shape == "4x256b":
+        return [(i, 1, 32 * i) for i in range(4)]
+    if shape in ("128x256b", "128x128b"):
+        return [(0, 128, 0)]
+    if shape == "32x128b":
+        return [(0, 32, 32 * warp) for warp in range(4)]
+    if multicast == "warpx2::02_13":
+        return [(0, 64, 0), (0, 64, 64)]
+    return [(0, 32, 0), (0, 32, 32), (32, 32, 64), (32, 32, 96)]

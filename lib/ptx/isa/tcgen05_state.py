@@ -1,7 +1,7 @@
 """The tensor memory of a batch: who has which columns, and what is in flight there.
 
 An mma, cp or shift is issued by one thread and completes through tcgen05.commit on an mbarrier, so
-it is one of its flights, as bulk copies are (`mbarrier_object`). Under late landing it takes effect
+it is one of its flights, as bulk copies are (`mbarrier`). Under late landing it takes effect
 when somebody waits for that, and a store when its warp waits for it.
 """
 
@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Races
+from ..core.batch import Batch, Issuer, Warp
 from ..core.errors import Error, OutOfBounds
-from ..core.hazards import access
 from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.scheduler import Waiter
@@ -56,10 +55,8 @@ KIND = "tensor memory"  # hazards of what is allocated and who may reach it
 class Waiting:
     """A warp that waits for columns."""
 
-    instruction: Instruction
+    by: Issuer
     next: int
-    row: int
-    thread: int
     columns: int
     lanes: ndarray
     give: Callable[[int], None]
@@ -81,8 +78,8 @@ class TensorMemories(Waiter):
         super().__init__(f)
         self.blocks: dict[int, TensorMemory] = {}
         self.queues: dict[int, Queue] = {}
-        self.stores: dict[tuple[int, int], list[Callable[[], None]]] = {}
-        self.loads: dict[tuple[int, int], list[tuple[list[int | None], ndarray]]] = {}
+        self.stores: dict[Warp, list[Callable[[], None]]] = {}
+        self.loads: dict[Warp, list[tuple[list[int | None], ndarray]]] = {}
 
     def of(self, row: int) -> TensorMemory:
         """Return a block's tensor memory."""
@@ -100,22 +97,22 @@ class TensorMemories(Waiter):
 
     def admit(self, asks: Waiting) -> None:
         """Refuse an allocation that its block may not make."""
-        f, memory, columns = self.f, self.of(asks.row), asks.columns
-        self._check_columns(columns, asks.instruction)
+        f, memory, columns = self.f, self.of(asks.by.row), asks.columns
+        self._check_columns(columns, asks.by.instruction)
         if memory.relinquished is not None:
             raise Error(
-                f"{f.place(asks.instruction)}: tcgen05.alloc behind "
-                f"{f.place(memory.relinquished)}, by which block {f.geometry.block_name(asks.row)} "
-                "gave up the right to it"
+                f"{f.place(asks.by.instruction)}: tcgen05.alloc behind "
+                f"{f.place(memory.relinquished)}, by which block "
+                f"{f.geometry.block_name(asks.by.row)} gave up the right to it"
             )
         if columns > memory.least:
             self.hazard(
-                asks.instruction, asks.row, asks.thread,
+                asks.by,
                 f"allocates {columns} columns after {memory.least}: allocations may not grow",
             )
 
     def _give(self, asks: Waiting) -> bool:
-        first = self.of(asks.row).place_for(asks.columns)
+        first = self.of(asks.by.row).place_for(asks.columns)
         if first is None:
             return False
         self.hand_over(asks, first)
@@ -123,40 +120,32 @@ class TensorMemories(Waiter):
 
     def hand_over(self, asks: Waiting, first: int) -> None:
         """Let a warp have columns, and go on."""
-        memory = self.of(asks.row)
+        memory = self.of(asks.by.row)
         memory.least = min(memory.least, asks.columns)
-        memory.allocations.append(
-            Allocation(first, asks.columns, asks.instruction, asks.thread, asks.time)
-        )
+        memory.allocations.append(Allocation(first, asks.columns, asks.by, asks.time))
         asks.give(first)
         self.f.go(asks.next, Mask(asks.lanes))
 
-    def dealloc(
-        self, row: int, thread: int, address: int, columns: int, instruction: Instruction
-    ) -> None:
+    def dealloc(self, by: Issuer, address: int, columns: int) -> None:
         """Take columns back, and give them to who waits for them."""
-        f, memory = self.f, self.of(row)
-        self._check_columns(columns, instruction)
+        f, memory = self.f, self.of(by.row)
+        self._check_columns(columns, by.instruction)
         found = next((a for a in memory.allocations if a.first == address), None)
         if found is None or found.columns != columns:
             known = ", ".join(f"{a.columns} from column {a.first}" for a in memory.allocations)
             raise Error(
-                f"{f.place(instruction)}: {columns} columns from address {address:#x} are no "
-                f"allocation of block {f.geometry.block_name(row)}; it has {known or 'none'}"
+                f"{f.place(by.instruction)}: {columns} columns from address {address:#x} are no "
+                f"allocation of block {f.geometry.block_name(by.row)}; it has {known or 'none'}"
             )
         area = Area(EVERY_LANE, found.first, found.first + columns)
         if f.races is not None:
-            f.races.agents.tensors.freed(row, thread, area, instruction)
-        self.land(row)
+            f.races.proxy.tensors.freed(by, area)
+        self.land(by.row)
         memory.allocations.remove(found)
         memory.forget(found.first, columns)
         for asks in list(self.parties):
-            if asks.row == row and self._give(asks):
+            if asks.by.row == by.row and self._give(asks):
                 self.parties.remove(asks)
-
-    def relinquish(self, row: int, instruction: Instruction) -> None:
-        """Let a block allocate nothing more."""
-        self.of(row).relinquished = instruction
 
     def _check_columns(self, columns: int, instruction: Instruction) -> None:
         if not LEAST <= columns <= COLUMNS or columns & (columns - 1):
@@ -167,22 +156,20 @@ class TensorMemories(Waiter):
 
     # -- who may access what --------------------------------------------------------------------
 
-    def hazard(self, instruction: Instruction, row: int, thread: int, message: str) -> None:
+    def hazard(self, by: Issuer, message: str) -> None:
         """Report what is wrong with an instruction by itself."""
-        side = access(instruction, row, thread, self.f)
+        side = self.f.side(by)
         self.f.hazards.add(KIND, f"{side} {message}", side)
 
-    def check(
-        self, area: Area, instruction: Instruction, row: int, thread: int, block: int | None = None
-    ) -> None:
+    def check(self, area: Area, by: Issuer, block: int | None = None) -> None:
         """Report an access of columns that are not allocated, by a row in its own block or another.
 
         Raises OutOfBounds if there are no such lanes or columns.
         """
-        block = row if block is None else block
+        block = by.row if block is None else block
         if area.lanes & ~EVERY_LANE or not 0 <= area.first < area.last <= COLUMNS:
             raise OutOfBounds(
-                f"{self.f.place(instruction)}: {area} lie outside of tensor memory, which has "
+                f"{self.f.place(by.instruction)}: {area} lie outside of tensor memory, which has "
                 f"{LANES} lanes and {COLUMNS} columns, block {self.f.geometry.block_name(block)}"
             )
         memory = self.of(block)
@@ -191,20 +178,20 @@ class TensorMemories(Waiter):
                 f"{a.first}-{a.first + a.columns - 1}" for a in memory.allocations
             )
             self.hazard(
-                instruction, row, thread,
+                by,
                 f"accesses tensor memory that is not allocated, {area}"
-                + (f" of block {self.f.geometry.block_name(block)}" if block != row else "")
+                + (f" of block {self.f.geometry.block_name(block)}" if block != by.row else "")
                 + "; allocated are columns "
                 f"{have or 'none'}: tcgen05.alloc enough columns before, tcgen05.dealloc them "
                 "after the last use",
             )
 
     def check_written(
-        self, lanes: ndarray, columns: ndarray, what: str, instruction: Instruction,
-        row: int, thread: int, needed: ndarray | None = None, block: int | None = None,
+        self, lanes: ndarray, columns: ndarray, what: str, by: Issuer, block: int,
+        needed: ndarray | None = None,
     ) -> None:
         """Report an operand of an mma that nobody wrote, in the lanes that are needed."""
-        written = self.of(row if block is None else block).written[lanes, columns]
+        written = self.of(block).written[lanes, columns]
         if needed is not None:
             written = written | ~needed[lanes]
         if not written.all():
@@ -212,7 +199,7 @@ class TensorMemories(Waiter):
             lane = int(np.broadcast_to(lanes, written.shape)[at])
             column = int(np.broadcast_to(columns, written.shape)[at])
             self.hazard(
-                instruction, row, thread,
+                by,
                 f"reads {what} in tensor memory that nobody wrote, lane {lane}, column {column}: "
                 + ("make enable-input-d false for the first mma of a tile" if what == "D"
                    else f"write {what} before"),
@@ -239,28 +226,29 @@ class TensorMemories(Waiter):
         while queue is not None and queue.run and (until is None or queue.run[0][0] <= until):
             queue.run.pop(0)[1]()
 
-    def store(self, row: int, warp: int, run: Callable[[], None]) -> None:
+    def store(self, warp: Warp, run: Callable[[], None]) -> None:
         """Let a warp's store happen: now, or when it waits for it."""
         if self.f.late:
-            self.stores.setdefault((row, warp), []).append(run)
+            self.stores.setdefault(warp, []).append(run)
         else:
             run()
 
-    def waited(self, row: int, warp: int) -> None:
+    def waited(self, warp: Warp) -> None:
         """Let what a warp has stored be there."""
-        for run in self.stores.pop((row, warp), []):
+        for run in self.stores.pop(warp, []):
             run()
 
     def load(
-        self, row: int, warp: int, slots: list[int | None], values: ndarray
+        self, warp: Warp, slots: list[int | None], values: ndarray
     ) -> None:
         """Keep what a warp loads, (registers, 32), until it waits for it."""
-        self.loads.setdefault((row, warp), []).append((slots, values))
+        self.loads.setdefault(warp, []).append((slots, values))
 
-    def loaded(self, row: int, warp: int) -> None:
+    def loaded(self, warp: Warp) -> None:
         """Let a warp have what it loaded: before, its registers hold nothing."""
-        lanes = slice(warp * WARP, warp * WARP + WARP)
-        for slots, values in self.loads.pop((row, warp), []):
+        (row, number) = warp
+        lanes = slice(number * WARP, number * WARP + WARP)
+        for slots, values in self.loads.pop(warp, []):
             for slot, value in zip(slots, values, strict=True):
                 if slot is not None:
                     whole = np.array(self.f.full(self.f.r[slot].view(np.uint32)))
@@ -271,10 +259,10 @@ class TensorMemories(Waiter):
 
     def finish(self) -> None:
         """Report columns that were never freed."""
-        for row, memory in self.blocks.items():
+        for memory in self.blocks.values():
             for each in memory.allocations:
                 self.hazard(
-                    each.instruction, row, each.thread,
+                    each.by,
                     f"allocates columns {each.first}-{each.first + each.columns - 1}, lanes 0-127, "
                     "which are never freed: tcgen05.dealloc before the block exits",
                 )
@@ -283,15 +271,15 @@ class TensorMemories(Waiter):
         """Say who waits for columns, for a deadlock report."""
         f, lines = self.f, []
         for asks in self.parties:
-            memory = self.of(asks.row)
+            memory = self.of(asks.by.row)
             held = ", ".join(
-                f"columns {a.first}-{a.first + a.columns - 1} by {f.place(a.instruction)}"
+                f"columns {a.first}-{a.first + a.columns - 1} by {f.place(a.by.instruction)}"
                 for a in memory.allocations
             )
             lines.append(
                 f"{f.lane_names(asks.lanes, 1)} waits for {asks.columns} columns of tensor memory "
-                f"at {f.place(asks.instruction)}; {memory.free} of {COLUMNS} are free, allocated "
-                f"are {held}: tcgen05.dealloc some of them first, or allocate fewer."
+                f"at {f.place(asks.by.instruction)}; {memory.free} of {COLUMNS} are free, "
+                f"allocated are {held}: tcgen05.dealloc some of them first, or allocate fewer."
             )
         return " ".join(lines)
 
@@ -312,13 +300,12 @@ class TensorMemories(Waiter):
 def report_order(f: Batch, parts: list[TensorAccess]) -> None:
     """Tell the race detector what one instruction does to tensor memory."""
     if f.races is not None:
-        f.races.agents.tensors.issue(parts)
+        f.races.proxy.tensors.issue(parts)
 
 
-def one_for_warp(f: Batch, values: ndarray, row: int, warp: int) -> ndarray:
+def one_for_warp(f: Batch, values: ndarray, by: Issuer) -> ndarray:
     """Return a register's values in the lanes of a warp."""
-    full = f.full(values)
-    return full[row, warp * WARP : warp * WARP + WARP]
+    return f.full(values)[by.row, by.thread : by.thread + WARP]
 
 
 def tensor_address(value: Any) -> tuple[int, int]:
@@ -353,24 +340,22 @@ class PairMemories(Waiter):
     def alloc(self, asks: Waiting) -> None:
         """Give columns of both blocks when a warp of each has asked and they are free."""
         f = self.f
-        check_pairs(f, asks.instruction)
+        check_pairs(f, asks.by.instruction)
         self.memories.admit(asks)
         if f.races is not None:
-            asks.time = int(f.races.clock[asks.row, asks.thread // WARP])
-            self._check_launched(f.races, asks)
-        self.asked.setdefault(asks.row, []).append(asks)
-        self._match(asks.row)
+            asks.time = int(f.races.clock[asks.by.warp])
+            self._check_launched(f.races, asks.by)
+        self.asked.setdefault(asks.by.row, []).append(asks)
+        self._match(asks.by.row)
 
-    def _check_launched(self, races: Races, asks: Waiting) -> None:
+    def _check_launched(self, races: Any, by: Issuer) -> None:
         """Report an alloc of a warp that cannot know whether the peer runs."""
-        barriers = self.f.waiters.get(ClusterBarriers)
-        if barriers is not None and barriers.met[asks.row]:
+        barriers, peer = self.f.waiters.get(ClusterBarriers), by.row ^ 1
+        if barriers is not None and barriers.met[by.row]:
             return
-        peer = asks.row ^ 1
-        columns = races.own[peer]
-        if not races.ended[asks.row, asks.thread // WARP, columns].any():
+        if not races.ended[by.warp][races.own[peer]].any():
             self.memories.hazard(
-                asks.instruction, asks.row, asks.thread,
+                by,
                 f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
                 "and nothing tells it that this block runs: insert barrier.cluster.arrive and "
                 "barrier.cluster.wait before it, in both blocks",
@@ -384,7 +369,7 @@ class PairMemories(Waiter):
             if pair[0].columns != pair[1].columns:
                 first, second = pair
                 raise Error(
-                    f"{self.f.place(second.instruction)}: the blocks of a pair allocate "
+                    f"{self.f.place(second.by.instruction)}: the blocks of a pair allocate "
                     f"{first.columns} and {second.columns} columns together; it must be the same "
                     "number"
                 )
@@ -401,23 +386,21 @@ class PairMemories(Waiter):
         for first in range(0, COLUMNS, many):
             if all(
                 not (each.first < first + many and first < each.first + each.columns)
-                for asks in pair for each in self.memories.of(asks.row).allocations
+                for asks in pair for each in self.memories.of(asks.by.row).allocations
             ):
                 return first
         return None
 
-    def dealloc(
-        self, row: int, thread: int, address: int, columns: int, instruction: Instruction
-    ) -> None:
+    def dealloc(self, by: Issuer, address: int, columns: int) -> None:
         """Take one block's columns back; its peer gives back its own."""
-        check_pairs(self.f, instruction)
-        memories = self.memories
-        peer = next((a for a in memories.of(row ^ 1).allocations if a.first == address), None)
+        check_pairs(self.f, by.instruction)
+        memories, other = self.memories, by.row ^ 1
+        peer = next((a for a in memories.of(other).allocations if a.first == address), None)
         if peer is not None:
-            check_peer(self.f, row, thread, row ^ 1, peer, instruction, "frees")
-        memories.land(row ^ 1)  # what the peer issued for both
-        memories.dealloc(row, thread, address, columns, instruction)
-        self._match(row)
+            check_peer(self.f, by, peer, "frees")
+        memories.land(other)  # what the peer issued for both
+        memories.dealloc(by, address, columns)
+        self._match(by.row)
 
     @property
     def waiting(self) -> bool:
@@ -436,50 +419,45 @@ class PairMemories(Waiter):
                     else f"until a warp of block {peer} runs tcgen05.alloc.cta_group::2, too"
                 )
                 lines.append(
-                    f"{f.lane_names(asks.lanes, 1)} waits {what}, at {f.place(asks.instruction)}."
+                    f"{f.lane_names(asks.lanes, 1)} waits {what}, at "
+                    f"{f.place(asks.by.instruction)}."
                 )
         return " ".join(lines)
 
 
-def check_peer(
-    f: Batch, row: int, thread: int, peer: int, theirs: Allocation, instruction: Instruction,
-    verb: str,
-) -> None:
+def check_peer(f: Batch, by: Issuer, theirs: Allocation, verb: str) -> None:
     """Report what needs a peer's columns and is not ordered behind its alloc."""
-    races = f.races
+    races, peer = f.races, theirs.by
     if races is None:
         return
-    column = races.own[peer, theirs.thread // WARP]
-    if races.ended[row, thread // WARP, column] < theirs.time:
-        name = f.geometry.block_name(peer)
+    if races.ended[by.warp][races.own[peer.warp]] < theirs.time:
         f.waiter(TensorMemories).hazard(
-            instruction, row, thread,
+            by,
             f"{verb} tensor memory of its pair while nothing orders it behind the "
-            f"tcgen05.alloc of block {name}, at {f.place(theirs.instruction)}: insert "
+            f"tcgen05.alloc of block {f.geometry.block_name(peer.row)}, at "
+            f"{f.place(peer.instruction)}: insert "
             "barrier.cluster.arrive and barrier.cluster.wait in between, in both blocks",
         )
 
 
-def reached_blocks(
-    f: Batch, row: int, thread: int, area: Area, instruction: Instruction, pair: bool
-) -> tuple[int, ...]:
+def reached_blocks(f: Batch, by: Issuer, area: Area, pair: bool) -> tuple[int, ...]:
     """Check an access of one block's tensor memory, or of a pair's; returns the blocks' rows."""
     memories = f.waiter(TensorMemories)
     if not pair:
-        memories.check(area, instruction, row, thread)
-        return (row,)
-    check_pairs(f, instruction)
-    blocks = pair_of(row)
+        memories.check(area, by)
+        return (by.row,)
+    check_pairs(f, by.instruction)
+    blocks = pair_of(by.row)
     for block in blocks:
-        memories.check(area, instruction, row, thread, block)
-        if block == row:
+        memories.check(area, by, block)
+        if block == by.row:
             continue
         for each in memories.of(block).allocations:
             if each.first < area.last and area.first < each.first + each.columns:
-                check_peer(f, row, thread, block, each, instruction, "accesses")
+                check_peer(f, by, each, "accesses")
         if f.live is not None and not f.live.array[block].any():
             memories.hazard(
-                instruction, row, thread,
+                by,
                 f"works with block {f.geometry.block_name(block)}, which has exited: end both "
                 "blocks with a barrier of the cluster",
             )

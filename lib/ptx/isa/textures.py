@@ -86,8 +86,7 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run
             if layer is not None:
                 which = f.full(layer(f.r))[lanes].astype(np.int64)
             values = read(texture, at, which, whole)
-            if values.dtype.kind == "f" and dtype.kind != "f" or (
-                    values.dtype.kind != "f" and dtype.kind == "f"):
+            if (values.dtype.kind == "f") != (dtype.kind == "f"):
                 raise Error(
                     f"{d.place}: reads .{to} of a texture whose elements are {values.dtype}"
                 )
@@ -144,7 +143,7 @@ def _surface(
     d.only("b", *GEOMETRIES, "v2", "v4", "trap", "clamp", "zero").count(2)
     if not d.has("b"):
         d.unsupported("suld.b and sust.b, which move bytes as they are")
-    count = int((d.pick(("v2", "v4")) or "v1")[1])
+    count = d.many
     items = d.vector(values)
     if len(items) != count or d.type not in ("b8", "b16", "b32", "b64"):
         d.wrong(f"{len(items)} registers for {count} elements")

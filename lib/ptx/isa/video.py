@@ -10,22 +10,35 @@ from __future__ import annotations
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Compute, Run
+from ..core.batch import Compute, Run
 from ..core.decode import Decoding, opcode
 from ..core.syntax import Operand, Selected
+from .floating_point import COMPARE as _COMPARE
 
 _OPERATIONS: dict[str, Compute] = {
     "vadd": np.add, "vsub": np.subtract, "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum, "vmax": np.maximum, "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
 }
-_COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-            "gt": np.greater, "ge": np.greater_equal}
 _SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
 def _parted(operand: Operand) -> tuple:
     """An operand and the selector behind it, empty if there is none."""
     return (operand.register, operand.selector) if isinstance(operand, Selected) else (operand, "")
+
+
+def _selected(operand: Operand) -> tuple[Operand, int, int]:
+    """An operand, and the bit at which what it selects begins, and how many these are."""
+    given, selector = _parted(operand)
+    bits = {"": 32, "b": 8, "h": 16}[selector[:1]]
+    return given, int(selector[1:] or 0) * bits, bits
+
+
+def _merged(d: Decoding, compute: Compute, target: Operand, sources: list[Operand]) -> Run:
+    """Make the step that computes words of words, of two operands and c if there is one."""
+    put = d.write(target, "b32")
+    reads = [d.read(each, "b32") for each in (*sources, *d.operands[3:])]
+    return lambda f: put(f.r, compute(*[read(f.r) for read in reads]))
 
 
 def _field(words: ndarray, start: int, bits: int, signed: bool) -> ndarray:
@@ -66,33 +79,25 @@ def scalar(d: Decoding) -> Run:
         d.unsupported("vmad without .po, .shr7 and .shr15")
     signs = _signs(d)
     target, into = _parted(d.operands[0])
-    put = d.write(target, "b32")
-    reads = []
-    for operand, signed in zip(d.operands[1:3], signs[1:], strict=True):
-        given, selector = _parted(operand)
-        bits = {"": 32, "b": 8, "h": 16}[selector[:1]]
-        start = int(selector[1:] or 0) * bits
-        reads.append((d.read(given, "b32"), start, bits, signed))
-    third = d.read(3, "b32") if len(d.operands) == 4 else None
-    if name == "vmad" and third is None:
+    parts = [_selected(operand) for operand in d.operands[1:3]]
+    has_third = len(d.operands) == 4
+    if name == "vmad" and not has_third:
         d.wrong("c is missing")
-    compute = None if shift or name == "vmad" else _binary(d, name)
+    binary = None if shift or name == "vmad" else _binary(d, name)
     second = _SECOND.get(d.pick(_SECOND, ""))
-    bits = {"": 32, "b": 8, "h": 16}[into[:1]]
-    start = int(into[1:] or 0) * bits
-    no_third = np.zeros((1, 1), np.uint32)
+    _, start, bits = _selected(d.operands[0])
 
-    def step(f: Batch) -> None:
-        a, b = (_field(read(f.r).astype(np.uint64), first, many, signed)
-                for read, first, many, signed in reads)
-        c = no_third if third is None else third(f.r)
+    def compute(*words: ndarray) -> ndarray:
+        a, b = (_field(word.astype(np.uint64), first, many, signed) for word, (_, first, many),
+                signed in zip(words, parts, signs[1:], strict=False))
+        c = words[2] if has_third else np.zeros((1, 1), np.uint32)
         if shift:
             by = b & 31 if d.has("wrap") else np.clip(b & 0xFFFFFFFF, 0, 32)
             value = a << by if name == "vshl" else a >> by
-        elif compute is None:  # vmad
+        elif binary is None:  # vmad
             value = a * b + _field(c.astype(np.uint64), 0, 32, signs[0])
         else:
-            value = compute(a, b)
+            value = binary(a, b)
         if d.has("sat"):
             value = _clamped(value, bits, signs[0])
         if second is not None:
@@ -100,12 +105,12 @@ def scalar(d: Decoding) -> Run:
             value = second(_field(value.astype(np.uint64), 0, 32, signs[0]),
                            _field(c.astype(np.uint64), 0, 32, signs[0]))
         word = value.astype(np.uint64)
-        if into and third is not None and name != "vmad" and second is None:
+        if into and has_third and name != "vmad" and second is None:
             mask = np.uint64(((1 << bits) - 1) << start)
             word = c.astype(np.uint64) & ~mask | (word << np.uint64(start)) & mask
-        put(f.r, (word & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+        return (word & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
-    return step
+    return _merged(d, compute, target, [part[0] for part in parts])
 
 
 @opcode(*(f"{name}{n}" for name in (*_OPERATIONS, "vset") for n in (2, 4)))
@@ -117,30 +122,28 @@ def parallel(d: Decoding) -> Run:
     letter = "h" if many == 2 else "b"
     target, mask = _parted(d.operands[0])
     chosen = {int(digit) for digit in mask[1:]} if mask else set(range(many))
-    put = d.write(target, "b32")
-    reads, lanes = [], []
+    sources, lanes = [], []
     for operand, default in zip(d.operands[1:3], (0, many), strict=True):
         given, selector = _parted(operand)
         if selector and (selector[0] != letter or len(selector) != many + 1):
             d.wrong(f"a selector has {many} digits behind .{letter}")
-        reads.append(d.read(given, "b32"))
+        sources.append(given)
         # Lane i is the i-th digit from the right; without a selector each operand its own.
         digits = [int(digit) for digit in reversed(selector[1:])]
         lanes.append(digits or [default + i for i in range(many)])
-    third = d.read(3, "b32") if len(d.operands) == 4 else None
-    compute = _binary(d, name)
+    binary = _binary(d, name)
 
-    def step(f: Batch) -> None:
-        low, high = (read(f.r).astype(np.uint64) for read in reads)
+    def compute(*words: ndarray) -> ndarray:
+        low, high = (word.astype(np.uint64) for word in words[:2])
         both = low | high << np.uint64(32)
-        c = np.zeros((1, 1), np.uint32) if third is None else third(f.r)
+        c = words[2] if len(words) > 2 else np.zeros((1, 1), np.uint32)
         total, result = np.zeros((1, 1), np.int64), c.astype(np.uint64)
         for i in range(many):
             if i not in chosen:
                 continue
             a, b = (_field(both, bits * side[i], bits, signed)
                     for side, signed in zip(lanes, signs[1:], strict=True))
-            value = compute(a, b)
+            value = binary(a, b)
             if d.has("sat"):
                 value = _clamped(value, bits, signs[0])
             total = total + value
@@ -148,6 +151,6 @@ def parallel(d: Decoding) -> Run:
             result = result & ~place | (value.astype(np.uint64) << np.uint64(bits * i)) & place
         if d.has("add"):
             result = (total + c.astype(np.int64)).astype(np.uint64)
-        put(f.r, (result & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+        return (result & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
-    return step
+    return _merged(d, compute, target, sources)

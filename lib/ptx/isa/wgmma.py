@@ -1,24 +1,444 @@
-"""wgmma: MMAs of a warpgroup, with operands in shared memory; `wgmma_groups` lands them."""
+"""wgmma: MMAs of a warpgroup, with operands in shared memory."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Races, Reader, Run
-from ..core.decode import Decoding, opcode, predicated_end
-from ..core.errors import Divergence, Error, OutOfBounds, UninitialisedRead
+from ..core.analysis import registers_of, slots_of
+from ..core.batch import Batch, Issuer, Reader, Run, Step
+from ..core.decode import DECODE_PASSES, Decoding, opcode, predicated_end
+from ..core.errors import Divergence, Error
 from ..core.machine import BANKS, WARP
-from ..core.masks import Mask, by_warpgroup, spread
+from ..core.masks import Mask, any_in_warp, by_warpgroup, over_lanes, spread
+from ..core.registers import joined, parted
 from ..core.rounding import to_float32
+from ..core.scheduler import Waiter, join
 from ..core.syntax import Immediate, Instruction, Register, Vector
 from . import wgmma_fp8
-from .fragments import ROWS, Sparsity, check_warps
-from .matrix_descriptor import SPANS, Descriptor, chunk_addresses
-from .wgmma_groups import WgmmaGroups
+from .fragments import ACCUMULATORS, ELEMENT_BITS, ROWS, Sparsity, whole_warps
+from .matrix_descriptor import (
+    SPANS,
+    Descriptor,
+    cells_of,
+    chunk_addresses,
+    chunks_in_shared,
+    read_chunks,
+)
+
+# -- wgmma in flight: fences, commit groups, waits, and who touches a register too early. ----------
+#
+# The accumulators of an MMA are in flight from ``wgmma.mma_async`` to the ``wgmma.wait_group`` that
+# covers its commit group. Until then their values are held here; the registers themselves get them
+# at once, or hold NaN until the wait, as the launch's `landing` says. Every other instruction that
+# touches such a register is watched, for it must not.
+#
+# PTX ISA 9.7.15.7.1 asks for a ``wgmma.fence`` before the first MMA of a warpgroup, and between an
+# access to a register and an MMA that has it as an accumulator or as part of A. It makes one
+# exception, MMAs of the same shape on the same accumulators, which are in order by themselves; so
+# MMAs of two shapes, or one that takes as A what another one accumulated, need the fence as well.
+
+
+@dataclass(eq=False)
+class WgmmaInFlight:
+    """The results of an MMA, not waited for yet, in some lanes."""
+
+    instruction: Instruction
+    slots: tuple[int, ...]
+    values: ndarray  # ndarray, shape (registers, blocks, threads), what the registers will hold
+    lanes: ndarray  # ndarray of bool, shape (blocks, threads), where
+    group: ndarray  # commit group of each warp
+    reads: set[int] = field(default_factory=set)  # slots of the registers that hold A
+
+
+@dataclass(eq=False)
+class Unfenced:
+    """Accumulators that an MMA of one shape has used, with no wgmma.fence since in some lanes."""
+
+    shape: str
+    slots: set[int]
+    lanes: ndarray
+    instruction: Instruction
+
+
+class WgmmaGroups(Waiter):
+    """What the warpgroups of a batch have in flight."""
+
+    says = "Waiting for the other warps of the warpgroup"
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        shape = (f.blocks, f.warps)
+        self.in_flight: list[WgmmaInFlight] = []
+        self.holders: dict[
+            int, list[tuple[WgmmaInFlight, int]]
+        ] = {}  # slot -> where its values are
+        self.committed = np.zeros(shape, np.int64)
+        self.fenced = np.zeros(shape, bool)
+        self.dirty: dict[int, ndarray] = {}  # slot -> lanes that touched it since their fence
+        self.touchers: dict[int, Instruction] = {}  # slot -> the instruction that touched it last
+        self.unfenced: dict[tuple[int, ...], Unfenced] = {}
+        self.issued = np.zeros(shape, np.int64)
+
+    def shown(self, row: int) -> list[str]:
+        """Say which MMAs of a block are in flight, by warpgroup."""
+        said = []
+        for group in range(-(-self.f.warps // 4)):
+            lanes = slice(group * 128, group * 128 + 128)
+            found = [mma for mma in self.in_flight if mma.lanes[row, lanes].any()]
+            if found:
+                many = len({int(mma.group[row, group * 4]) for mma in found})
+                said.append(f"warpgroup {group}: wgmma in flight, "
+                            f"{many} commit group{'s' * (many > 1)}")
+        return said
+
+    # -- registers ------------------------------------------------------------------------------
+
+    def value(self, slot: int, dtype: np.dtype) -> ndarray:
+        """Return what a register holds, or will hold when all MMAs are done."""
+        f = self.f
+        value = over_lanes(f.r[slot], f.shape)
+        value = value if value.dtype == dtype else value.view(dtype)
+        for mma, row in self.holders.get(slot, ()):
+            value = np.where(mma.lanes, mma.values[row], value)
+        return value
+
+    def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> ndarray:
+        """Return the registers as (registers, blocks, threads)."""
+        held = self.holders.get(slots[0])
+        if held and len(held) == 1:
+            mma = held[0][0]
+            if mma.slots == slots and self._whole(mma, slots):
+                return mma.values
+        return np.stack([self.value(slot, dtype) for slot in slots])
+
+    def _whole(self, mma: WgmmaInFlight, slots: Sequence[int]) -> bool:
+        f = self.f
+        if f.active is not None and (f.active.array & ~mma.lanes).any():
+            return False
+        return all(self.holders.get(s) == [(mma, i)] for i, s in enumerate(slots))
+
+    def issue(
+        self, instruction: Instruction, slots: tuple[int, ...], values: ndarray, reads: set[int]
+    ) -> None:
+        """Put the results of the active lanes in flight."""
+        f = self.f
+        active = f.active_lanes
+        for mma in list(self.in_flight):
+            if set(mma.slots) & set(slots) and (mma.lanes & active).any():
+                reads = reads | mma.reads
+                mma.lanes = mma.lanes & ~active
+        mma = WgmmaInFlight(
+            instruction, slots, values, active.copy(), self.committed + 1, set(reads)
+        )
+        self._tidy()
+        self.in_flight.append(mma)
+        self._leave_unfenced(instruction, slots, active)
+        for row, slot in enumerate(slots):
+            self.holders.setdefault(slot, []).append((mma, row))
+        if f.late:
+            poison = np.full((1, 1), -1, f"i{values.dtype.itemsize}").view(values.dtype)
+            self._set([(slot, poison) for slot in slots], active)
+        elif _whole_groups(active):
+            # Elsewhere the values are those that the registers hold.
+            for row, slot in enumerate(slots):
+                f.r[slot] = values[row]
+        else:
+            self._set(list(zip(slots, values, strict=True)), active)
+
+    def _leave_unfenced(
+        self, instruction: Instruction, slots: tuple[int, ...], active: ndarray
+    ) -> None:
+        """Remember which accumulators an MMA has used."""
+        shape, old = _shape_of(instruction), self.unfenced.get(slots)
+        if old is None or old.shape != shape or len(old.slots) != len(slots):
+            self.unfenced[slots] = Unfenced(shape, set(slots), active.copy(), instruction)
+        else:
+            old.lanes, old.instruction = old.lanes | active, instruction
+
+    def _set(self, values: list[tuple[int, ndarray]], lanes: ndarray) -> None:
+        """Write registers, by their slots, in some lanes."""
+        f, every = self.f, bool(lanes.all())
+        for slot, value in values:
+            if every:
+                f.r[slot] = np.broadcast_to(value, lanes.shape)
+                continue
+            old = f.r[slot]
+            old = old if old.dtype == value.dtype else old.view(value.dtype)
+            f.r[slot] = np.where(lanes, value, old)
+
+    def _tidy(self) -> None:
+        """Forget the MMAs that no lane has any more."""
+        there = [mma for mma in self.in_flight if mma.lanes.any()]
+        if len(there) < len(self.in_flight):
+            self.in_flight, flying = there, set(map(id, there))
+            for slot in list(self.holders):
+                left = [h for h in self.holders[slot] if id(h[0]) in flying]
+                if left:
+                    self.holders[slot] = left
+                else:
+                    del self.holders[slot]
+
+    def renamed(self, to: int, source: int | None) -> None:
+        """mov renames: what is in flight comes along, and no constant needs a fence.
+
+        Compilers put such copies between wgmma.fence and an MMA; ptxas makes nothing of them.
+        """
+        f = self.f
+        active = f.active_lanes
+        for used in self.unfenced.values():
+            used.slots.discard(to)
+        old = self.holders.pop(to, [])
+        in_flight = [h for h in old if (h[0].lanes & ~active).any()]
+        held = [] if source is None else self.holders.get(source, [])
+        in_flight += [h for h in held if (h[0].lanes & active).any()]
+        if in_flight:
+            self.holders[to] = in_flight
+        dirt = None if source is None else self.dirty.get(source)
+        if source is not None and source in self.touchers:
+            self.touchers[to] = self.touchers[source]
+        here = self.dirty.get(to, np.zeros_like(active)) & ~active
+        self.dirty[to] = here if dirt is None else here | (dirt & active)
+
+    # -- order ----------------------------------------------------------------------------------
+
+    def fence(self) -> None:
+        """wgmma.fence: registers touched before may be used by products behind it."""
+        f = self.f
+        active = f.active_lanes
+        self.fenced = self.fenced | any_in_warp(active)
+        for slot in list(self.dirty):
+            left = self.dirty[slot] & ~active
+            if left.any():
+                self.dirty[slot] = left
+            else:
+                del self.dirty[slot]
+        for slots, used in list(self.unfenced.items()):
+            used.lanes = used.lanes & ~active
+            if not used.lanes.any():
+                del self.unfenced[slots]
+
+    def touched(self, slots: Iterable[int], written: set[int], instruction: Instruction) -> None:
+        """Look at an instruction that uses registers which products use as well."""
+        f = self.f
+        active = f.active_lanes
+        for slot in slots:
+            for mma, _ in self.holders.get(slot, ()):
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+            self.dirty[slot] = self.dirty[slot] | active if slot in self.dirty else active
+            self.touchers[slot] = instruction
+        for mma in self.in_flight:
+            if mma.reads & written:
+                self._early(mma, mma.lanes & active, instruction, "a register of A")
+        for slot in written & self.holders.keys():
+            for mma, row in self.holders[slot]:  # what is written now stays
+                value = np.broadcast_to(f.r[slot], active.shape)
+                value = value if value.dtype == mma.values.dtype else value.view(
+                    mma.values.dtype)
+                # Registers may be rows of these, and are never changed in place.
+                mma.values = mma.values.copy()
+                mma.values[row] = np.where(active, value, mma.values[row])
+
+    def overwritten(self, slot: int, instruction: Instruction) -> None:
+        """Look at a mov into a register that an MMA may still read or write."""
+        f = self.f
+        if not self.in_flight:
+            return
+        active = f.active_lanes
+        for mma in self.in_flight:
+            if slot in mma.reads:
+                self._early(mma, mma.lanes & active, instruction, "a register of A")
+            elif slot in mma.slots and slot in self.holders:
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+
+    def _early(
+        self, mma: WgmmaInFlight, lanes: ndarray, instruction: Instruction, what: str
+    ) -> None:
+        if lanes.any():
+            f = self.f
+            f.hazard(
+                "wgmma in flight",
+                f"{f.place(instruction)}: {what} of the product at {f.place(mma.instruction)} "
+                f"is used before wgmma.wait_group: {f.lane_names(lanes)}",
+                instruction, lanes, mma.instruction,
+            )
+
+    def check_fence(
+        self, instruction: Instruction, slots: tuple[int, ...], reads: set[int]
+    ) -> None:
+        """Report an MMA whose registers were touched behind the last wgmma.fence.
+
+        `slots`: its accumulators. `reads`: registers that hold A.
+        """
+        f = self.f
+        active = f.active_lanes
+        bad = active & spread(~self.fenced, f.threads)
+        both = (*slots, *reads)
+        toucher = next(map(self.touchers.get, both), None)
+        for slot in both:
+            if slot in self.dirty and (self.dirty[slot] & active).any():
+                bad, toucher = bad | (self.dirty[slot] & active), self.touchers.get(slot)
+        if bad.any():
+            before = f" ({f.place(toucher)})" if toucher is not None else ""
+            f.hazard(
+                "missing wgmma.fence",
+                f"{f.place(instruction)}: no wgmma.fence between this product and what touched "
+                f"its registers before{before}: {f.lane_names(bad)}",
+                instruction, bad, toucher,
+            )
+        for slot in reads & self.holders.keys():
+            for mma, _ in self.holders[slot]:
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+        self._check_shapes(instruction, slots, reads)
+
+    def _check_shapes(
+        self, instruction: Instruction, slots: tuple[int, ...], reads: set[int]
+    ) -> None:
+        """Report registers that MMAs use in a way which only a wgmma.fence puts in order."""
+        f, shape = self.f, _shape_of(instruction)
+        active = f.active_lanes
+        for of, used in self.unfenced.items():
+            as_a = reads & used.slots
+            if not as_a and (used.shape == shape or of != slots and used.slots.isdisjoint(slots)):
+                continue
+            bad = used.lanes & active
+            if bad.any() and used.slots:
+                what = "takes as A the accumulators" if as_a else f"of {shape} has the accumulators"
+                f.hazard(
+                    "missing wgmma.fence",
+                    f"{f.place(instruction)}: this product {what} of one of {used.shape} "
+                    f"({f.place(used.instruction)}), with no wgmma.fence in between: only products "
+                    f"of one shape on the same accumulators are in order: {f.lane_names(bad)}",
+                    instruction, bad, used.instruction,
+                )
+
+    def commit(self) -> None:
+        """wgmma.commit_group: the MMAs issued so far form a group."""
+        f = self.f
+        active = f.active_lanes
+        self.committed = self.committed + any_in_warp(active)
+
+    def wait(self, instruction: Instruction, following: int, pending: int) -> None:
+        """Let the active warps wait until at most `pending` groups are in flight.
+
+        An MMA is the whole warpgroup's, so its warps go on together.
+        """
+        f = self.f
+        active = f.active_lanes
+        party = join(self.parties, instruction, following, active)
+        live = f.live_lanes
+        came, need = any_in_warp(party.lanes), any_in_warp(live)
+        came, need = by_warpgroup(came), by_warpgroup(need)
+        full = (came | ~need).all(axis=2) & came.any(axis=2)
+        ready = party.lanes & spread(np.repeat(full, 4, axis=1)[:, : f.warps], f.threads)
+        if ready.any():
+            party.lanes = party.lanes & ~ready
+            if not party.lanes.any():
+                self.parties.remove(party)
+            self._land(ready, pending)
+            f.go(following, Mask(ready) if not ready.all() else None)
+
+    def _land(self, lanes: ndarray, pending: int) -> None:
+        f = self.f
+        done = spread(self.committed - pending, f.threads)
+        for mma in self.in_flight:
+            landing = mma.lanes & lanes & (spread(mma.group, f.threads) <= done)
+            if not landing.any():
+                continue
+            if f.late:
+                held = [(slot, mma.values[row]) for slot, holders in self.holders.items()
+                        for holder, row in holders if holder is mma]
+                self._set(held, landing)
+            mma.lanes = mma.lanes & ~landing
+        self._tidy()
+        if f.races is not None:
+            for row, group in np.argwhere(by_warpgroup(any_in_warp(lanes)).any(axis=2)).tolist():
+                f.races.proxy.waits_meet(row, slice(4 * group, 4 * group + 4))
+            for warp in map(tuple, np.argwhere(any_in_warp(lanes)).tolist()):
+                time = int(self.committed[warp]) - pending
+                f.races.proxy.learn(warp, f.races.proxy.warpgroup(warp), time)
+
+
+def _shape_of(instruction: Instruction) -> str:
+    """Return an MMA's shape, such as ``"m64n8k16"``."""
+    return next(part for part in instruction.parts if part.startswith("m64n"))
+
+
+def _whole_groups(lanes: ndarray) -> bool:
+    """Tell whether each warpgroup has all of its 128 lanes here or none."""
+    groups = by_warpgroup(any_in_warp(lanes)).any(axis=2)
+    return 128 * np.count_nonzero(groups) == np.count_nonzero(lanes)
+
+
+# -- watching registers -------------------------------------------------------------------------
+
+
+def watch(steps: list[Step]) -> None:
+    """Let every step report that uses registers of MMAs; called when all are decoded."""
+    products = [s for s in steps if s.instruction.opcode.startswith("wgmma.mma_async")]
+    used: set[int] = set()
+    for step in products:
+        to, a = step.instruction.operands[:2]
+        used.update(registers_of(to), registers_of(a) if isinstance(a, Vector) else ())
+    if not used:
+        return
+    all_slots = [slots_of(step.instruction) for step in steps]
+    copies = [slots for step, slots in zip(steps, all_slots, strict=True)
+              if _is_move(step) and len(slots) == 2]
+    moves = True
+    while moves:  # registers that are copies of those
+        moves = False
+        for slots in copies:
+            if len(slots & used) == 1:
+                used |= slots
+                moves = True
+    for step, slots in zip(steps, all_slots, strict=True):
+        if step.instruction.parts[0] == "wgmma" or slots.isdisjoint(used):
+            continue
+        to, *given = step.instruction.operands
+        if _is_move(step) and isinstance(to, Register):
+            source = given[0].slot if isinstance(given[0], Register) else None
+            step.run = _moving(step.run, step.instruction, to.slot, source)
+        else:
+            step.run = _watched(step, slots & used)
+
+
+def _is_move(step: Step) -> bool:
+    operands = step.instruction.operands
+    return (
+        step.instruction.parts[0] == "mov"
+        and isinstance(operands[0], Register)
+        and isinstance(operands[1], Register | Immediate)
+    )
+
+
+def _moving(run: Run, instruction: Instruction, to: int, source: int | None) -> Run:
+    def step(f: Batch) -> None:
+        run(f)
+        products = f.waiter(WgmmaGroups)
+        products.overwritten(to, instruction)
+        products.renamed(to, source)
+
+    return step
+
+
+def _watched(step: Step, slots: set[int]) -> Run:
+    run, instruction = step.run, step.instruction
+    written = set(step.writes)
+
+    def watched(f: Batch) -> None:
+        run(f)
+        f.waiter(WgmmaGroups).touched(slots, written, instruction)
+
+    return watched
+
+
+DECODE_PASSES.append(watch)
+
 
 # -- What wgmma multiplies: matrices in shared memory, by their descriptors, or A in registers. ---
 
@@ -53,29 +473,17 @@ class Operand:
 
         `groups`: row and warpgroup. `known`: the descriptor of each.
         """
-        shared = f.memory.shared
         found = np.empty(0, np.float32)
         of_bits: dict[int, list[int]] = {}
         for i, bits in enumerate(known):
             of_bits.setdefault(bits, []).append(i)
         for bits, which in of_bits.items():
             start = Descriptor.of(bits).start
-            place = self.addresses(f, bits) - shared.base
-            if int(place.min()) < 0 or int(place.max()) + CHUNK > shared.nbytes:
-                raise OutOfBounds(
-                    f"{f.place(self.instruction)}: the operand at {start:#x} reaches from byte "
-                    f"{int(place.min())} to {int(place.max()) + CHUNK} of shared memory, which has "
-                    f"{shared.nbytes}"
-                )
             blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
-            starts = np.array([shared.start_of(row) for row in blocks], np.int64)
-            index = (place >> 4) + (starts >> 4)[:, None, None]
-            index = index.astype(np.intp, copy=False)
-            if not shared.complete:
-                self._check_written(f, index, place, start, blocks)
-            raw = shared.view(np.dtype("u8"), 2).take(index, axis=0)
-            raw = raw.view(np.uint8).reshape(len(blocks), len(place), -1)
-            value = to_float32(raw, self.kind)
+            place = chunks_in_shared(
+                f, blocks[0], start, self.addresses(f, bits), "the operand", self.instruction)
+            raw = read_chunks(f, blocks, place, f"the operand at {start:#x}", self.instruction)
+            value = to_float32(raw.reshape(len(blocks), len(place), -1), self.kind)
             if self.major != "k":
                 value = value.swapaxes(1, 2)
             if len(which) > len(blocks):
@@ -88,36 +496,13 @@ class Operand:
             found[which] = value
         return found
 
-    def _check_written(
-        self, f: Batch, index: ndarray, place: ndarray, start: int, blocks: list[int]
-    ) -> None:
-        """Raise UninitialisedRead where it has shared memory that nobody wrote."""
-        valid = f.memory.shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
-        bad = (valid != 0x0101010101010101).any(axis=-1)
-        if bad.any():
-            at = int(bad.any(axis=(1, 2)).argmax())
-            raise UninitialisedRead(
-                f"{f.place(self.instruction)}: the operand at {start:#x} has shared memory that "
-                f"nobody wrote, at {f.memory.shared.base + int(place[bad[at]][0]):#x}, block "
-                f"{f.geometry.block_name(blocks[at])}"
-            )
-
-    def report(
-        self, f: Batch, races: Races, group: tuple[int, int], reader: tuple[int, int], bits: int,
-        index: int,
-    ) -> None:
+    def report(self, f: Batch, by: Issuer, time: int, bits: int) -> None:
         """Tell the race detector that a warpgroup reads it.
 
-        `group`: row and warpgroup. `reader`: its first active warp, and its time among the MMAs of
-        that warp. `bits`: the descriptor. `index`: of the instruction.
+        `by`: its first active warp. `time`: among the MMAs of that warp. `bits`: the descriptor.
         """
-        row, (warp, time) = group[0], reader
-        base = f.memory.shared.start_of(row) - f.memory.shared.base
-        place = base + np.unique(self.addresses(f, bits))
-        granule = races.granule
-        cells = (place[:, None] // granule + np.arange(CHUNK // granule)).ravel()
-        agents = races.agents
-        agents.reads(cells, row, warp * WARP, agents.warpgroup(row, warp), time, index)
+        proxy, place = f.races.proxy, self.addresses(f, bits) - f.memory.shared.base
+        proxy.reads(cells_of(f, by.row, place), by, proxy.warpgroup(by.warp), time)
 
 
 def from_registers(whole: ndarray, row: int, group: int, kind: str) -> ndarray:
@@ -132,12 +517,7 @@ def from_registers(whole: ndarray, row: int, group: int, kind: str) -> ndarray:
 
 Keep = ndarray | bool  # whether accumulators are added to: of all lanes, or of each
 K_BYTES = 32  # of one row of A as it is stored, in every type; of a sparse A, half of K
-# Type of A and B -> bytes, what the accumulator may be.
-TYPES = {
-    "f16": (2, ("f16", "f32")), "bf16": (2, ("f32",)), "tf32": (4, ("f32",)),
-    "s8": (1, ("s32",)), "u8": (1, ("s32",)), "e4m3": (1, ("f16", "f32")),
-    "e5m2": (1, ("f16", "f32")),
-}
+TYPES = ("f16", "bf16", "tf32", "s8", "u8", "e4m3", "e5m2")  # of A and B
 
 
 # -- instructions -------------------------------------------------------------------------------
@@ -154,18 +534,16 @@ def wgmma(d: Decoding) -> Run:
     d.only(what, "sync", "aligned").count(1 if what == "wait_group" else 0)
     instruction = d.instruction
     if what == "wait_group":
-        if not isinstance(d.operands[0], Immediate):
-            d.wrong("the number of groups must be a constant")
-        pending, following = d.operands[0].bits, d.index + 1
+        pending, following = d.constant(0, "the number of groups"), d.index + 1
 
         def wait(f: Batch) -> None:
-            check_warps(f, instruction)
+            whole_warps(f, instruction)
             f.waiter(WgmmaGroups).wait(instruction, following, pending)
 
         return predicated_end(d, wait)
 
     def step(f: Batch) -> None:
-        check_warps(f, instruction)
+        whole_warps(f, instruction)
         products = f.waiter(WgmmaGroups)
         products.fence() if what == "fence" else products.commit()
 
@@ -190,11 +568,11 @@ def _shape(d: Decoding) -> tuple[str, str, str, int]:
         d.unsupported(f"wgmma.mma_async.m64nNkK.dtype.atype.btype of {' '.join(TYPES)}")
     dtype, a, b = kinds
     n, k = map(int, sizes[0].groups())
-    if a not in TYPES or b not in TYPES or dtype not in TYPES[a][1]:
+    if a not in TYPES or b not in TYPES or dtype not in ACCUMULATORS[a]:
         d.unsupported(f"wgmma of {' '.join(TYPES)}; not .{dtype}.{a}.{b}")
     depth = 2 * K_BYTES if d.has("sp") else K_BYTES
     same = a == b or {a, b} in ({"s8", "u8"}, {"e4m3", "e5m2"})
-    if not same or k * TYPES[a][0] != depth or not 8 <= n <= 256 or n % 8:
+    if not same or k * ELEMENT_BITS[a] != 8 * depth or not 8 <= n <= 256 or n % 8:
         sparse = ", sparse" if d.has("sp") else ""
         d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}{sparse}")
     if dtype == "s32" and n not in (8, 16, 24) and n % 16:
@@ -235,13 +613,13 @@ def _product(d: Decoding) -> Run:
     floating = dtype != "s32"
     signs = [-1.0 if f < 0 or f == (1 << 64) - 1 else 1.0 for f in flags[:2]] if floating else []
     trans = flags[2:] if floating else []
-    if trans and TYPES[a_kind][0] != 2:
+    if trans and ELEMENT_BITS[a_kind] != 16:
         d.wrong("only elements of 2 bytes can be transposed")
     majors = [("mn" if t else "k") for t in trans]
     a_major = "k" if in_registers or not majors else majors[0]
     b_major = majors[-1] if majors else "k"
     sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
-    instruction, index = d.instruction, d.index
+    instruction = d.instruction
     chunks = K_BYTES // CHUNK
     of_a = Operand(64, a_major, a_kind, chunks, instruction)
     of_b = Operand(n, b_major, b_kind, chunks if sparse is None else 2 * chunks, instruction)
@@ -249,7 +627,7 @@ def _product(d: Decoding) -> Run:
     wavefronts = CHUNK * (n * of_b.chunks + (0 if in_registers else 64 * chunks)) // (4 * BANKS)
 
     def step(f: Batch) -> None:
-        check_warps(f, instruction)
+        whole_warps(f, instruction)
         outer = f.active
         for part in _in_step(f, descriptors):
             f.active = part
@@ -263,7 +641,7 @@ def _product(d: Decoding) -> Run:
         groups = _warpgroups(here)
         _check_groups(f, groups, instruction)
         if f.trace is not None:
-            f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
+            f.trace.multiplied(d.index, instruction, 4 * len(groups), wavefronts * len(groups))
         known_b = _uniform(f, descriptors[-1](f.r), groups, here, instruction)
         b = of_b.read(f, groups, known_b)
         if in_registers:
@@ -277,19 +655,28 @@ def _product(d: Decoding) -> Run:
         if f.races is not None:
             for i, (row, group) in enumerate(groups):
                 warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
-                reader = warp, int(products.committed[row, warp]) + 1
-                of_b.report(f, f.races, (row, group), reader, known_b[i], index)
+                by, time = Issuer(row, warp * WARP, instruction, d.index), products.committed + 1
+                of_b.report(f, by, int(time[row, warp]), known_b[i])
                 if not in_registers:
-                    of_a.report(f, f.races, (row, group), reader, known_a[i], index)
-        old = products.accumulators(slots, _DTYPES[dtype])
+                    of_a.report(f, by, int(time[row, warp]), known_a[i])
+        old, at = products.accumulators(slots, _DTYPES[dtype]), _lanes_of(f, groups)
+        part = old[at]
         keep = scale if isinstance(scale, bool) else scale(f.r)
+        if not isinstance(keep, bool):
+            keep = bool(keep[0, 0]) if keep.size == 1 else f.full(keep)[at]
         if a_kind in wgmma_fp8.KINDS:
-            values = _summed(old, a * np.float32(sign), b, groups, (dtype, a_kind, b_kind), keep)
+            before = part if keep is True else np.where(keep, part, part.dtype.type(0))
+            values = _summed(before, a * np.float32(sign), b, (dtype, a_kind, b_kind))
         else:
             fresh = dealt_product(a, b)
             if sign != 1:
                 fresh *= np.float32(sign)
-            values = _combined(f, old, fresh, groups, dtype, saturate, keep)
+            values = _added(part, fresh.reshape(-1, *part.shape[1:]), dtype, saturate, keep)
+        if part.shape != old.shape:
+            whole = old.copy()
+            whole[at] = values.reshape(part.shape)
+            values = whole
+        values = values.reshape(old.shape)
         products.issue(instruction, slots, values, reads)
 
     return step
@@ -299,8 +686,8 @@ def _sparsity(d: Decoding, kind: str) -> Sparsity:
     """Take the selector of a sparse A, whose K is twice what is stored."""
     if len(d.operands) < 5:
         d.wrong("wgmma.mma_async.sp has metadata and a sparsity selector behind the operand B")
-    size = TYPES[kind][0]
-    return Sparsity.of(d, 4, 2 * K_BYTES // size, 8 * size, ordered=False)
+    bits = ELEMENT_BITS[kind]
+    return Sparsity.of(d, 4, 16 * K_BYTES // bits, bits, ordered=False)
 
 
 def _with_zeros(
@@ -410,68 +797,28 @@ def _gathered(values: ndarray) -> ndarray:
     return parts.view(np.float32).reshape(many, 64, n)
 
 
-def _summed(
-    old: ndarray, a: ndarray, b: ndarray, groups: list[tuple[int, int]],
-    kinds: tuple[str, str, str], keep: Keep,
-) -> ndarray:
-    """Return the accumulators with products of 8-bit floats added, as `wgmma_fp8` says."""
+def _lanes_of(f: Batch, groups: list[tuple[int, int]]) -> tuple:
+    """Index the lanes of warpgroups in (..., blocks, threads)."""
+    first, last = groups[0][1], groups[-1][1] + 1
+    if groups == [(row, group) for row in range(f.blocks) for group in range(first, last)]:
+        return ..., slice(first * GROUP, last * GROUP)  # the same of every block
+    rows, numbers = np.array(groups).T[..., None]
+    return ..., rows, numbers * GROUP + np.arange(GROUP)
+
+
+def _summed(old: ndarray, a: ndarray, b: ndarray, kinds: tuple[str, str, str]) -> ndarray:
+    """Return accumulators, (registers, groups, lanes), with products of 8-bit floats added."""
     many, n, k = b.shape
     narrow = kinds[0] == "f16"
-    lanes = [slice(group * GROUP, group * GROUP + GROUP) for _, group in groups]
-    before = np.stack([old[:, row, part] for (row, _), part in zip(groups, lanes, strict=True)],
-                      axis=1)
     if narrow:
-        before = np.moveaxis(before[..., None].view(np.float16), -1, 1).astype(np.float32)
-        before = before.reshape(n // 2, many, GROUP)
-    live = [_live(keep, row, part) for (row, _), part in zip(groups, lanes, strict=True)]
-    if keep is not True:
-        rows = np.stack([np.broadcast_to(np.asarray(one), GROUP) for one in live])
-        before = np.where(rows, before, np.float32(0))
+        old = np.moveaxis(parted(old, np.float16), -1, 1).astype(np.float32)
     b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
-    found = wgmma_fp8.sums(a, b, _gathered(before), kinds[1:], narrow)
-    dealt = _dealt(found).reshape(n // 2, many, GROUP)
+    found = wgmma_fp8.sums(a, b, _gathered(old.reshape(n // 2, many, GROUP)), kinds[1:], narrow)
+    dealt = _dealt(found)
     if narrow:
-        halves = np.moveaxis(dealt.reshape(n // 4, 2, many, GROUP), 1, -1).astype(np.float16)
-        dealt = np.ascontiguousarray(halves).view(np.uint32)[..., 0]
-    values = old.copy()
-    for i, ((row, _), part) in enumerate(zip(groups, lanes, strict=True)):
-        values[:, row, part] = dealt[:, i]
-    return values
-
-
-def _combined(
-    f: Batch, old: ndarray, fresh: ndarray, groups: list[tuple[int, int]],
-    dtype: str, saturate: bool, keep: Keep,
-) -> ndarray:
-    """Add the products to the accumulators, where scale-d says so."""
-    first, last = groups[0][1], groups[-1][1] + 1
-    per_row = last - first
-    if groups == [(row, group) for row in range(f.blocks) for group in range(first, last)]:
-        # The same warpgroups of every block take part.
-        lanes = slice(first * GROUP, last * GROUP)
-        fresh = fresh.reshape(len(fresh), f.blocks, per_row * GROUP)
-        part = _added(old[..., lanes], fresh, dtype, saturate, _live(keep, None, lanes))
-        if part.shape == old.shape:
-            return part
-        values = old.copy()
-        values[..., lanes] = part
-        return values
-    values, fresh = old.copy(), fresh.reshape(len(fresh), len(groups), GROUP)
-    for i, (row, group) in enumerate(groups):
-        lanes = slice(group * GROUP, group * GROUP + GROUP)
-        live = _live(keep, row, lanes)
-        values[:, row, lanes] = _added(old[:, row, lanes], fresh[:, i], dtype, saturate, live)
-    return values
-
-
-def _live(keep: Keep, row: int | None, lanes: slice) -> Keep:
-    """Take what concerns some lanes of a row, or of all rows."""
-    if isinstance(keep, bool):
-        return keep
-    if keep.size == 1:
-        return bool(keep[0, 0])
-    rows = keep if row is None else keep[row if len(keep) > 1 else 0]
-    return rows[..., lanes] if rows.shape[-1] > 1 else rows
+        halves = np.moveaxis(dealt.reshape(n // 4, 2, -1), 1, -1).astype(np.float16)
+        return joined(halves, np.uint32)
+    return dealt
 
 
 def _added(
@@ -485,8 +832,8 @@ def _added(
         if saturate:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return total.astype(np.int32)
-    halves = np.ascontiguousarray(old).reshape(*old.shape, 1).view(np.float16)
+    halves = parted(old, np.float16)
     pairs = np.moveaxis(fresh.reshape(-1, 2, *fresh.shape[1:]), 1, -1)
     live = True if keep is True else np.asarray(keep)[..., None]
     total = np.where(live, halves, np.float16(0)).astype(np.float32) + pairs
-    return np.ascontiguousarray(total.astype(np.float16)).view(np.uint32)[..., 0]
+    return joined(total.astype(np.float16), np.uint32)

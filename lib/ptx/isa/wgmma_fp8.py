@@ -30,6 +30,9 @@ from __future__ import annotations
 import numpy as np
 from numpy import ndarray
 
+from ..core.rounding import NOTHING
+from .tcgen05_arithmetic import aligned_sum
+
 # Bits of fraction below the largest exponent, and of the result.
 FRACTION = 13
 # Products that are added up at once.
@@ -41,8 +44,6 @@ NAN = np.uint32(0x7FFFFFFF)
 # float32: bits of fraction, and what its exponent is counted from.
 _BITS, _BIAS = 23, 127
 _FRACTION_MASK = np.uint32(0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1)
-# The exponent of a zero: below all others, and so are sums of it and another one.
-_NOTHING = -1000
 
 
 def sums(
@@ -55,42 +56,19 @@ def sums(
     of A and B, of `KINDS`. `narrow`: whether D is of 16 bits: the sum is left as float32, not cut
     off, to be rounded once. Returns ndarray of float32, shape (..., M, N).
     """
+    of_a, of_b = ((x, _exponents(x, LEAST[kind]))
+                  for x, kind in zip((a, b), kinds, strict=True))
     for k in range(0, a.shape[-1], PRODUCTS):
-        part = slice(k, k + PRODUCTS)
-        old = _sum(a[..., part], b[..., part], old, kinds, narrow)
-    return old
-
-
-def _sum(
-    a: ndarray, b: ndarray, old: ndarray, kinds: tuple[str, str], narrow: bool
-) -> ndarray:
-    """`sums` for 32 products."""
-    with np.errstate(all="ignore"):
-        left, right = (
-            np.ascontiguousarray(np.moveaxis(np.where(np.isfinite(x), x, np.float32(0)), -1, 0))
-            for x in (a, b)
-        )
-        added = np.where(np.isfinite(old), old, np.float32(0))
-        of_a, of_b = (_exponents(x, LEAST[kind])
-                      for x, kind in zip((left, right), kinds, strict=True))
-        top = np.full(added.shape, 2 * _NOTHING, np.int16)
-        for x, y in zip(of_a, of_b, strict=True):
-            np.maximum(top, x[..., :, None] + y[..., None, :], out=top)
-        none = top < _NOTHING // 2
-        # Without products D stands alone; its exponent may be too low for what follows.
-        top = np.where(none, np.int16(0), np.maximum(top, _exponents(added, 1 - _BIAS)))
-        places = FRACTION - top.astype(np.int32)
-        finer = np.ldexp(np.float32(1), places)
-        total = np.trunc(added * finer)
-        for x, y in zip(left, right, strict=True):
-            total += np.trunc(x[..., :, None] * y[..., None, :] * finer)  # 33 below 2^15: exact
-        total = np.where(none, added, np.ldexp(total, -places))
+        x, y = ([each[..., k : k + PRODUCTS] for each in side] for side in (of_a, of_b))
+        before = old, _exponents(old, 1 - _BIAS)
+        old, special = aligned_sum((x[0], x[1]), (y[0], y[1]), before, FRACTION)
         if not narrow:
-            total = cut(total)
-        total += np.float32(0)  # a sum of nothing is +0
-        if not all(np.isfinite(x).all() for x in (a, b, old)):
-            total = _with_specials(total, a, b, old)
-    return total
+            old = cut(old)
+        old = old + np.float32(0)  # a sum of nothing is +0
+        if special is not None:
+            old = np.where(np.isinf(special), special, old)
+            old = np.where(np.isnan(special), NAN.view(np.float32), old)
+    return old
 
 
 def cut(value: ndarray) -> ndarray:
@@ -100,19 +78,7 @@ def cut(value: ndarray) -> ndarray:
 
 
 def _exponents(value: ndarray, least: int) -> ndarray:
-    """Exponents of float32, of zero `_NOTHING`, of what is below the least normal number its."""
+    """Exponents of float32, of zero `NOTHING`, of what is below the least normal number its."""
     bits = np.ascontiguousarray(value).view(np.uint32) >> np.uint32(_BITS) & np.uint32(0xFF)
-    exponent = np.maximum(bits.astype(np.int16) - np.int16(_BIAS), np.int16(least))
-    return np.where(value == 0, np.int16(_NOTHING), exponent)
-
-
-def _with_specials(
-    total: ndarray, a: ndarray, b: ndarray, old: ndarray
-) -> ndarray:
-    """Put infinities and NaN where a term is one: the sum of these alone says which."""
-    found = np.where(np.isfinite(old), np.float32(0), old)
-    for k in range(a.shape[-1]):
-        each = a[..., :, None, k] * b[..., None, :, k]  # an infinity times zero is a NaN
-        found = found + np.where(np.isfinite(each), np.float32(0), each)
-    total = np.where(np.isinf(found), found, total)
-    return np.where(np.isnan(found), NAN.view(np.float32), total)
+    exponent = np.maximum(bits.astype(np.int32) - _BIAS, least)
+    return np.where(value == 0, np.int32(NOTHING), exponent)

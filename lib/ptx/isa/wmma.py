@@ -32,9 +32,18 @@ from ..core.masks import Mask, by_warp
 from ..core.registers import UNSIGNED
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
-from .fragments import Fragment, accumulator, gather, left, right, scatter, whole_warps
+from .fragments import (
+    ELEMENT_BITS,
+    Fragment,
+    accumulator,
+    gather,
+    left,
+    right,
+    scatter,
+    whole_warps,
+)
 from .ldmatrix import MatrixRows, read_rows, report_rows, rows_of, transposed
-from .mma import ELEMENT_BITS, MatrixMultiply, accumulator_kinds, shape_of
+from .mma import MatrixMultiply, accumulator_kinds, shape_of
 
 FLOAT_SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 SHAPES = {
@@ -299,7 +308,7 @@ class _Load(_Move):
         self.writes = tuple(d.writes)
 
     def __call__(self, f: Batch) -> None:
-        whole_warps(f, self.place)
+        whole_warps(f, self.instruction)
         found = self.places(f)
         if len(found) == 1:
             self._load(f, found[0][1])
@@ -355,7 +364,7 @@ class _Store(_Move):
         self.reads = [d.read(operand, self.word) for operand in self.operands]
 
     def __call__(self, f: Batch) -> None:
-        whole_warps(f, self.place)
+        whole_warps(f, self.instruction)
         outer = f.active
         for lanes, places in self.places(f):
             f.active = lanes

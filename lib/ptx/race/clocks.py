@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Races
 from ..core.errors import Error
-from ..core.hazards import Hazards
 from ..core.segment import Segment
 from ..core.syntax import Instruction
 
@@ -53,58 +51,32 @@ def pending_stamp(index: int, thread: ndarray) -> ndarray:
     return (PENDING << TIME) | (index << INDEX) | thread
 
 
-def merged_clocks(onto: list[ndarray] | None, more: list[ndarray]) -> list[ndarray]:
-    """Return the element-wise maximum of two carried clocks, of possibly different lengths."""
+# What a warp's clocks tell, by column: what is ordered before it; the same with a fence of the
+# asynchronous proxy on the way; what is over; the arrivals that are counted (`async_proxy`); the
+# inits of mbarriers behind a fence; what reached it through barriers (`tensor_order`). These pass
+# on from warp to warp. What it had learnt at its latest tcgen05.fence doesn't.
+KNOWN, FENCED, OVER, COUNTED, INITS, PASSED, ORDERED, SETTLED = range(8)
+CARRIED = 6
+
+
+def merged_clocks(onto: ndarray | None, more: ndarray) -> ndarray:
+    """Return the larger of two carried clocks, (kinds, columns), of possibly different lengths."""
     if onto is None:
         return more
-    out = []
-    for old, new in zip(onto, more, strict=True):
-        if len(old) < len(new):
-            old = np.pad(old, (0, len(new) - len(old)))
-        else:
-            new = np.pad(new, (0, len(old) - len(new)))
-        out.append(np.maximum(old, new))
+    long, short = (onto, more) if onto.shape[1] > more.shape[1] else (more, onto)
+    out = long.copy()
+    part = out[:, : short.shape[1]]
+    np.maximum(part, short, out=part)
     return out
 
 
+def joined(clocks: ndarray, came: ndarray, waits: ndarray, passed: ndarray) -> ndarray:
+    """Return what the warps that waited know, when some of each block have come and passed it on.
 
-# The race detector as its parts see it: clocks, what the instructions are, where findings go.
-
-
-class Detector(Races, Protocol):
-    """What `RaceDetector` keeps for the shadows of memory, flags and the asynchronous proxy."""
-
-    f: Batch
-    hazards: Hazards
-    is_atomic: ndarray
-    strength: ndarray
-    is_volatile: ndarray
-    peers: int  # blocks of a cluster
-    warps: int  # of a cluster
-    met: ndarray
-    floor: int
-    stamped: Stamped | None
-    uses_tensors: bool  # whether tcgen05 takes part
-    remembered: int  # bytes
-    looked_at: int  # accesses of words
-    release_acquire: Any  # of `release_acquire`, or None
-    global_shadows: dict[int, Any]
-    shared_shadow: Any  # of `shadow`
-
-    def linear(self, rows: ndarray) -> ndarray: ...
-
-    def report(self, kind: str, what: str, earlier: Side, later: Side) -> None: ...
-
-    def lane_group(self, row: int, thread: int, many: int) -> Group: ...
-
-    def global_shadow(self, segment: Segment) -> Any: ...
-
-    def _set_floor(self) -> None: ...
-
-    def _joined(
-        self, known: ndarray, came: ndarray, waits: ndarray, own: bool
-    ) -> ndarray: ...
-
+    `clocks`, `passed`: (..., blocks, warps, columns). `came`, `waits`: bool (blocks, warps).
+    """
+    met = np.where(came[..., None], passed, 0).max(axis=-2, keepdims=True)
+    return np.where(waits[..., None], np.maximum(clocks, met), clocks)
 
 
 # Where the race detector keeps what it remembers of an array: by pages, made when first touched.
@@ -128,7 +100,7 @@ class Pages:
     """
 
     def __init__(
-        self, races: Detector, segment: Segment, nbytes: int, grow: Callable[[int, int], None]
+        self, races: Any, segment: Segment, nbytes: int, grow: Callable[[int, int], None]
     ) -> None:
         self._races, self._segment, self._nbytes, self._grow = races, segment, nbytes, grow
         self._words = -(-len(segment.storage) // races.granule)

@@ -32,7 +32,7 @@ from ..core.analysis import (
     strength,
     unused_loads,
 )
-from ..core.batch import Batch, Step
+from ..core.batch import Batch, Issuer, Step, Warp
 from ..core.code import Code
 from ..core.hazards import IN_VAIN, UNCOMMITTED, Access, Hazards
 from ..core.machine import WARP
@@ -40,7 +40,20 @@ from ..core.masks import Mask, any_in_warp, over_lanes
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
 from .async_proxy import AsyncProxy, TensormapProxy
-from .clocks import INDEX, TIME, Change, Group, Side, Stamped, pending_stamp
+from .clocks import (
+    CARRIED,
+    INDEX,
+    KNOWN,
+    OVER,
+    SETTLED,
+    TIME,
+    Change,
+    Group,
+    Side,
+    Stamped,
+    joined,
+    pending_stamp,
+)
 from .release_acquire import ReleaseAcquire, ScopedOrder, guesses, is_relaxed
 from .shadow import GlobalShadow, SharedShadow
 
@@ -118,23 +131,21 @@ class RaceDetector:
         self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
-        self.known = np.zeros((0, 0, 0), np.int64)
+        self.clocks = np.zeros((1, 0, 0, 0), np.int64)  # without the proxy KNOWN alone
         self.maps = TensormapProxy(self)
         self._unused: frozenset[int] | None = None  # loads
 
     @property
-    def agents(self) -> AsyncProxy:
-        """The asynchronous proxy, for instructions that make a kernel have one."""
-        if self.proxy is None:
-            raise LookupError("the kernel has no instruction of the asynchronous proxy")
-        return self.proxy
+    def known(self) -> ndarray:
+        """What is ordered before each warp, (blocks, warps, columns)."""
+        return self.clocks[KNOWN]
 
     @property
     def ended(self) -> ndarray:
         """`known`, and what is over besides, which may be overwritten: see `async_proxy`."""
         if self.proxy is None or not self.proxy.narrow:
             return self.known
-        return np.maximum(self.known, self.proxy.over)
+        return np.maximum(self.known, self.clocks[OVER])
 
     def release(self) -> None:
         """Let go of all: its parts point at it, and would keep it until the collector's next round.
@@ -149,8 +160,8 @@ class RaceDetector:
         self.warps = self.peers * f.warps  # of a cluster
         self.clock = np.ones(shape, np.int64)
         self.proxy = AsyncProxy(self, f) if self.asynchronous else None
-        columns = self.proxy.columns if self.proxy else self.warps
-        self.known = np.zeros((*shape, columns), np.int64)
+        kinds, columns = (SETTLED + 1, self.proxy.columns) if self.proxy else (1, self.warps)
+        self.clocks = np.zeros((kinds, *shape, columns), np.int64)
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
         # For which clocks and lanes a group was made, and these.
@@ -185,41 +196,35 @@ class RaceDetector:
             and self.release_acquire is None
             and not self.scoped
         ):
-            self.known = np.maximum(self.known, self.clock[:, None, :])
+            self.clocks = np.maximum(self.clocks, self.clock[:, None, :])
             self.clock = self.clock + 1
         else:
             if arrived is None or waiting is None:
                 came = waits = np.ones(self.clock.shape, bool)
             else:
                 came, waits = any_in_warp(arrived), any_in_warp(waiting)
-            self.known = self._joined(self.known, came, waits, True)
-            if self.proxy is not None:
-                self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
-                self.proxy.counted = self._joined(self.proxy.counted, came, waits, False)
-                if self.proxy.narrow:
-                    self.proxy.over = self._joined(self.proxy.over, came, waits, False)
-                if self.proxy.tensors is not None:
-                    self.proxy.tensors.barrier(came, waits)
+            carried = self.clocks[:CARRIED]
+            passed = carried.copy()
+            row, warp = np.nonzero(came)
+            passed[KNOWN, row, warp, self.own[row, warp]] = self.clock[row, warp]
+            carried[:] = joined(carried, came, waits, passed)
             if self.release_acquire is not None:
                 self.release_acquire.barrier(came, waits)
             for order in self.scoped:
                 order.barrier(came, waits)
             self.clock = self.clock + came
-        self._set_floor()
+        self.set_floor()
 
-    def _joined(
-        self, known: ndarray, came: ndarray, waits: ndarray, own: bool
-    ) -> ndarray:
-        """Return what the warps that waited know, when some of each block have come."""
-        joined = np.where(came[:, :, None], known, 0).max(axis=1)
-        if own:
-            new = np.zeros_like(joined)
-            np.put_along_axis(new, self.own + 0 * came, np.where(came, self.clock, 0), axis=1)
-            joined = np.maximum(joined, new)
-        learned = np.maximum(known, joined[:, None, :])
-        return np.where(waits[:, :, None], learned, known)
+    def of(self, warp: Warp) -> ndarray:
+        """A warp's clocks, (kinds, columns), to be changed."""
+        return self.clocks[(slice(None), *warp)]
 
-    def _set_floor(self) -> None:
+    def advance(self, warp: Warp) -> None:
+        """Let what a warp does from now on be later than what it has passed on."""
+        self.clock = self.clock.copy()
+        self.clock[warp] += 1
+
+    def set_floor(self) -> None:
         """Find the time that every warp knows of every other: what is older needs no look."""
         self.floor = int(self.known[:, :, : self.warps].min())
 
@@ -233,15 +238,10 @@ class RaceDetector:
         if self._relaxed and self.proxy is not None:
             self.proxy.relaxed.fence(f, scope)
 
-    def proxy_fence(self, f: Batch) -> None:
-        """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""
+    def proxy_fence(self, f: Batch, of_inits: bool) -> None:
+        """Tell the asynchronous proxy, if there is one, of its fence, or of fence.mbarrier_init."""
         if self.proxy is not None:
-            self.proxy.fence(f)
-
-    def init_fence(self, f: Batch) -> None:
-        """Tell the same of fence.mbarrier_init."""
-        if self.proxy is not None:
-            self.proxy.fence_inits(f)
+            self.proxy.fence(f, of_inits)
 
     def warp_barrier(self, f: Batch) -> None:
         """Order the lanes of each warp that came to bar.warp.sync."""
@@ -250,7 +250,7 @@ class RaceDetector:
         own = self.own[row, warp] if self.peers > 1 else warp
         self.known[row, warp, own] = self.clock[row, warp]
         self.clock = self.clock + came
-        self._set_floor()
+        self.set_floor()
 
     def lanes_meet(self, f: Batch) -> None:
         """Let the lanes of the active warps be in step: a shuffle, which orders no plain access."""
@@ -303,26 +303,36 @@ class RaceDetector:
             self.release_acquire.strong(segment, cells, group, access.instruction)
 
     def access_of_lane(
-        self, segment: Segment, start: int, nbytes: int, row: int, thread: int, index: int,
-        kind: str,
+        self, segment: Segment, start: int, nbytes: int, by: Issuer, kind: str
     ) -> None:
         """Compare one lane's access to a run of a segment's storage, and remember it."""
         if segment.space not in ("shared", "global"):
             return
-        cells = np.arange(start // self.granule, -(-(start + nbytes) // self.granule))
-        group = self.lane_group(row, thread, len(cells))
-        shadow = self._shadow(segment)
+        cells = self.cells(start, nbytes)
+        group, shadow = self.lane_group(by, len(cells)), self._shadow(segment)
         if kind in _LOADS:
-            shadow.load(cells, group, index)
+            shadow.load(cells, group, by.at)
         else:
-            shadow.store(cells, group, index, None, True)
+            shadow.store(cells, group, by.at, None, True)
 
-    def lane_group(self, row: int, thread: int, many: int) -> Group:
+    def cells(self, start: int, nbytes: int) -> ndarray:
+        """Return the words of a run of an array, or of the shared memory of all blocks."""
+        return np.arange(start // self.granule, -(-(start + nbytes) // self.granule))
+
+    def number(self, by: Issuer) -> int:
+        """Return the number of a lane's thread in its cluster."""
+        return by.thread + by.row % self.peers * WARP * self.f.warps
+
+    def lane_group(self, by: Issuer, many: int) -> Group:
         """Return block, thread, warp and time of one lane, as often as it accesses words."""
-        warp = thread // WARP
-        number = thread + row % self.peers * WARP * self.f.warps
-        return (np.full(many, row, np.intp), np.full(many, number, np.int64),
-                np.full(many, warp, np.intp), np.full(many, self.clock[row, warp], np.int64))
+        return (np.full(many, by.row, np.intp), np.full(many, self.number(by), np.int64),
+                np.full(many, by.warp[1], np.intp),
+                np.full(many, self.clock[by.warp], np.int64))
+
+    def side_of(self, by: Issuer, many: int) -> Side:
+        """Return one lane's access as a side of so many findings."""
+        return (np.full(many, by.at), np.full(many, self.linear(by.row)),
+                np.full(many, self.number(by)))
 
     def _cells(self, f: Batch, segment: Segment, pattern: AccessPattern) -> ndarray:
         """Return the word of each active lane's address, from that of the lowest one on."""
@@ -451,13 +461,14 @@ class RaceDetector:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry
         row = block - geometry.first
         if thread >> 5 >= self.warps:
-            row, thread = self.agents.issuer(row, thread >> 5)
+            assert self.proxy is not None  # whose agents these are
+            row, thread = self.proxy.issuer(row, thread >> 5)
         rank, thread = divmod(thread, WARP * self.f.warps)
         return Access.of(instruction, geometry.block_index(row + rank), thread)
 
-    def linear(self, rows: ndarray) -> ndarray:
+    def linear(self, rows: ndarray | int) -> ndarray:
         """Return, for rows of this batch, the number of the first block of their cluster."""
-        rows = rows.astype(np.int64, copy=False)
+        rows = np.asarray(rows, np.int64)
         return rows // self.peers * self.peers + self.f.geometry.first
 
 

@@ -10,19 +10,16 @@ import numpy as np
 from numpy import ndarray
 
 from ..core.analysis import BLOCK, CLUSTER, WEAK, strength
-from ..core.batch import Batch, Step
+from ..core.batch import Batch, Step, Warp
 from ..core.segment import Segment
 from ..core.syntax import SIZES, Address, Instruction, Operand, Register
-from .clocks import Detector, Group, Pages, lengthened, merged_clocks
+from .clocks import FENCED, KNOWN, Group, Pages, joined, lengthened, merged_clocks
 
 # -- Fences beside what is relaxed at an mbarrier or at the barrier of the cluster. ---------------
 #
 # A relaxed arrival behind a fence releases what the fence does, and a relaxed wait before a fence
 # acquires it (PTX ISA 8.8: release and acquire patterns); each reaches no farther than the smaller
 # scope of the two.
-
-
-Warp = tuple[int, int]  # row and warp
 
 
 def is_relaxed(step: Step) -> bool:
@@ -36,7 +33,7 @@ class RelaxedOrder:
 
     def __init__(self, proxy: Any) -> None:
         self.proxy = proxy  # of `async_proxy`
-        self._published: dict[tuple[int, int, int], list[ndarray]] = {}  # with a scope
+        self._published: dict[tuple[int, int, int], ndarray] = {}  # with a scope
         self._seen: dict[Warp, list[tuple[int, Callable[[], None]]]] = {}
 
     def fence(self, f: Batch, scope: int) -> None:
@@ -47,18 +44,18 @@ class RelaxedOrder:
                 if scope >= needs:
                     learn()
             self._seen[row, warp] = [each for each in waits if scope < each[0]]
-            clocks = self.proxy.release(row, warp, None)
+            clocks = self.proxy.release((row, warp))
             for reached in (BLOCK, CLUSTER):
                 if scope >= reached:
                     self._published[row, warp, reached] = clocks
 
-    def published(self, row: int, warp: int, scope: int) -> list[ndarray] | None:
+    def published(self, warp: Warp, scope: int) -> ndarray | None:
         """Return the clocks of a warp's last fence of a scope or a larger one."""
-        return self._published.get((row, warp, scope))
+        return self._published.get((*warp, scope))
 
-    def see(self, row: int, warp: int, scope: int, learn: Callable[[], None]) -> None:
+    def see(self, warp: Warp, scope: int, learn: Callable[[], None]) -> None:
         """Remember what a warp is to learn behind its next fence of a scope."""
-        self._seen.setdefault((row, warp), []).append((scope, learn))
+        self._seen.setdefault(warp, []).append((scope, learn))
 
 
 
@@ -140,7 +137,12 @@ def _width(instruction: Instruction) -> int:
 # block (or cluster) take it.
 
 
-Clocks = list[ndarray]
+def _does(instruction: Instruction) -> tuple[bool, bool, bool, bool]:
+    """Whether a strong access reads, writes, acquires and releases."""
+    parts = set(instruction.parts)
+    reads, writes = instruction.parts[0] in ("ld", "atom"), instruction.parts[0] != "ld"
+    return (reads, writes, reads and bool({"acquire", "acq_rel"} & parts),
+            writes and bool({"release", "acq_rel"} & parts))
 
 
 class ScopedOrder:
@@ -149,13 +151,13 @@ class ScopedOrder:
     `races`: the detector, whose clocks are used. `f`: the batch. `scope`: BLOCK or CLUSTER.
     """
 
-    def __init__(self, races: Detector, f: Batch, scope: int) -> None:
+    def __init__(self, races: Any, f: Batch, scope: int) -> None:
         self.races, self.f, self.scope = races, f, scope
         self.size = 1 if scope == BLOCK else races.peers
-        self.published: dict[Warp, Clocks] = {}
-        self.seen: dict[Warp, Clocks] = {}  # and no fence followed
+        self.published: dict[Warp, ndarray] = {}
+        self.seen: dict[Warp, ndarray] = {}  # and no fence followed
         # By memory, word and domain; a word holds what its writers had published.
-        self.carried: dict[tuple[int, int, int], Clocks] = {}
+        self.carried: dict[tuple[int, int, int], ndarray] = {}
 
     def fence(self, f: Batch) -> None:
         """A fence of this scope or a larger one by the active lanes."""
@@ -163,32 +165,29 @@ class ScopedOrder:
         for one in warps:
             self._learn(one)
             self._publish(one)
-        self._advance(warps)
+            self.races.advance(one)
 
     def barrier(self, came: ndarray, waits: ndarray) -> None:
         """Let the warps that waited pass on what those that came have published, and seen."""
         for held in (self.published, self.seen):
             for row in {row for row, _ in held}:
-                joined: Clocks | None = None
+                together: ndarray | None = None
                 for (other, warp), clocks in held.items():
                     if other == row and came[row, warp]:
-                        joined = merged_clocks(joined, clocks)
-                if joined is None:
+                        together = merged_clocks(together, clocks)
+                if together is None:
                     continue
                 for warp in np.flatnonzero(waits[row]).tolist():
-                    held[row, warp] = merged_clocks(held.get((row, warp)), joined)
+                    held[row, warp] = merged_clocks(held.get((row, warp)), together)
 
     def strong(
         self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
     ) -> None:
         """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
-        parts = instruction.parts
-        reads, writes = parts[0] in ("ld", "atom"), parts[0] != "ld"
-        acquires = reads and bool({"acquire", "acq_rel"} & set(parts))
-        releases = writes and bool({"release", "acq_rel"} & set(parts))
+        reads, writes, acquires, releases = _does(instruction)
         if not (releases or self.carried or self.published):
             return
-        block, _, warp, _ = group
+        parts, (block, _, warp, _) = instruction.parts, group
         memory = id(segment.storage)
         seen: set[Warp] = set()
         lanes = np.stack([cells.ravel(), block.ravel(), warp.ravel()])
@@ -211,35 +210,22 @@ class ScopedOrder:
                 self.carried[key] = merged_clocks(there, mine)
             elif parts[0] == "st":
                 self.carried.pop(key, None)
-        if seen:
-            self._advance(list(seen))
+        for me in seen:
+            self.races.advance(me)
 
     def _publish(self, one: Warp) -> None:
-        races, (row, warp) = self.races, one
-        clocks = [races.known[row, warp].copy()]
-        clocks[0][races.own[row, warp]] = races.clock[row, warp]
-        if races.proxy is not None:
-            clocks.append(races.proxy.fenced[row, warp].copy())
+        races = self.races
+        clocks = races.of(one)[: FENCED + 1].copy()
+        clocks[KNOWN, races.own[one]] = races.clock[one]
         self.published[one] = merged_clocks(self.published.get(one), clocks)
 
     def _learn(self, one: Warp) -> None:
         """Let a warp know what it has seen."""
         seen = self.seen.pop(one, None)
-        if seen is None:
-            return
-        races, (row, warp) = self.races, one
-        known = [races.known] if races.proxy is None else [races.known, races.proxy.fenced]
-        for mine, theirs in zip(known, seen, strict=True):
-            part = mine[row, warp, : len(theirs)]
-            np.maximum(part, theirs, out=part)
-        races._set_floor()
-
-    def _advance(self, warps: list[Warp]) -> None:
-        """Let what these warps do from now on be later than what they have published."""
-        races = self.races
-        races.clock = races.clock.copy()
-        for row, warp in warps:
-            races.clock[row, warp] += 1
+        if seen is not None:
+            mine = self.races.of(one)[: FENCED + 1, : seen.shape[1]]
+            np.maximum(mine, seen, out=mine)
+            self.races.set_floor()
 
 
 
@@ -263,7 +249,7 @@ class ScopedOrder:
 class _Carried:
     """The message of each word of an array."""
 
-    def __init__(self, races: Detector, segment: Segment) -> None:
+    def __init__(self, races: Any, segment: Segment) -> None:
         self.numbers = np.zeros(0, np.int64)
         self.pages = Pages(races, segment, 8, self._grow)
 
@@ -277,7 +263,7 @@ class ReleaseAcquire:
     `races`: the detector, whose clocks and columns are used.
     """
 
-    def __init__(self, races: Detector) -> None:
+    def __init__(self, races: Any) -> None:
         self.races = races
         self.messages: dict[int, ndarray] = {}  # number -> times (clusters, warps); 0 is none
         self.carried: dict[int, _Carried] = {}  # by the segment's base
@@ -334,20 +320,19 @@ class ReleaseAcquire:
 
     def barrier(self, came: ndarray, waits: ndarray) -> None:
         """Let the warps that waited know what those that came know; bool (blocks, warps)."""
-        races = self.races
         before = self.published
-        self.published = races._joined(before, came, waits, False)
+        self.published = joined(before, came, waits, before)
         changed = (self.published != before).any(axis=2)
         self.message[changed] = -1
         for row in self.rows:
             if not waits[row].any():
                 continue
             for table in (self.known, self.seen, self.released):
-                joined = None
+                together = None
                 for held in table[row, came[row]]:
-                    joined = _union(joined, held)
+                    together = _union(together, held)
                 for warp in np.flatnonzero(waits[row]).tolist():
-                    table[row, warp] = _union(table[row, warp], joined)
+                    table[row, warp] = _union(table[row, warp], together)
             self.message[row, self.message[row] > 0] = -1
 
     # -- flags ----------------------------------------------------------------------------------
@@ -356,11 +341,7 @@ class ReleaseAcquire:
         self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
     ) -> None:
         """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
-        parts = instruction.parts
-        reads = parts[0] in ("ld", "atom")
-        writes = parts[0] != "ld"
-        acquires = reads and bool({"acquire", "acq_rel"} & set(parts))
-        releases = writes and bool({"release", "acq_rel"} & set(parts))
+        reads, writes, acquires, releases = _does(instruction)
         block, _, warp, _ = group
         rows, warps, cells = block.ravel(), warp.ravel(), cells.ravel()
         if segment.base not in self.carried:
@@ -387,7 +368,7 @@ class ReleaseAcquire:
                     if self.message[row, one] < 0:
                         self._make(row, one)
                 mine = self.message[r, w]
-                carried[at] = mine if parts[0] == "st" else self._joined(there, mine)
+                carried[at] = mine if instruction.parts[0] == "st" else self._joined(there, mine)
         if releases:
             self.races.clock = self.races.clock.copy()
             self.races.clock[rows, warps] += 1

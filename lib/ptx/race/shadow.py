@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy import ndarray
 
@@ -16,7 +18,6 @@ from .clocks import (
     THREAD,
     TIME,
     Change,
-    Detector,
     Group,
     Pages,
     Stamped,
@@ -52,7 +53,7 @@ class _Record:
 class GlobalShadow:
     """Who wrote each word of an array last, and some of who read it."""
 
-    def __init__(self, races: Detector, segment: Segment) -> None:
+    def __init__(self, races: Any, segment: Segment) -> None:
         self.races = races
         self.writer, self.reader, self.other, self.first, self.foreign = self._records = tuple(
             _Record() for _ in range(5)
@@ -135,30 +136,15 @@ class GlobalShadow:
         self.writer.set(cells, who, when)
         if atomic:
             if self.races.is_atomic[index] and self.races.strength[index] < GPU:
-                self._narrow(cells, group, index)
+                block, thread, _, _ = group
+                narrow(self.races, self.writer.who.take(cells), self.races.linear(block), thread,
+                       index, "global")
             return
         got = self.writer.who.take(cells)
         lost = got != who
         if lost.any():
             block, thread, _, _ = group
             report_lost(self.races, cells, lost, block, thread, index, old, "global")
-
-    def _needed(self, who: ndarray, linear: ndarray, thread: ndarray) -> ndarray:
-        """Return the scope that holds those who accessed words, and the lanes that do now."""
-        size = WARP * self.races.f.warps
-        inside = np.where((who & THREAD) // size == thread // size, BLOCK, CLUSTER)
-        return np.where(who >> INDEX != linear, GPU, inside)
-
-    def _narrow(self, cells: ndarray, group: Group, index: int) -> None:
-        """Report atomics of one instruction that meet in a word, in too small a scope."""
-        block, thread, _, _ = group
-        linear, who = self.races.linear(block), self.writer.who.take(cells)
-        bad = self.races.strength[index] < self._needed(who, linear, thread)
-        if bad.any():
-            same = np.full(int(bad.sum()), index)
-            self.races.report("race", "write after write in global memory",
-                              (same, who[bad] >> INDEX, who[bad] & THREAD),
-                              (same, linear[bad], thread[bad]))
 
     def in_flight(self, cells: ndarray, group: Group, index: int) -> None:
         """Let what a copy just wrote be unknown to everybody, until `landed`."""
@@ -199,7 +185,7 @@ class GlobalShadow:
         bad = (who >= 0) & (abroad | ((time > known) & other_thread))
         first = (when & LARGEST_INDEX).astype(np.intp, copy=False)
         if races.strength[index]:
-            need = self._needed(who, linear, thread)
+            need = needed(races, who, linear, thread)
             bad &= (races.strength[first] < need) | (races.strength[index] < need)
         if races.release_acquire is not None and bad.any():
             bad &= ~races.release_acquire.knows(
@@ -207,20 +193,46 @@ class GlobalShadow:
             )
         if not bad.any():
             return
-        mild = bad & ~abroad & (other >> 5 == thread >> 5) & (time < PENDING)
-        same = np.zeros_like(bad)
-        if old is not None:
-            same = bad & ~old[1] & (first == index) & (time < PENDING)
-            mild = mild | (bad & ~old[1])
-        for kind, where in (("race", bad & ~mild), ("warning", mild & ~same), (SAME_VALUE, same)):
+        one_warp = ~abroad & (other >> 5 == thread >> 5) & (time < PENDING)
+        for kind, where in kinds(bad, one_warp, old, (first == index) & (time < PENDING)):
             if where.any():
                 later = (np.full(int(where.sum()), index), linear[where], thread[where])
                 earlier = (first[where], who[where] >> INDEX, other[where])
                 races.report(kind, f"{what} in global memory", earlier, later)
 
 
+def needed(races: Any, who: ndarray, linear: ndarray, thread: ndarray) -> ndarray:
+    """Return the scope that holds those who accessed words, and the lanes that do now."""
+    size = WARP * races.f.warps
+    inside = np.where((who & THREAD) // size == thread // size, BLOCK, CLUSTER)
+    return np.where(who >> INDEX != linear, GPU, inside)
+
+
+def narrow(
+    races: Any, who: ndarray, linear: ndarray, thread: ndarray, index: int, space: str
+) -> None:
+    """Report atomics of one instruction that meet in a word, in too small a scope."""
+    linear, thread = (np.broadcast_to(each, who.shape) for each in (linear, thread))
+    bad = max(races.strength[index], BLOCK) < needed(races, who, linear, thread)
+    if bad.any():
+        same = np.full(int(bad.sum()), index)
+        races.report("race", f"write after write in {space} memory",
+                     (same, who[bad] >> INDEX, who[bad] & THREAD),
+                     (same, linear[bad], thread[bad]))
+
+
+def kinds(
+    bad: ndarray, one_warp: ndarray, old: Change | None, one_instruction: ndarray
+) -> tuple[tuple[str, ndarray], ...]:
+    """Part conflicts by what they are: of one warp, or with what changed nothing, a warning."""
+    same, mild = np.zeros_like(bad), bad & one_warp
+    if old is not None:
+        same, mild = bad & ~old[1] & one_instruction, mild | (bad & ~old[1])
+    return ("race", bad & ~mild), ("warning", mild & ~same), (SAME_VALUE, same)
+
+
 def report_lost(
-    races: Detector, cells: ndarray, lost: ndarray, block: ndarray, thread: ndarray,
+    races: Any, cells: ndarray, lost: ndarray, block: ndarray, thread: ndarray,
     index: int, old: Change | None, space: str,
 ) -> None:
     if old is None:  # the lanes of an atomic come one after another
@@ -254,7 +266,7 @@ class SharedShadow:
     cluster and, behind them, asynchronous agents.
     """
 
-    def __init__(self, races: Detector, cells: int, warps: int, agents: int) -> None:
+    def __init__(self, races: Any, cells: int, warps: int, agents: int) -> None:
         self.races, self.warps, self.cells = races, warps, cells
         self.writer = np.zeros(cells, np.int64)
         # A row for each reader: the rows of those that read nothing are never touched, and of most
@@ -325,7 +337,9 @@ class SharedShadow:
         if not atomic:
             self._same_instruction(cells, mine, group, index, old)
         elif races.strength[index] < CLUSTER and races.peers > 1:
-            self._narrow(cells, group, index)
+            linear = races.linear(group[0])
+            narrow(races, linear << INDEX | self.writer.take(cells) & THREAD, linear, thread, index,
+                   "shared")
 
     def _compare(
         self, seen: ndarray, group: Group, index: int, what: str, old: Change | None
@@ -352,29 +366,13 @@ class SharedShadow:
                 found.append(("warning", f"{what} in shared memory by lanes of one warp, which "
                                          "volatile does not order", apart))
             bad &= weak
-        mild = bad & one_warp & ~pending
-        same = np.zeros_like(bad)
-        if old is not None:
-            same = bad & ~old[1] & (first == index) & ~pending
-            mild = mild | (bad & ~old[1])
-        kinds = ("race", bad & ~mild), ("warning", mild & ~same), (SAME_VALUE, same)
-        found += [(kind, f"{what} in shared memory", where) for kind, where in kinds]
+        found += [(kind, f"{what} in shared memory", where) for kind, where in kinds(
+            bad, one_warp & ~pending, old, (first == index) & ~pending)]
         for kind, said, where in found:
             if where.any():
                 rows = races.linear(row[where])
                 later = (np.full(rows.shape, index), rows, thread[where])
                 races.report(kind, said, (first[where], rows, other[where]), later)
-
-    def _narrow(self, cells: ndarray, group: Group, index: int) -> None:
-        """Report atomics of one instruction by two blocks of a cluster, in a block's scope."""
-        races, (row, thread, _, _) = self.races, group
-        row, thread = np.broadcast_arrays(row, thread)
-        size, last = WARP * races.f.warps, self.writer.take(cells) & THREAD
-        bad = last // size != thread // size
-        if bad.any():
-            rows, same = races.linear(row[bad]), np.full(int(bad.sum()), index)
-            races.report("race", "write after write in shared memory",
-                         (same, rows, last[bad]), (same, rows, thread[bad]))
 
     def _same_instruction(
         self, cells: ndarray, mine: ndarray, group: Group, index: int, old: Change | None

@@ -22,9 +22,9 @@ Operands in shared memory are another question: `TensorOrder.reads_shared`.
 This is PTX ISA 9.2. Notes of others on 9.4 name further pairs, of an mma's operands ahead of a cp:
 until they can be read here, such a copy is reported.
 
-So there are more clocks beside those of `detector`: `passed`, what reached a warp through
-barriers, ordered before what they order; `ordered`, the same at its latest
-``fence::after_thread_sync``, which its own asynchronous instructions may rely on; `settled`, all
+So there are more clocks beside those of `detector`: PASSED, what reached a warp through
+barriers, ordered before what they order; ORDERED, the same at its latest
+``fence::after_thread_sync``, which its own asynchronous instructions may rely on; SETTLED, all
 that it knew then, for what these read of shared memory. A warp counts as one thread here. An
 asynchronous operation of a warp is one of an agent, at the time of its number.
 """
@@ -33,16 +33,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch
-from ..core.hazards import REMARK, access
-from ..core.machine import WARP
-from ..core.syntax import Instruction
+from ..core.batch import Batch, Issuer, Warp
+from ..core.hazards import REMARK
 from ..core.tensor_memory import Area
-from .clocks import EPOCH, THREAD, TIME, Detector, column_of, index_of
+from .clocks import CARRIED, EPOCH, KNOWN, ORDERED, PASSED, SETTLED, THREAD, TIME, column_of
 
 IN_FLIGHT, UNFENCED = "tensor memory in flight", "missing tcgen05.fence"
 
@@ -54,9 +53,7 @@ class TensorAccess:
     what: str  # "mma", "cp", "shift", "ld" or "st"
     area: Area
     writes: bool
-    instruction: Instruction
-    row: int
-    thread: int
+    by: Issuer
     shape: tuple = ()  # of an mma: what must be the same for the next one to follow in order
     issued: int = 0  # time of the warp's clock when it was issued
     number: int = 0  # of an mma, cp or shift: its time as the agent of its warp
@@ -70,12 +67,7 @@ class TensorAccess:
     @property
     def block(self) -> int:
         """The block whose tensor memory is accessed."""
-        return self.row if self.peer is None else self.peer
-
-    @property
-    def warp(self) -> int:
-        """The warp that issued it."""
-        return self.thread // WARP
+        return self.by.row if self.peer is None else self.peer
 
     @property
     def committed(self) -> bool:
@@ -86,58 +78,36 @@ class TensorAccess:
 class TensorOrder:
     """The clocks of one batch, and what its blocks do to tensor memory."""
 
-    def __init__(self, races: Detector, f: Batch, columns: int) -> None:
+    def __init__(self, races: Any, f: Batch) -> None:
         self.races, self.f = races, f
-        shape = (f.blocks, f.warps, columns)
-        self.passed = np.zeros(shape, np.int64)
-        self.ordered = np.zeros(shape, np.int64)
-        self.settled = np.zeros(shape, np.int64)
         self.numbers = np.zeros((f.blocks, f.warps), np.int64)
         self.accesses: dict[int, list[TensorAccess]] = {}
 
-    def own(self, row: int, warp: int) -> int:
-        """Return a warp's column in the clocks."""
-        return int(self.races.own[row, warp])
-
-    def grow(self, more: tuple) -> None:
-        """Make room for agents that have come."""
-        self.passed, self.ordered = np.pad(self.passed, more), np.pad(self.ordered, more)
-        self.settled = np.pad(self.settled, more)
-
     # -- what orders ----------------------------------------------------------------------------
 
-    def before(self, row: int, warp: int) -> None:
+    def before(self, warp: Warp) -> None:
         """fence::before_thread_sync (9.7.16.6.3): what it issued comes before its barriers."""
         races = self.races
-        self.passed[row, warp, self.own(row, warp)] = races.clock[row, warp]
-        races.clock = races.clock.copy()
-        races.clock[row, warp] += 1
+        races.of(warp)[PASSED, races.own[warp]] = races.clock[warp]
+        races.advance(warp)
 
-    def after(self, row: int, warp: int) -> None:
+    def after(self, warp: Warp) -> None:
         """fence::after_thread_sync (9.7.16.6.3): what the warp issues now comes behind them."""
-        np.maximum(self.ordered[row, warp], self.passed[row, warp], out=self.ordered[row, warp])
-        self.settled[row, warp] = self.races.known[row, warp]
+        clocks = self.races.of(warp)
+        np.maximum(clocks[ORDERED], clocks[PASSED], out=clocks[ORDERED])
+        clocks[SETTLED] = clocks[KNOWN]
 
-    def barrier(self, came: ndarray, waits: ndarray) -> None:
-        """Join what the warps that met pass on."""
-        joined = np.where(came[:, :, None], self.passed, 0).max(axis=1)
-        learned = np.maximum(self.passed, joined[:, None, :])
-        self.passed = np.where(waits[:, :, None], learned, self.passed)
-
-    def committed(self, row: int, warp: int, column: int) -> list[ndarray]:
+    def committed(self, warp: Warp, column: int) -> ndarray:
         """Return what an mbarrier learns of a commit (9.7.16.6.2.1.1; its fence: 9.7.16.6.4.2).
 
         That is all of the warp's operations so far, and what these were issued behind: the copies,
         say, of which the warp had learnt before. Its ordinary accesses are not released.
         """
-        proxy = self.races.proxy
-        clocks = [self.races.known, proxy.fenced, proxy.over, proxy.counted, self.passed]
-        found = [each[row, warp].copy() for each in clocks]
-        for clock in found:
-            clock[column] = EPOCH + int(self.numbers[row, warp])
+        found = self.races.of(warp)[:CARRIED].copy()
+        found[:, column] = EPOCH + self.numbers[warp]
         return found
 
-    def reads_shared(self, cells: ndarray, row: int, thread: int, index: int) -> None:
+    def reads_shared(self, cells: ndarray, by: Issuer) -> None:
         """Remark on shared memory that an mma or cp reads behind a barrier, but behind no fence.
 
         Of tensor memory the fence is needed (`_compare`). Of operands in shared memory the text can
@@ -145,46 +115,39 @@ class TensorOrder:
         """
         if not self.f.strict:
             return
-        races, warp = self.races, thread // WARP
+        races = self.races
+        clocks = races.of(by.warp)
         seen = races.shared_shadow.writer.take(cells)
         other, time = column_of(seen & THREAD), seen >> TIME
-        bad = (time > self.settled[row, warp][other]) & (time <= races.known[row, warp][other])
-        bad &= other != self.own(row, warp)
-        if bad.any():
-            first = index_of(seen[bad])
-            base = races.linear(np.full(first.shape, row))
-            number = thread + row % races.peers * WARP * self.f.warps
-            races.report(
-                REMARK, "operands in shared memory are read behind a wait or barrier, without "
-                "tcgen05.fence::after_thread_sync in between. PTX ISA 9.7.16.6.3 orders "
-                "asynchronous tcgen05 operations behind a synchronisation by this fence; CUTLASS's "
-                "main loops for sm_100 and Triton's code have none there, as if what the wait "
-                "itself orders were enough for shared memory, and the fence were for tensor memory",
-                (first, base, seen[bad] & THREAD),
-                (np.full(first.shape, index), base, np.full(first.shape, number)),
-            )
+        bad = (time > clocks[SETTLED][other]) & (time <= clocks[KNOWN][other])
+        bad &= other != races.own[by.warp]
+        races.proxy.report(
+            REMARK, "operands in shared memory are read behind a wait or barrier, without "
+            "tcgen05.fence::after_thread_sync in between. PTX ISA 9.7.16.6.3 orders "
+            "asynchronous tcgen05 operations behind a synchronisation by this fence; CUTLASS's "
+            "main loops for sm_100 and Triton's code have none there, as if what the wait "
+            "itself orders were enough for shared memory, and the fence were for tensor memory",
+            seen[bad], by,
+        )
 
-    def waited(self, row: int, warp: int, what: str) -> None:
+    def waited(self, warp: Warp, what: str) -> None:
         """tcgen05.wait (9.7.16.6.2.1.2): the warp's loads, or stores, are complete."""
         races, found = self.races, False
-        for each in self.accesses.get(row, ()):
-            if each.what == what and each.warp == warp and not each.done:
-                each.done, found = int(races.clock[row, warp]), True
+        for each in self.accesses.get(warp[0], ()):
+            if each.what == what and each.by.warp == warp and not each.done:
+                each.done, found = int(races.clock[warp]), True
         if found:
-            races.clock = races.clock.copy()
-            races.clock[row, warp] += 1
+            races.advance(warp)
 
     # -- accesses -------------------------------------------------------------------------------
 
     def issue(self, parts: list[TensorAccess]) -> None:
         """Compare what one instruction does with what is in flight, and remember it."""
-        first = parts[0]
-        row, warp = first.row, first.warp
-        if first.committed:
-            self.numbers[row, warp] += 1
+        warp = parts[0].by.warp
+        self.numbers[warp] += parts[0].committed
         for part in parts:
-            part.issued = int(self.races.clock[row, warp])
-            part.number = int(self.numbers[row, warp])
+            part.issued = int(self.races.clock[warp])
+            part.number = int(self.numbers[warp])
         for block in dict.fromkeys(part.block for part in parts):
             self._compare(block, [part for part in parts if part.block == block])
 
@@ -209,15 +172,17 @@ class TensorOrder:
         self.accesses[block] = behind + parts
 
     def _is_ordered(self, old: TensorAccess, new: TensorAccess) -> bool:
-        row, clocks = old.row, self.ordered[new.row, new.warp]
-        same = (row, old.warp) == (new.row, new.warp)
-        own = self.own(row, old.warp)
-        if old.committed:
-            if clocks[self._agent(old)] >= EPOCH + old.number:
-                return True
-        elif old.done and (same or clocks[own] >= old.done):
+        clocks, same = self.races.of(new.by.warp)[ORDERED], old.by.warp == new.by.warp
+        own = self.races.own[old.by.warp]
+        if self._is_complete(old, clocks) or old.done and same:
             return True
         return _is_pipelined(old, new) and (same or bool(clocks[own] >= old.issued))
+
+    def _is_complete(self, old: TensorAccess, clocks: ndarray) -> bool:
+        """Tell whether a warp's clocks have the completion of an access."""
+        if old.committed:
+            return bool(clocks[self.races.proxy.tensor(old.by.warp)] >= EPOCH + old.number)
+        return bool(old.done and clocks[self.races.own[old.by.warp]] >= old.done)
 
     def _by_another(
         self, old: TensorAccess, new: TensorAccess, known: list[TensorAccess]
@@ -232,24 +197,19 @@ class TensorOrder:
             and self._is_ordered(each, new) for each in known
         )
 
-    def _agent(self, each: TensorAccess) -> int:
-        return int(self.races.proxy.tensor(each.row, each.warp))
-
     def _report(self, old: TensorAccess, new: TensorAccess) -> None:
         f, races = self.f, self.races
-        known, passed = races.ended[new.row, new.warp], self.passed[new.row, new.warp]
-        own = self.own(old.row, old.warp)
+        known, passed = races.ended[new.by.warp], races.of(new.by.warp)[PASSED]
+        own, complete = races.own[old.by.warp], self._is_complete(old, races.ended[new.by.warp])
         kind, cure = IN_FLIGHT, "tcgen05.commit on an mbarrier behind the first, a wait on it and "
         cure += "tcgen05.fence::after_thread_sync before the second"
         if old.committed:
-            complete = known[self._agent(old)] >= EPOCH + old.number
             if complete:
                 kind, cure = UNFENCED, "tcgen05.fence::after_thread_sync before the second"
         elif not old.done:
             cure = (f"tcgen05.wait::{old.what} behind the first"
-                    + ("" if (old.row, old.warp) == (new.row, new.warp)
-                       else ", in its warp, before the barrier"))
-        elif known[own] >= old.done:
+                    + ("" if old.by.warp == new.by.warp else ", in its warp, before the barrier"))
+        elif complete:
             kind = UNFENCED
             cure = ("tcgen05.fence::after_thread_sync before the second" if passed[own] >= old.done
                     else "tcgen05.fence::before_thread_sync behind the first, before the barrier")
@@ -261,7 +221,7 @@ class TensorOrder:
             cure = ("tcgen05.fence::before_thread_sync behind the first, a barrier, and "
                     "tcgen05.fence::after_thread_sync before the second")
         verb = {True: "writes", False: "reads"}
-        sides = [access(e.instruction, e.row, e.thread, f) for e in (old, new)]
+        sides = [f.side(each.by) for each in (old, new)]
         f.hazards.add(
             kind,
             f"{sides[1]} {verb[new.writes]} tensor memory, {new.area}, while nothing orders it "
@@ -269,28 +229,19 @@ class TensorOrder:
             *sides,
         )
 
-    def freed(
-        self, row: int, thread: int, area: Area, instruction: Instruction
-    ) -> None:
+    def freed(self, by: Issuer, area: Area) -> None:
         """Compare a dealloc, which is synchronous (9.7.16.6.1), with what is in flight there."""
         f, left = self.f, []
-        warp = thread // WARP
-        known = self.races.ended[row, warp]
-        for old in self.accesses.get(row, []):
+        known = self.races.ended[by.warp]
+        for old in self.accesses.get(by.row, []):
             if not old.area.meets(area):
                 left.append(old)
                 continue
-            if old.committed:
-                right = known[self._agent(old)] >= EPOCH + old.number
-                cure = "tcgen05.commit on an mbarrier, and a wait on it"
-            else:
-                own = self.own(old.row, old.warp)
-                right = (old.row, old.warp) == (row, warp)
-                right = right or bool(old.done and known[own] >= old.done)
-                cure = f"tcgen05.wait::{old.what} in the warp that issued it, then a barrier"
-            if not right:
-                sides = [access(old.instruction, old.row, old.thread, f),
-                         access(instruction, row, thread, f)]
+            own = not old.committed and old.by.warp == by.warp
+            if not own and not self._is_complete(old, known):
+                cure = ("tcgen05.commit on an mbarrier, and a wait on it" if old.committed else
+                        f"tcgen05.wait::{old.what} in the warp that issued it, then a barrier")
+                sides = [f.side(old.by), f.side(by)]
                 f.hazards.add(
                     IN_FLIGHT,
                     f"{sides[1]} frees tensor memory, columns {area.first}-{area.last - 1}, while "
@@ -298,7 +249,7 @@ class TensorOrder:
                     f"{cure}",
                     *sides,
                 )
-        self.accesses[row] = left
+        self.accesses[by.row] = left
 
 
 def _is_pipelined(old: TensorAccess, new: TensorAccess) -> bool:

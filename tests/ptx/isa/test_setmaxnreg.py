@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.isa.setmaxnreg import at_launch
+from lib.ptx.isa.control_flow import at_launch
 
 from ..conftest import HEAD, each_schedule, function_of, u32s
 

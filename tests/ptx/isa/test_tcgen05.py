@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.core.tensor_memory import Area, lanes_from
 from lib.ptx.isa.tcgen05_arithmetic import product, whole_product
-from lib.ptx.isa.tcgen05_layouts import SHAPES, fragment, registers_of
 from lib.ptx.isa.tcgen05_operands import (
+    SHAPES,
+    fragment,
     mma_descriptor,
     operand_chunks,
     operand_descriptor,
+    registers_of,
     zero_columns,
 )
 from tests.tables import cases
@@ -197,7 +199,7 @@ LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w+{}];" + LOADED
     (ALLOC.replace("COLUMNS", "512") + SECOND, ptx.Deadlock,
      "waits for 256 columns.*0 of 512 are free.*dealloc"),
     ("@%one tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32;", ptx.Divergence,
-     "only part of a warp"),
+     "all 32 lanes of a warp"),
     (ALLOC + OWN + LOAD.format(512), ptx.OutOfBounds, "lie outside of tensor memory"),
 ])
 def test_what_is_refused(body, error, why):

@@ -385,7 +385,7 @@ def test_accumulators_that_do_not_fit_are_refused(given):
 
 
 def test_the_lanes_that_lack_or_touched_an_accumulator_are_named():
-    with pytest.raises(ptx.Divergence, match="lacking: [^;]+ lane 30; [^;]+ warp 0 lane 31\n"):
+    with pytest.raises(ptx.Divergence, match="missing: [^;]+ lane 30; [^;]+ warp 0 lane 31\n"):
         small(SMALL.replace(FENCE, f"setp.lt.u32 q, %t, 30; @q {FENCE}"))
     part = f"setp.eq.u32 q, %t, 37; @q add.f32 %d0, %d0, %d0; {MMA}"
     (found,) = small(SMALL.replace(MMA, part))[0].hazards
