@@ -193,7 +193,7 @@ def ease_body(
     body = tables.arranged(f"{body}\n{SWITCH}" if DRAWING in body else body)
     kernels = context["pathto"](f"{lean.KERNELS}/", 1)
     body = lean.taken_apart(body, Path(app.outdir) / lean.KERNELS, kernels)
-    context["body"] = lean.with_minus_signs(lean.uncoloured(body))
+    context["body"] = lean.typeset(lean.uncoloured(body))
 
 
 def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:

@@ -2,7 +2,7 @@
 
 Highlighted code has elements only around what has a colour of its own and around lines that may
 wrap, and a card's kernel that is there to be taken away lies beside the pages. And what reads as a
-minus sign is one.
+minus sign is one, and stands with its number, as × and % do.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ _COPY = re.compile(
 # Text between tags, and what no text is: elements whose words are code or data.
 _ELSEWHERE = re.compile(r"(<(script|style|pre|code|textarea|form|math)\b.*?</\2>|<[^>]*>)", re.S)
 _HYPHEN = re.compile(r"(?<![\w.)\]−-])-(?=\d)")
+# Beside a number, which may have an element of its own; `a % 4` is a remainder.
+_PERCENT = re.compile(r"(?:(?<=\d)|^) (?=%(?! [\d(]))")
+_FACTOR = re.compile(r"(?<=[×÷]) (?=\d|$)")
 
 
 def uncoloured(page: str) -> str:
@@ -45,11 +48,12 @@ def _merged(code: str) -> str:
     return code
 
 
-def with_minus_signs(page: str) -> str:
-    """A page whose negative numbers have a minus sign, in code apart."""
+def typeset(page: str) -> str:
+    """A page whose numbers have true signs, which no line's end parts from them; code apart."""
     parts = _ELSEWHERE.split(page)
     # Of each three the first is text; behind it what is none, and the name of its element.
-    parts[::3] = [_HYPHEN.sub("−", text) for text in parts[::3]]
+    parts[::3] = [_FACTOR.sub("\N{NO-BREAK SPACE}", _PERCENT.sub("", _HYPHEN.sub("−", text)))
+                  for text in parts[::3]]
     return "".join(text + (between or "") for text, between in zip(
         parts[::3], [*parts[1::3], ""], strict=True))
 

@@ -18,6 +18,7 @@ PHONE, COLUMN = 290, 560
 LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
 # Characters of a head, and of a cell, that a phone would set one word below the other.
 TALL = {"th": 16, "td": 28}
+NAME = 12  # of a row's name, for which it would be a narrow column
 _VALUE = re.compile(r"[–-]$|[-−+~≈≤≥<>]?\s?\d|not recorded|none$")
 _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -58,12 +59,12 @@ def _arranged(found: re.Match[str]) -> str:
 
 
 def _named(row: str, names: list[str]) -> str:
-    column = iter(names)
+    column = iter(enumerate(names))
 
     def cell(found: re.Match[str]) -> str:
-        name = html.escape(next(column, ""))
-        label = f' data-label="{name}"' if name and _text(found[3]) else ""
-        label += _tall(found)
+        place, name = next(column, (1, ""))
+        label = f' data-label="{html.escape(name)}"' if name and _text(found[3]) else ""
+        label += _tall(found, NAME if place == 0 else TALL[found[1]])
         inside = _WHOLE.sub(_unbroken, _CODE.sub(_breakable, found[3]))
         return f"<{found[1]}{found[2]}{label}>{inside}</{found[1]}>"
 
@@ -71,11 +72,12 @@ def _named(row: str, names: list[str]) -> str:
 
 
 def _headed(head: re.Match[str]) -> str:
-    return f"<{head[1]}{head[2]}{_tall(head)}>{head[3]}</{head[1]}>"
+    return f"<{head[1]}{head[2]}{_tall(head, TALL['th'])}>{head[3]}</{head[1]}>"
 
 
-def _tall(cell: re.Match[str]) -> str:
-    return " data-tall" if len(_text(cell[3])) > TALL[cell[1]] else ""
+def _tall(cell: re.Match[str], most: int) -> str:
+    return " data-tall" if " " in _text(cell[3])[:most + 1].strip() and len(
+        _text(cell[3])) > most else ""
 
 
 def _unbroken(found: re.Match[str]) -> str:

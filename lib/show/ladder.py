@@ -96,7 +96,7 @@ def picture(
     defaults: Mapping[str, float] | None = None, title: str = "",
     narrow: bool = False,
 ) -> Figure:
-    """Draw the ladder: groups side by side, or below each other on a phone, the largest first.
+    """Draw the ladder: groups side by side, or below each other on a phone.
 
     A group of which nothing is recorded is left out.
 
@@ -139,7 +139,7 @@ def picture(
 
 
 def _stacked(groups: Mapping[str, Sequence[Bar]]) -> list[list[str]]:
-    """Rows of groups, the largest group first; those that fit beside each other share a row."""
+    """Rows of groups as wide as the largest; those that fit beside each other share one."""
     first, *others = sorted(groups, key=lambda name: -len(groups[name]))
     rows = [[first]]
     for name in others:
@@ -149,7 +149,7 @@ def _stacked(groups: Mapping[str, Sequence[Bar]]) -> list[list[str]]:
             rows[-1].append(name)
         else:
             rows.append([name])
-    return rows
+    return sorted(rows, key=lambda row: [*groups].index(row[0]))
 
 
 def _group(

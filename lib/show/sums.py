@@ -7,7 +7,7 @@ from lib.show.scene import Drawing, Scene
 
 def promoted(interval: int = 128, bits: int = 14, whole: int = 24, parts: int = 4) -> Scene:
     """26: short sums of the tensor cores, which are scaled and added up in FP32."""
-    drawing, names = Drawing(345, 170), 58.0
+    drawing, names = Drawing(345, 170), 66.0
     each = (345 - names) / parts
     for part in range(parts):
         left = names + part * each

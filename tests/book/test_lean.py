@@ -34,7 +34,12 @@ def test_neighbours_of_one_colour_are_one_element():
 def test_negative_numbers_have_a_minus_sign_and_code_keeps_its_hyphen():
     page = ('<td data-x="-1">-5.4 %</td><p>(-2), 3-4, 2026-11-28, x-1, 1e-6</p>'
             "<pre>a -1</pre><p><code>-O3 -1</code></p><script>var a = -1;</script>")
-    assert lean.with_minus_signs(page) == page.replace(">-5.4", ">−5.4").replace("(-2)", "(−2)")
+    assert lean.typeset(page) == page.replace(">-5.4 %", ">−5.4%").replace("(-2)", "(−2)")
+
+
+def test_no_line_ends_between_a_sign_and_its_number():
+    assert lean.typeset("<p>÷ 1.5: × <b>2</b>, M × N, <b>3</b> % of 9 % 4, <code>9 % 4</code></p>") == (
+        "<p>÷\xa01.5: ×\xa0<b>2</b>, M × N, <b>3</b>% of 9 % 4, <code>9 % 4</code></p>")
 
 
 def test_a_card_s_file_lies_beside_the_pages(tmp_path):

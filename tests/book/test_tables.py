@@ -46,6 +46,11 @@ def test_words_that_a_phone_would_stack_are_marked():
     assert ' data-tall>twenty-nine' in made
 
 
+def test_the_name_of_a_row_is_marked_when_it_would_be_a_narrow_column():
+    made = arranged(rows(("of these, odd rows", "1"), ("4,096×4,096×4,096", "1"), ("random", "2")))
+    assert ' data-tall>of these' in made and made.count("data-tall") == 1
+
+
 def test_a_range_and_what_is_left_out_of_a_name_stay_on_one_line():
     made = arranged(table("60–70%, 1,024–2,048 rows", "<code><span>impl&lt;…&gt;</span></code>"))
     assert '<span class="whole">60–70%</span>, <span class="whole">1,024–2,048</span> rows' in made
