@@ -237,31 +237,44 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
             fig.text(_MARGIN / width, y / height, "\n".join(lines), size=SMALL, ha="left",
                      va="top", linespacing=1.2)
             y -= _FOOT_LINE * len(lines)
+        _deepen(fig, 0.06 - y)
         return fig
-    fig.text(1 - _MARGIN / width, 0.06 / height, "\n".join(foot_lines(evidence)), size=SMALL,
+    lines = foot_lines(evidence)
+    together = text_width(note, SMALL) + text_width(evidence, SMALL) + 2 * SMALL <= room()
+    above = 0.06 + _FOOT_LINE * len(lines)
+    fig.text(1 - _MARGIN / width, 0.06 / height, "\n".join(lines), size=SMALL,
              ha="right", va="bottom", linespacing=1.1)
     if note:
-        fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
+        fig.text(_MARGIN / width, (0.06 if together else above) / height, note, size=SMALL,
+                 ha="left", va="bottom")
+    _deepen(fig, max(0, above + _FOOT_LINE * bool(note and not together) - fig.foot))
     return fig
 
 
+def _deepen(fig: Drawing, by: float) -> None:
+    """Make a figure's foot deeper by some inches, or less deep, and leave the rest as it is."""
+    width, height = fig.get_size_inches()
+    for text in fig.texts:
+        text.set_y((text.get_position()[1] * height + by) / (height + by))
+    for ax in fig.axes:
+        left, bottom, across, up = ax.get_position().bounds
+        ax.set_position((left, (bottom * height + by) / (height + by), across,
+                         up * height / (height + by)))
+    fig.set_size_inches(width, height + by)
+    fig.foot += by
+
+
 def foot_lines(text: str) -> list[str]:
-    """A wide figure's evidence in lines that it has room for: the foot holds two."""
+    """A wide figure's evidence in lines that it has room for."""
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
         # A reader's letters may be wider than ours.
-        if lines and 1.04 * text_width(longer, SMALL) <= (WIDTH - 2 * _MARGIN) * 72:
+        if lines and 1.04 * text_width(longer, SMALL) <= room():
             lines[-1] = longer
         else:
             lines.append(word)
     return lines
-
-
-def fits_one_line(note: str, evidence: str) -> bool:
-    """Whether a wide figure's remark and its evidence fit one line, as `finish` writes them."""
-    room = (WIDTH - 2 * _MARGIN) * 72
-    return text_width(note, SMALL) + text_width(evidence, SMALL) + 2 * SMALL <= room
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:

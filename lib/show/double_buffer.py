@@ -150,7 +150,7 @@ def _parts(found: Pipeline) -> list[Span]:
 
 
 def buffers(
-    loads: Sequence[int] = (100, 300, 600, 1200), computes: Sequence[int] = (100, 300, 600),
+    loads: Sequence[int] = (100, 300, 900), computes: Sequence[int] = (100, 300, 600),
     counts: Sequence[int] = (1, 2, 3, 4),
 ) -> Explorer:
     """Load time, compute time and number of buffers against a loop's cycles.

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+from xml.etree import ElementTree
 
 from lib.ptx.files import text_of
 from lib.show import colours
@@ -28,6 +29,7 @@ COLOURS = {
     "good": colours.GOOD, "warning": colours.WARNING,
 }
 
+SMALL = 600.0  # px, at most, of a picture that a wide page shows a quarter larger
 _NARROW = frozenset(" ijlt.,:'()")  # about 4 px wide; a digit of the style sheet's size is 7.6
 
 Box = tuple[float, float, float, float]
@@ -40,8 +42,8 @@ def sheet() -> str:
     rules = text_of(Path(__file__).with_name("scene.css"))
     return rules + "".join(
         f".scene path.{name} {{ fill: {colour}; }}\n.scene .of-{name} {{ stroke: {colour}; }}\n"
-        f".lane .{name} {{ background-color: {colour}; color: {colours.on(colour)}; }}\n"
-        f".lane .{name}.pale {{ background-color: {colour}59; color: inherit; }}\n"
+        f":is(.lane, .key) .{name} {{ background-color: {colour}; color: {colours.on(colour)}; }}\n"
+        f":is(.lane, .key) .{name}.pale {{ background-color: {colour}59; color: inherit; }}\n"
         for name, colour in COLOURS.items())
 
 
@@ -73,7 +75,9 @@ class Scene:
 
     def html(self) -> str:
         """The figure, for a page that has the style sheet."""
-        return (f'<figure class="figure-scroll scene"><figcaption>{_escaped(self.title)}'
+        width = _width(ElementTree.fromstring(f"<div>{self.body}</div>"))
+        larger = " larger" if width <= SMALL else ""
+        return (f'<figure class="figure-scroll scene{larger}"><figcaption>{_escaped(self.title)}'
                 f'</figcaption>{self.body}<div class="apart foot"><span>{_escaped(self.note)}'
                 f"</span><span>{_escaped(self.evidence)}</span></div></figure>")
 
@@ -87,6 +91,19 @@ class Scene:
 
     def _repr_html_(self) -> str:
         return f"<style>{sheet()}</style>{self.html()}"
+
+
+def _width(piece: ElementTree.Element) -> float:
+    """Pixels that a piece takes where nothing wraps; what fills the page takes all of them."""
+    kind, inside = piece.get("class", ""), [_width(part) for part in piece]
+    if kind == "lanes":
+        return float("inf")
+    if known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", piece.get("width")
+                             or piece.get("style", "")):
+        return float(known[1])
+    if kind.startswith("row"):
+        return sum(inside) + 24 * (len(inside) - 1)
+    return max([*inside, 7.0 * len(piece.text or "") if kind != "heading" else 0.0])
 
 
 def piece(body: str) -> str:
@@ -125,13 +142,9 @@ def apart(*pieces: str) -> str:
 
 def key(*entries: tuple[str, str, bool]) -> str:
     """Say what colours mean: of each its name, the words, and whether it is pale."""
-    made = []
-    for colour, text, pale in entries:
-        box = Drawing(10, 10).boxes([(0.5, 0.5, 9, 9)], colour, pale=pale)
-        box.frames([(0.5, 0.5, 9, 9)])
-        made.append('<span style="display:inline-flex;gap:5px;align-items:center">'
-                    f"{box.html()}{_escaped(text)}</span>")
-    return f'<div class="row key">{"".join(made)}</div>'
+    return '<div class="row key">{}</div>'.format("".join(
+        f'<span><i class="{colour}{" pale" * pale}"></i>{_escaped(text)}</span>'
+        for colour, text, pale in entries))
 
 
 Span = tuple[float, float, str, object]

@@ -217,6 +217,7 @@ _LEFT, _WIDTH, _NARROW_WIDTH = 57.0, 447.0, 189.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
 _LINE = 13.0  # of words
+_WORDS = 38.0  # of those in place of the overview
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
 
 # What a phase is called where not as its mark: "compute" would hide that a warp also
@@ -299,12 +300,8 @@ def picture(
     spans = [_spans(one) for one in versions]
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
-    heights = [_height(one, narrow) for one in versions]
-    # A phone's figure has a line for each; else what marks cost has one of its own where it and
-    # the evidence would overprint each other.
-    cost = _cost(versions)
-    own_line = bool(cost) and not narrow and not style.fits_one_line(cost, evidence)
-    tall = sum(heights) + _BETWEEN * (len(heights) - 1) + _LINE * own_line
+    heights = [_height(one, window, narrow) for one in versions]
+    tall = sum(heights) + _BETWEEN * (len(heights) - 1)
     shares = [
         parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
               window)
@@ -315,10 +312,8 @@ def picture(
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
         _version(ax, top, one, mine, mean, window, wide)
         top -= height + _BETWEEN
-    if own_line:
-        ax.text(0, 2 if len(style.foot_lines(evidence)) == 1 else 6, cost, va="bottom")
     return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
-                        note="" if own_line else cost)
+                        note=_cost(versions))
 
 
 def _spans(one: Shown) -> list[tuple[str, list[Phase]]]:
@@ -369,11 +364,12 @@ def _row(one: Shown) -> float:
     return float(np.clip(190.0 / _warps(one), 4.0, 11.0))
 
 
-def _height(one: Shown, narrow: bool = False) -> float:
+def _height(one: Shown, window: tuple[float, float], narrow: bool) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
     said = _LINE * (len(_remarks(one)) + bool(one.roles)) + _KEY if narrow else 0.0
     return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
-            + _OVERVIEW * bool(one.overview) + _FLIGHT * bool(one.stages))
+            + (_WORDS if _instead(one, window) else _OVERVIEW) * bool(one.overview)
+            + _FLIGHT * bool(one.stages))
 
 
 def _remarks(one: Shown) -> list[str]:
@@ -564,27 +560,31 @@ def _band(
     ax.text(_LEFT - 4, bottom + _BAND / 2, text, ha="right", va="center", linespacing=1.05)
 
 
+def _instead(one: Shown, window: tuple[float, float]) -> str:
+    """What is said where blocks running over time are not drawn; nothing where they are.
+
+    Where all blocks begin at once, the first of them tell nothing of the time that is drawn above.
+    """
+    if not one.overview:
+        return ""
+    if _outlasted(one):
+        return "blocks running: not drawn. Thread 0\nnotes a block's end, and other warps go on."
+    end = recorded_until(one.overview, one.total_blocks)
+    if end < (window[1] - window[0]) / one.clock_hz:
+        return (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks\nall begin "
+                f"within {style.duration(end)}.")
+    return ""
+
+
 def _overview(
     ax: Axes, bottom: float, one: Shown, window: tuple[float, float], wide: float
 ) -> None:
-    """The whole kernel: blocks running over time, and where the rows above are from.
-
-    Where all blocks begin at once, the first of them tell nothing of the time that is drawn above:
-    then that is said in words.
-    """
+    """The whole kernel: blocks running over time, and where the rows above are from."""
+    if words := _instead(one, window):
+        ax.text(_LEFT, bottom + 13, words if wide < _WIDTH else words.replace("\n", " "),
+                va="center")
+        return
     end = recorded_until(one.overview, one.total_blocks)
-    if _outlasted(one):
-        text = "blocks running: not drawn. Thread 0\nnotes a block's end, and other warps go on."
-        ax.text(_LEFT, bottom + 13, text if wide < _WIDTH else text.replace("\n", " "),
-                size=style.SMALL, va="center")
-        return
-    if end < (window[1] - window[0]) / one.clock_hz:
-        text = (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
-                f"within {style.duration(end)}.")
-        if wide < _WIDTH:
-            text = text.replace(" all begin ", "\nall begin ")
-        ax.text(_LEFT, bottom + 13, text, va="center")
-        return
     seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)
     tall = 26.0

@@ -153,7 +153,7 @@ def test_buffers():
     buffers = pipeline_buffers()
     assert any(text.startswith("2 buffers: 8 tiles in 2,700 cycles")
                for text in titles(buffers.at(1, 1, 1)))
-    assert len(buffers.frames) == 48
+    assert len(buffers.frames) == 36
 
 
 # -- live ------------------------------------------------------------------------------------------

@@ -91,3 +91,12 @@ def test_who_collects_figures_gets_the_scene(tile):
     with display.collected() as figures:
         display.show(tile)
     assert figures == [tile]
+
+
+def test_a_small_picture_is_larger_on_a_wide_page():
+    small, lanes = scene.Drawing(300, 10).html(), scene.lanes([("a", [(0, 1, "load", "")])], 2)
+    for body, larger in ((small, True), (scene.row(small, small), False), (lanes, False),
+                         (scene.row(scene.column(small, small, width=280), small), False),
+                         (scene.column(small, scene.key(("load", "loads", False))), True)):
+        made = scene.Scene("A finding", body, "modelled: by hand").html()
+        assert ('class="figure-scroll scene larger"' in made) == larger
