@@ -38,8 +38,9 @@ def test_negative_numbers_have_a_minus_sign_and_code_keeps_its_hyphen():
 
 
 def test_no_line_ends_between_a_sign_and_its_number():
-    assert lean.typeset("<p>÷ 1.5: × <b>2</b>, M × N, <b>3</b> % of 9 % 4, <code>9 % 4</code></p>") == (
-        "<p>÷\xa01.5: ×\xa0<b>2</b>, M × N, <b>3</b>% of 9 % 4, <code>9 % 4</code></p>")
+    page = "<p>÷ 1.5: × <b>2</b>, M × N, <b>3</b> % of 9 % 4, <code>9 % 4</code></p>"
+    assert lean.typeset(page) == page.replace("÷ ", "÷\xa0").replace("× <", "×\xa0<").replace(
+        "</b> %", "</b>%")
 
 
 def test_a_card_s_file_lies_beside_the_pages(tmp_path):
