@@ -47,7 +47,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     except ImportError as error:
         if "kernels.own." in (error.name or ""):
             raise SystemExit(streams.failed(error)) from error
-        raise
+        if (error.name or "lib").partition(".")[0] == "lib":
+            raise
+        raise SystemExit(streams.failed(
+            f"{error.name} is missing here; make book makes .venv, and .venv/bin/python -m lib "
+            "has it")) from error
     parser = Parser(
         prog="python -m lib", description="Run, trace, measure and record the kernels of this book."
     )
@@ -55,8 +59,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     commands.add_commands(subparsers)
     asked = argv[0] if argv else "--help"
     for command, module in AUTHORING.items():
-        if asked in (command, "-h", "--help"):
+        if asked not in (command, "-h", "--help"):
+            continue
+        try:
             importlib.import_module(module).add_command(subparsers)
+        except ModuleNotFoundError as error:  # `make book` installs nothing of the tests
+            if asked == command:
+                raise SystemExit(streams.failed(
+                    f"{command} needs {error.name}: pip install -r requirements-dev.txt"
+                )) from error
     options, unknown = parser.parse_known_args(argv)
     if unknown:  # said by the command, whose --help lists what it takes
         hint = ("; a variant is written NAME/VARIANT"

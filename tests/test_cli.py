@@ -450,6 +450,19 @@ def test_every_command_has_help(capsys, command):
     assert end.value.code == 0 and "usage: python -m lib" in capsys.readouterr().out
 
 
+def test_help_lists_what_there_is_without_the_tests_libraries(capsys, monkeypatch):
+    """As behind `make book`, which installs no pytest."""
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    for name in ("book.releasing", "book.interface", "lib.compiler.pytest_plugin"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0 and "emulate" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        main(["release", "--check"])
+    assert end.value.code == 2 and "release needs pytest" in capsys.readouterr().err
+
+
 @pytest.fixture
 def turing(monkeypatch):
     """A machine that seems to have a T4."""

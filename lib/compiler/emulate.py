@@ -245,7 +245,9 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
     try:
         kernel(options.grid, block, values, shared, **extra)
     except ptx.LaunchError as error:  # what CUDA would refuse as well: nothing ran
-        raise ValueError(str(error)) from error
+        how = "" if options.arg else (
+            "; name each in order: --arg 'A=float32[128,128]:uniform' --arg int:128 …")
+        raise ValueError(f"{error}{how}") from error
     except ptx.Error as error:
         return error
     for file, value in outputs:

@@ -175,6 +175,7 @@ FILE --kernel late --arg int32[4] --out C.npy  | no array is called C
 FILE --kernel gemm<64>                         | gemm<64>
 FILE --arch sm_20                              | sm_20
 FILE --kernel lat                              | no kernel 'lat'
+FILE --kernel late                             | not 0; name each in order: --arg 'A=float32
 FILE --kernel late --arg int32[4]              | takes 2 arguments (int* out, int n), not 1
 LATE --arg int:1                               | takes 2 arguments (int* out, int n), not 3
 FILE --kernel late --arg float64[4] --arg int:1 | argument 0 (int* out): was given an array
