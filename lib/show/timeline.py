@@ -217,7 +217,7 @@ _LEFT, _WIDTH, _NARROW_WIDTH = 57.0, 447.0, 189.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
 _LINE = 13.0  # of words
-_WORDS = 38.0  # of those in place of the overview
+_WORDS = 30.0  # of those in place of the overview
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
 
 # What a phase is called where not as its mark: "compute" would hide that a warp also
@@ -581,8 +581,7 @@ def _overview(
 ) -> None:
     """The whole kernel: blocks running over time, and where the rows above are from."""
     if words := _instead(one, window):
-        ax.text(_LEFT, bottom + 13, words if wide < _WIDTH else words.replace("\n", " "),
-                va="center")
+        ax.text(_LEFT, bottom + 33, words if wide < _WIDTH else words.replace("\n", " "), va="top")
         return
     end = recorded_until(one.overview, one.total_blocks)
     seconds, blocks = residency(one.overview, bins=160, until=end)
