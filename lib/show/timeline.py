@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -249,6 +249,8 @@ class Shown:
         Blocks of the kernel, where `overview` holds only the first.
     total_warps : int or None
         Warps of a block, where only the first are recorded.
+    idle : int
+        Warps at a block's end without a row.
     shown : int
         Index into `overview` of the first of `blocks`.
     roles : sequence of (str, int)
@@ -270,6 +272,7 @@ class Shown:
     overview: Sequence[Sequence[float]] = field(default_factory=tuple)
     total_blocks: int | None = None
     total_warps: int | None = None
+    idle: int = 0
     shown: int = 0
     roles: Sequence[tuple[str, int]] = field(default_factory=tuple)
     stages: int = 0
@@ -298,6 +301,7 @@ def picture(
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
     spans = [_spans(one) for one in versions]
+    versions = [_without_idle(one, mine) for one, mine in zip(versions, spans, strict=True)]
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
     heights = [_height(one, window, narrow) for one in versions]
@@ -340,8 +344,16 @@ def _turns(one: Shown, warps: Sequence[Sequence[tuple[int | str, float]]]) -> li
             if at is not None and at > begin]
 
 
+def _without_idle(one: Shown, mine: list[tuple[str, list[Phase]]]) -> Shown:
+    """Which last warps no phase is marked in: those beside a producer's, which have no row."""
+    if not one.roles:
+        return one
+    busy = max((span.warp + 1 for _, rows in mine for span in rows), default=1)
+    return replace(one, idle=max(min(len(warps) for _, warps in one.blocks) - busy, 0))
+
+
 def _warps(one: Shown) -> int:
-    return sum(len(warps) for _, warps in one.blocks)
+    return sum(len(warps) - one.idle for _, warps in one.blocks)
 
 
 def _working(one: Shown, rows: Sequence[Phase]) -> list[Phase]:
@@ -414,9 +426,9 @@ def _version(
     row = _row(one)
     for number, ((label, rows), (_, warps)) in enumerate(zip(mine, one.blocks, strict=True)):
         y -= _BLOCK_GAP * (number > 0)
-        bottom = y - row * len(warps)
+        bottom = y - row * (len(warps) - one.idle)
         if one.roles:
-            _roles(ax, y, one, len(warps), row, wide)
+            _roles(ax, y, one, len(warps) - one.idle, row, wide)
         else:
             ax.text(0, (y + bottom) / 2, label, rotation=90, ha="left", va="center")
             for warp in {0, len(warps) - 1}:
