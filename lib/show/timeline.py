@@ -249,8 +249,6 @@ class Shown:
         Blocks of the kernel, where `overview` holds only the first.
     total_warps : int or None
         Warps of a block, where only the first are recorded.
-    idle : int
-        Warps at a block's end without a row.
     shown : int
         Index into `overview` of the first of `blocks`.
     roles : sequence of (str, int)
@@ -263,6 +261,8 @@ class Shown:
         What one mark costs.
     seconds_with, seconds_without : float
         The kernel's time with and without marks; 0 if not recorded.
+    idle : int
+        Warps at a block's end that mark nothing and have no row.
     """
 
     name: str
@@ -272,13 +272,13 @@ class Shown:
     overview: Sequence[Sequence[float]] = field(default_factory=tuple)
     total_blocks: int | None = None
     total_warps: int | None = None
-    idle: int = 0
     shown: int = 0
     roles: Sequence[tuple[str, int]] = field(default_factory=tuple)
     stages: int = 0
     mark_cycles: float = 0.0
     seconds_with: float = 0.0
     seconds_without: float = 0.0
+    idle: int = 0
 
 
 def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, float]:
