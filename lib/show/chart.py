@@ -242,12 +242,13 @@ def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     lines = foot_lines(evidence)
     together = text_width(note, SMALL) + text_width(evidence, SMALL) + 2 * SMALL <= room()
     above = 0.06 + _FOOT_LINE * len(lines)
+    _deepen(fig, max(0, above + _FOOT_LINE * bool(note and not together) - fig.foot))
+    height = fig.get_figheight()
     fig.text(1 - _MARGIN / width, 0.06 / height, "\n".join(lines), size=SMALL,
              ha="right", va="bottom", linespacing=1.1)
     if note:
         fig.text(_MARGIN / width, (0.06 if together else above) / height, note, size=SMALL,
                  ha="left", va="bottom")
-    _deepen(fig, max(0, above + _FOOT_LINE * bool(note and not together) - fig.foot))
     return fig
 
 

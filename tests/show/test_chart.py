@@ -147,8 +147,9 @@ def test_bars_of_one_height_are_drawn_as_thick_lines_where_they_were():
     wide, tall = fig.get_size_inches() * 72
     lines, = re.findall(r'd="([^"]*)" style="fill: none; stroke: #1fa274; stroke-width: ([\d.]+)',
                         text)
-    ends = [[float(number) for number in bar]
-            for bar in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)", lines[0])]
+    x, y, first, gap, second = map(float, re.fullmatch(
+        r"M([\d.]+) ([\d.]+)h([\d.]+)m([\d.]+) 0h([\d.]+)", lines[0]).groups())
+    ends = [[x, y, x + first], [x + first + gap, y, x + first + gap + second]]
     middle = tall * (1 - 1.25 / 4)
     for found, expected in zip(sorted(ends), [(10, 30), (50, 55.5)], strict=True):
         left, right = (wide * share / 100 for share in expected)
@@ -182,6 +183,23 @@ def test_ids_are_unique_and_whole(drawn):
         mine = set(re.findall(r' id="([^"]+)"', page))
         used = set(re.findall(r'url\(#([^)]+)\)', page)) | set(re.findall(r'href="#([^"]+)"', page))
         assert used <= mine
+
+
+@pytest.mark.parametrize("width", [style.WIDTH, style.NARROW])
+def test_a_foot_has_room_for_its_words_and_no_more(width):
+    """A note beside or above the evidence, neither over the other nor over the drawing."""
+    long = "recorded: H100 80GB HBM3, 2026-11-24 to 28, 6 boards, ncu, 4,096³"
+    heights = []
+    for note in ("", "% of slots", "% of issue slots; hatched: modelled, by warps stalled"):
+        fig = style.figure("finding", 1.0, width)
+        ax = style.axes(fig, 0, 0, width, 1.0, bare=True)
+        style.finish(fig, alt="alt", evidence=long, note=note)
+        boxes = [text.get_window_extent().padded(-0.6) for text in fig.texts if text.get_text()]
+        boxes.append(ax.get_window_extent())
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+        assert boxes[-1].height == pytest.approx(fig.dpi)
+        heights.append(fig.get_figheight())
+    assert heights == sorted(heights) and 0.05 < heights[2] - heights[0] < 0.4
 
 
 def test_a_figure_without_description_is_not_shown():
