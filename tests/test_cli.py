@@ -450,15 +450,6 @@ def test_every_command_has_help(capsys, command):
     assert end.value.code == 0 and "usage: python -m lib" in capsys.readouterr().out
 
 
-def test_help_lists_what_there_is_without_the_tests_libraries():
-    """As behind `make book`, which installs no pytest."""
-    done = [subprocess.run([sys.executable, "-c", "import sys; sys.modules['pytest'] = None; from "
-                            f"lib.__main__ import main; main([{word!r}])"], cwd=ROOT, text=True,
-                           capture_output=True) for word in ("--help", "release")]
-    assert done[0].returncode == 0 and "emulate" in done[0].stdout
-    assert done[1].returncode == 2 and "release needs pytest" in done[1].stderr
-
-
 @pytest.fixture
 def turing(monkeypatch):
     """A machine that seems to have a T4."""

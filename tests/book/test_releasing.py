@@ -145,3 +145,12 @@ def test_the_checks_are_there():
         assert all((ROOT / word).is_file() for word in words if word.endswith(".py"))
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.search(r"(?m)^release-check: .*\n\t\$\(PY\) -m lib release --check$", make)
+
+
+def test_help_lists_what_there_is_without_the_tests_libraries():
+    """As behind `make book`, which installs no pytest."""
+    done = [subprocess.run([sys.executable, "-c", "import sys; sys.modules['pytest'] = None; from "
+                            f"lib.__main__ import main; main([{word!r}])"], cwd=ROOT, text=True,
+                           capture_output=True) for word in ("--help", "release")]
+    assert done[0].returncode == 0 and "emulate" in done[0].stdout
+    assert done[1].returncode == 2 and "release needs pytest" in done[1].stderr

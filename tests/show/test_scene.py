@@ -58,7 +58,7 @@ def test_spans_lie_in_their_lane_by_shares_of_the_time_and_end_with_it():
     spans = re.findall(r'<i class="([^"]+)" style="left:([^;]+);width:([^"]+)"><b>([^<]*)', body)
     assert spans == [("load", "0%", "50%", "7"), ("compute pale", "50%", "50%", "a &lt; b")]
     assert "<span>warp 0</span>" in body and "<span>60 cycles</span>" in body
-    assert all(f".lane .{name} {{" in scene.sheet() for name in ("load", "compute", "store"))
+    assert all(f" .{name} {{" in scene.sheet() for name in ("load", "compute", "store"))
 
 
 def test_a_grid_s_cells_lie_where_its_names_say():
