@@ -98,7 +98,7 @@ def _width(piece: ElementTree.Element) -> float:
     kind, inside = piece.get("class", ""), [_width(part) for part in piece]
     if kind == "lanes":
         return float("inf")
-    if known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", piece.get("width")
+    if known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", piece.get("width", "")
                              or piece.get("style", "")):
         return float(known[1])
     if kind.startswith("row"):
