@@ -75,9 +75,9 @@ def _headed(head: re.Match[str]) -> str:
     return f"<{head[1]}{head[2]}{_tall(head, TALL['th'])}>{head[3]}</{head[1]}>"
 
 
-def _tall(cell: re.Match[str], most: int) -> str:
-    return " data-tall" if " " in _text(cell[3])[:most + 1].strip() and len(
-        _text(cell[3])) > most else ""
+def _tall(cell: re.Match[str], limit: int) -> str:
+    return " data-tall" if " " in _text(cell[3])[:limit + 1].strip() and len(
+        _text(cell[3])) > limit else ""
 
 
 def _unbroken(found: re.Match[str]) -> str:
