@@ -49,7 +49,7 @@ register_tile(
         __syncthreads();  // the tiles are whole before anyone reads them
 
         MARK(COMPUTE);
-#pragma unroll 2  // more steps at once would take registers and save no wavefront
+#pragma unroll 2  // two at once: neighbours in a row of As, which one load takes
         for (int k = 0; k < BK; ++k) {
             float a_k[TM], b_k[TN];
 #pragma unroll
