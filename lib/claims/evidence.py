@@ -32,7 +32,6 @@ from lib.records.reader import Recorded, RecordedRival
 from lib.records.schema import CUBLAS, MachineRecord, Row, Sweep, SweepsRecord, mhz
 from lib.run import runner
 from lib.show import accesses, bottleneck, roofline
-from lib.show import bottleneck as saturation
 from lib.show import instruction_mix as mix
 from lib.show import instruction_order as order
 from lib.show.occupancy import Occupancy
@@ -249,7 +248,7 @@ def refused(name: str) -> np.ndarray:
 def unit_times(key: str, name: str, n: int) -> Mapping[str, float]:
     """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
     kernel, variant = _of(name)
-    return saturation.emulated_times(kernel.stem, variant.name, gpu(key), n)[0]
+    return bottleneck.emulated_times(kernel.stem, variant.name, gpu(key), n)
 
 
 def per_fma(name: str, n: int = 128) -> Mapping[str, float]:

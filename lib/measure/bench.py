@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import numpy as np
 
@@ -237,10 +237,8 @@ class Contest:
         counter = nvml() if thorough or joules else None
         return Benchmark(
             **problem_of(problem), **times_of(own, other, problem), **clocks_of(own, other),
-            cublas_spread=other.spread, instantiation=instantiation,
-            temperature_c=sensed.temperature_c, throttle=sensed.throttle(),
-            rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
-            inputs=self.inputs, rival=self.rival_timed, board=board(),
+            **samples_of(own, sensed), cublas_spread=other.spread, instantiation=instantiation,
+            inputs=self.inputs, rival=self.rival_timed,
             alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
             other_inputs=on_inputs, trials=tried, packing=packed,
             chosen=chosen(kernel, variant, (problem.M, problem.N, problem.K))[1]
@@ -350,11 +348,8 @@ def bench_cublas(problem: Problem, chunk: str) -> RivalRow:
     with Sampler() as sensed:
         (own,) = turns.take([contest.cublas()], rounds // SERIES)
     return RivalRow(
-        **problem_of(problem), **times_of(own, own, problem), clock=own.clock,
-        temperature_c=sensed.temperature_c, throttle=sensed.throttle(),
-        rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
-        inputs=contest.inputs, rival=contest.rival_timed, board=board(), chunk=chunk,
-    )
+        **problem_of(problem), **times_of(own, own, problem), **samples_of(own, sensed),
+        clock=own.clock, inputs=contest.inputs, rival=contest.rival_timed, chunk=chunk)
 
 
 def fastest(players: Sequence[turns.Player]) -> int | None:
@@ -370,46 +365,12 @@ def fastest(players: Sequence[turns.Player]) -> int | None:
     return times.index(min(times)) if times else None
 
 
-class ProblemFields(TypedDict):
-    """What a row says of its problem (`lib.records.schema.Problem`)."""
-
-    M: int
-    N: int
-    K: int
-    dtype: schema.Type
-    out: schema.Type
-    b_layout: schema.Layout
-    alpha: float
-    beta: float
-    scaling: schema.Scaling
-    promoted: bool
-
-
-def problem_of(problem: Problem) -> ProblemFields:
+def problem_of(problem: Problem) -> dict[str, Any]:
     """What a row says of its problem."""
-    return {
-        "M": problem.M, "N": problem.N, "K": problem.K,
-        # A problem of other types or layouts can't be made.
-        "dtype": cast(schema.Type, problem.dtype), "out": cast(schema.Type, problem.out),
-        "b_layout": cast(schema.Layout, problem.b_layout),
-        "alpha": problem.alpha, "beta": problem.beta,
-        "scaling": cast(schema.Scaling, problem.scaling),
-        "promoted": problem.promoted,
-    }
+    return {name: getattr(problem, name) for name in schema.Problem.__struct_fields__}
 
 
-class Times(TypedDict):
-    """What a row says of the two that took turns."""
-
-    seconds: float
-    spread: float
-    tflops: float
-    cublas_seconds: float
-    cublas_tflops: float
-    ratio: float
-
-
-def times_of(own: Timing, rival: Timing, problem: Problem) -> Times:
+def times_of(own: Timing, rival: Timing, problem: Problem) -> dict[str, Any]:
     """What a row says of a kernel and of its rival, in turns on a problem."""
     return {
         "seconds": own.seconds, "spread": own.spread, "tflops": _tflops(own, problem),
@@ -418,31 +379,24 @@ def times_of(own: Timing, rival: Timing, problem: Problem) -> Times:
     }
 
 
-class Clocks(TypedDict):
-    """What a row says of the clocks of the two that took turns."""
-
-    clock: schema.Clock | None
-    cublas_clock: schema.Clock | None
-
-
-def clocks_of(own: Timing, rival: Timing) -> Clocks:
+def clocks_of(own: Timing, rival: Timing) -> dict[str, Any]:
     """What a row says of the clocks of the two that took turns."""
     return {"clock": own.clock, "cublas_clock": rival.clock}
 
 
-class SideFields(TypedDict):
-    """What is said of one kernel (`lib.records.schema.Side`)."""
-
-    seconds: float
-    spread: float
-    tflops: float
-    clock: schema.Clock | None
-
-
-def side_of(timing: Timing, problem: Problem) -> SideFields:
-    """What is said of one kernel's time on a problem."""
+def side_of(timing: Timing, problem: Problem) -> dict[str, Any]:
+    """What is said of one kernel's time on a problem (`lib.records.schema.Side`)."""
     return {"seconds": timing.seconds, "spread": timing.spread,
             "tflops": _tflops(timing, problem), "clock": timing.clock}
+
+
+def samples_of(own: Timing, sensed: Sampler) -> dict[str, Any]:
+    """What a row says of a kernel's samples, and of the board while they were taken."""
+    return {
+        "temperature_c": sensed.temperature_c, "throttle": sensed.throttle(),
+        "rounds": sum(map(len, own.series)), "series": own.medians, "spread_within": own.within,
+        "board": board(),
+    }
 
 
 def _tflops(timing: Timing, problem: Problem) -> float:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
@@ -375,8 +375,7 @@ def _row(
 ) -> FusedRow:
     assert problem.epilogue
     return FusedRow(
-        M=problem.M, N=problem.N, K=problem.K, dtype=cast(schema.Type, problem.dtype),
-        out=cast(schema.Type, problem.out), b_layout=cast(schema.Layout, problem.b_layout),
+        **{name: getattr(problem, name) for name in ("M", "N", "K", "dtype", "out", "b_layout")},
         epilogue=problem.epilogue.name, fuses=fuses, reason=records.plain(reason),
         sides=tuple(timed), board=board(), chunk=chunk, idle_w=idle)
 

@@ -19,20 +19,15 @@ from lib.kernels.spec import Pair
 from lib.measure import bench, turns
 from lib.measure.turns import SERIES
 from lib.problem import Problem, WrongResult
-from lib.records.schema import Clock
+from lib.records import schema
 from lib.run import device
 
 
-@dataclass(frozen=True)
-class Side:
-    """One side of a pair: what was launched, its time, and the spread of that between series."""
+class Side(schema.Side, kw_only=True, frozen=True):
+    """One side of a pair, and what was launched."""
 
     name: str
     instantiation: str
-    seconds: float
-    spread: float
-    tflops: float
-    clock: Clock | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ def _timed(pair: Pair, size: int, contests: dict[Problem, bench.Contest]) -> Tim
     rounds = bench.fitting(max(map(bench.usual_rounds, problems)), sum(p.once() for p in players))
     timings = turns.take(players, max(rounds // SERIES, 1), warm=bench.WARM_SERIES if hot else 0)
     first, second = (
-        Side(name, expression, **bench.side_of(timing, problem))
+        Side(name=name, instantiation=expression, **bench.side_of(timing, problem))
         for name, expression, timing, problem in zip(
             (pair.first, pair.second), expressions, timings, problems, strict=True))
     cycles = None

@@ -102,9 +102,7 @@ class Recorded:
             raise NotYet(str(nothing))
         raise nothing
 
-    def counters(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, float]:
+    def counters(self, size: int, variant: str | None = None) -> Mapping[str, float]:
         """The recorded hardware counters at one size (`lib.measure.counters`' names).
 
         Of a variant whose place another takes by a search, those of the one that was timed: what is
@@ -114,10 +112,10 @@ class Recorded:
         Raises NotRecorded as `bench` does.
         """
         chosen = self.kernel.variant(variant)
-        if chosen.candidates and not chosen.by_rule and not ptx_arch:
+        if chosen.candidates and not chosen.by_rule:
             timed = self.launched(self.bench(size, chosen.name).instantiation, (size,) * 3)
             variant = (timed or chosen).name
-        found = counted(self.code(variant, ptx_arch).counters, size)
+        found = counted(self.variant(variant).counters, size)
         if found is None:
             raise self.nothing(variant, f"no counters at {size:,}")
         return found

@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate
 
-from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.gpus import Gpu
 from lib.kernels import catalogue
@@ -47,7 +46,6 @@ from lib.records import store as records
 from lib.records.schema import Row, mhz
 from lib.run import runner
 from lib.show import bottleneck as busiest
-from lib.show import instruction_order as order
 from lib.show import issue_slots as slots
 from lib.show.columns import (
     Column,
@@ -64,7 +62,7 @@ from lib.show.display import note, table
 from lib.show.issue_slots import SLOTS_PER_SM
 from lib.show.markdown import NOT_YET
 from lib.show.roofline import FP8
-from lib.show.version import RECORDED_ON, Version, by_kind, short_name
+from lib.show.version import RECORDED_ON, Version, short_name
 
 
 @dataclass(frozen=True)
@@ -213,9 +211,7 @@ def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
     """
     kernel = catalogue.find(stem)
     variant = kernel.variant(name)
-    M, N = variant.tile
-    if size % M or size % N or size % variant.step:
-        raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
+    blocks, (M, N) = busiest.whole_tiles(variant, size), variant.tile
     # Rows of A are at least a line long, as they are in the large problem.
     line = LINE // ITEM_BYTES[variant.dtype]
     depth = -(-max(4 * variant.step, line) // variant.step) * variant.step
@@ -233,7 +229,7 @@ def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
                         "lines": busiest.lines(
                             [site for site in trace.sites if site.kind != "copy"], watched)})
     one, other = counted
-    found = busiest.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
+    found = busiest.scaled(one, other, depths, K=size, blocks=blocks)
     return WARP * (found["shared"] + found["lines"]) / size**3
 
 
@@ -249,46 +245,27 @@ LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 AHEAD = 1.2  # times as fast: a version's kernel that is so far behind is made for other shapes
 
 
-def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
-               between: bool = False, size: int = SIZE) -> None:
+def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None) -> None:
     """Display cap = 32 / (P·w) and how busy the L1's data pipe was: the account of 01 to 13.
 
     Where w leaves room for the whole peak, the table says that there is no cap: a share above 1
     would read as a speed that can be reached. Speeds stand beside it, at 2,048, where the clock
     holds, and at the size of the counters.
-
-    Parameters
-    ----------
-    between : bool
-        Whether a column says how many of a step's products the machine code has between the last
-        load of the next tiles and the first store: what can hide the loads in one warp.
     """
-    rows = launches(version, variants, _above(version, above), size)
+    rows = launches(version, variants, _above(version, above), SIZE)
 
     def allowed(one: Launches) -> str:
         return _capped(_by_wavefronts(one).cap if one.counted
                        else cap(_predicted(one), one.peak / 2))
 
     listed([
-        VERSION, *([BETWEEN] if between else []),
+        VERSION,
         Column("w predicted / recorded", lambda one: f"{_predicted(one):.3g} / {W.cell(one)}"),
         Column("cap", allowed), recorded("L1 busy", lambda one: _by_wavefronts(one).busy, ".1%"),
-        *_speeds(size),
+        *SPEEDS,
     ], rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
              f"of the peak, P: {_peaks(rows)} multiply-adds per cycle and SM; counters: one "
-             f"profiled launch at {size:,}³; {labels(rows)}"
-             + (_machine_code(rows[0]) if between else ""))
-
-
-def _between(one: Launches) -> str | None:
-    code = one.page.compiled(one.sheet.arch, one.variant.name)
-    found = order.share_between([i.opcode for i in code.inner_loop])
-    return None if found is None else f"{found[0]} of {found[1]}"
-
-
-def _machine_code(one: Launches) -> str:
-    code = one.page.compiled(one.sheet.arch, one.variant.name)
-    return f"; products between: modelled, SASS for {code.arch}, NVRTC {code.toolkit}"
+             f"profiled launch at {SIZE:,}³; {labels(rows)}")
 
 
 def _by_wavefronts(one: Launches) -> Wavefronts:
@@ -307,46 +284,19 @@ def _slots(part: str, one: Launches) -> float:
     return slots.account_of(one.counters, one.sms).share(part)
 
 
-def _speeds(size: int) -> list[Column[Launches]]:
-    """Where the clock holds, and at the size of the counters."""
-    first, *others = dict.fromkeys((SMALL, size))
-    return [*speeds("TFLOP/s at", first), *speeds("at", *others)]
-
-
 def _capped(share: float) -> str:
     return f"{share:.1%}" if share < 1 else "none"
 
 
-def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
-           size: int = SIZE, timed: bool = False) -> None:
+def tensor(version: Version, *variants: str, above: Sequence[str] | None = None) -> None:
     """Display how busy tensor cores are, and how much of the time SMs are at work: from 10 on.
 
     Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
-
-    Parameters
-    ----------
-    timed : bool
-        Whether cycles and the share of the peak are those of the launches that were timed, so that
-        they belong to the speeds beside them, with their clock and the share of cuBLAS; how many
-        cycles are busy isn't known of these.
     """
-    rows = launches(version, variants, _above(version, above), size)
-    if timed:
-        def name(one: Launches) -> str:
-            return one.name if one.page.kernel is version.kernel else _name(one)
-
-        listed([
-            Column("version", name), *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
-            recorded("of the best of cuBLAS", lambda one: one.row.ratio, ".1%", absent=NOT_YET),
-            recorded("MHz", lambda one: mhz(one.row.clock), ",.0f", absent=NOT_YET),
-            recorded(f"k cycles at {size:,}, timed", _cycles, ",.1f", absent=NOT_YET),
-            recorded("share of the peak", _share_timed, ".1%", absent=NOT_YET),
-        ], rows, f"all but the first speed: of the timed launches at {size:,}³; "
-                 + _dated(rows, name))
-        return
+    rows = launches(version, variants, _above(version, above), SIZE)
     listed([
-        VERSION, *BY_TENSOR, *speeds("TFLOP/s at", *dict.fromkeys((SMALL, size))),
-    ], rows, f"counters: one profiled launch at {size:,}³; {BY_TIMED}; {labels(rows)}")
+        VERSION, *BY_TENSOR, *speeds("TFLOP/s at", SMALL, SIZE),
+    ], rows, f"counters: one profiled launch at {SIZE:,}³; {BY_TIMED}; {labels(rows)}")
 
 
 def every(size: int = SIZE) -> None:
@@ -403,18 +353,18 @@ def measured_rates(size: int = SIZE) -> dict[str, list[float]]:
     return found
 
 
-def rates(size: int = SIZE) -> None:
+def rates() -> None:
     """Display the rate of each instruction of the tensor cores, and what launches had."""
     wgmma = RATES["wgmma"]
     rows = []
-    for name, seen in measured_rates(size).items():
+    for name, seen in measured_rates(SIZE).items():
         peak = 2 * wgmma if RATES[name] > wgmma else wgmma
         recorded_as = (f"{statistics.median(seen):,.0f} ({min(seen):,.0f} to {max(seen):,.0f}; "
                        f"{len(seen)} launches)") if seen else NOT_YET
         rows.append((name, f"{RATES[name]:,.0f}", f"{RATES[name] / peak:.0%}",
                      recorded_as))
     table(("instruction", "FLOP per busy cycle and SM", "÷ peak rate",
-           f"recorded at {size:,}³, median (all)"), rows,
+           f"recorded at {SIZE:,}³, median (all)"), rows,
           f"modelled, and recorded: {RECORDED_ON}, ncu; busy and active cycles are counted in "
           "two passes of a launch, which differ")
 
@@ -436,8 +386,7 @@ def _ahead(one: Launches) -> str:
     return (f"{kernel.stem[:2]}'s `{first.name}`, where its `{name}` does {fastest:.4g} TFLOP/s")
 
 
-def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
-             emulated: bool = False, size: int = SIZE) -> None:
+def isolated(version: Version, *changes: str, account: str = "tensor") -> None:
     """Display what each change by itself was worth: a row a pair that differs in one thing.
 
     A speed is told at 2,048, where the clock holds, and at a larger size; cycles, of the launches
@@ -452,12 +401,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
         version's pairs if none is named.
     account : {"tensor", "wavefronts"}
-    counter : str
-        What names the cause where the account's first factor doesn't, and stands in its place: a
-        recorded stall such as ``"stall_long_scoreboard"``, or a part of the issue slots such as
-        ``"empty"`` (`lib.show.issue_slots.Account.share`).
-    emulated : bool
-        Whether w stands beside the one that is predicted from emulated counters.
 
     Raises
     ------
@@ -465,45 +408,30 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         If the version has no such pair.
     """
     chosen = _pairs(version, changes)
-    cause = _cause(account, counter)
+    cause = AT_WORK if account == "tensor" else W.called("w: wavefronts per 32 multiply-adds")
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
     rows: list[tuple[str, ...]] = []
     found: list[Launches] = []
     for pair in chosen:
-        both = in_one_run(*launches(version, (), (pair.first, pair.second), size)[:2])
+        both = in_one_run(*launches(version, (), (pair.first, pair.second), SIZE)[:2])
         guess = predictions.foreseen(pair.first, pair.second)
         rows.append((
             f"**{pair.change}**: {' → '.join(_side(one, version) for one in both)}",
             *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
-            *((" → ".join(f"{_predicted(one):.3g}" for one in both),) if emulated else ()),
             *_changed(both, account, cause)))
         found += both if all(one.current for one in both) else []
     marked = MARKED if any(PROFILED_APART in row[-1] for row in rows) else ""
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
-         *(("w predicted",) if emulated else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", f"k cycles at {size:,}", cause.head,
+         f"TFLOP/s at {SMALL:,}", f"at {SIZE:,}", f"k cycles at {SIZE:,}", cause.head,
          "tensor cores busy" if account == "tensor" else "L1 busy"),
         rows, "none: within the noise; what stands behind the cycles: one profiled launch at "
-        f"{size:,}³{marked}; {current_labels(found)}"
-        + (f"; w predicted: emulated for {gpus.GPUS[RECORDED_ON].arch}" if emulated else "")
+        f"{SIZE:,}³{marked}; {current_labels(found)}"
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
     if expected:
         note("Why that was predicted: " + "; ".join(
             f"{one.change}, {guess.because}" for one in chosen
             if (guess := predictions.foreseen(one.first, one.second))) + ".")
-
-
-def _cause(account: str, counter: str) -> Column[Launches]:
-    """The column that names the cause."""
-    if not counter:
-        return AT_WORK if account == "tensor" else W.called(
-            "w: wavefronts per 32 multiply-adds")
-    reason = counter.removeprefix("stall_")
-    if reason != counter:
-        return Column(f"{reason.replace('_', ' ')}: cycles per instruction issued",
-                      lambda one: one.counters[counter], ".2f")
-    return Column(f"issue slots {counter}", partial(_slots, counter), ".1%")
 
 
 def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
@@ -584,18 +512,6 @@ def _of_peak(one: Launches) -> str:
     return f"{share}; timed {_share_timed(one):.1%}" if _apart(one) else share
 
 
-def _dated(rows: Sequence[Launches], name: Callable[[Launches], str]) -> str:
-    """`labels`; of several records the rows that come from each but the most common are named."""
-    found: dict[str, list[str]] = {}
-    for one in rows:
-        if one.timed:
-            found.setdefault(one.label, []).append(name(one))
-    common = max(found, key=lambda label: len(found[label]), default="")
-    if len(found) > 1 and len(found[common]) > 1:
-        found[common] = ["the others"]
-    return by_kind(found) if found else NOT_YET
-
-
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
     if above is not None:
         return above
@@ -622,8 +538,7 @@ def _predicted(one: Launches) -> float:
 VERSION: Column[Launches] = Column("version", _name)
 LINK: Column[Launches] = Column(
     "version", lambda one: f"[{short_name(one.page.kernel)}]({one.page.kernel.stem}.ipynb)")
-BETWEEN: Column[Launches] = Column(
-    "products between load and store", _between, absent="other warps load")
+SPEEDS = [*speeds("TFLOP/s at", SMALL), *speeds("at", SIZE)]  # where the clock holds, and at SIZE
 W: Column[Launches] = recorded("w", lambda one: _by_wavefronts(one).each, ".3g", absent=NOT_YET)
 BUSY: Column[Launches] = recorded(
     "tensor cores busy", lambda one: _by_tensor(one).busy, ".1%", absent=NOT_YET)

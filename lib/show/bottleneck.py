@@ -18,7 +18,7 @@ DRAM               bytes read and written                   the GPU's bandwidth 
 =================  =======================================  ==================================
 
 No data sheet gives the L2's rate, and kernels here pass what a loop of reads measured. So the L2
-is left out, and `l2_needed` says what its rate would have to be.
+is left out.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from lib import gpus, ptx
 from lib.gpus import Gpu
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
-from lib.problem import ITEM_BYTES, Problem
+from lib.kernels.spec import Variant
+from lib.problem import Problem
 from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.records import store as records
 from lib.records.schema import MachineRecord, mhz
 from lib.run import device, runner
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show import coalescing, roofline
 from lib.show import instruction_mix as mix
@@ -85,9 +85,6 @@ def scaled(
 HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
 
-PLURAL = ("issue slots", "L1 lines", "L1 bytes")
-"""Units that a sentence has in the plural."""
-
 
 class Site(Protocol):
     """What `lines` needs of a memory instruction; ``lib.ptx.Site`` has it."""
@@ -95,18 +92,6 @@ class Site(Protocol):
     line: int
     space: str
     requests: int
-
-
-def compulsory_bytes(
-    M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4, out: int | None = None
-) -> int:
-    """Bytes that DRAM must move if each element crosses it once: A, B, C written, C read if β ≠ 0.
-
-    `itemsize` is that of A and B, `out` that of C, the same if it is not given.
-
-    A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
-    """
-    return itemsize * (M * K + K * N) + (out or itemsize) * M * N * (2 if beta != 0 else 1)
 
 
 def loop_instructions(
@@ -159,8 +144,8 @@ def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) ->
 
 def least_times(
     counters: Mapping[str, float], gpu: Gpu, *, warp_instructions: float, dram_bytes: float,
-    lines: int | None = None, clock_hz: float | None = None, dram_bytes_per_s: float | None = None,
-    tensor_flops: float = 0.0, tensor_flops_per_s: float | None = None,
+    clock_hz: float | None = None, tensor_flops: float = 0.0,
+    tensor_flops_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, the tensor cores after the FMA pipe.
 
@@ -175,43 +160,31 @@ def least_times(
     warp_instructions : float
         Warp instructions executed: measured, or `loop_instructions`.
     dram_bytes : float
-        Bytes that DRAM reads and writes: measured, or `compulsory_bytes`.
-    lines : int, optional
-        128-byte lines touched, summed over requests, from `lines`. If not given, the least that
-        requests and sectors allow: one a request, and one for every four sectors.
+        Bytes that DRAM reads and writes: measured, or compulsory.
     clock_hz : float, optional
         The SMs' clock; the data sheet's boost clock if not given.
-    dram_bytes_per_s : float, optional
-        A measured bandwidth; the data sheet's if not given.
     tensor_flops : float
         FLOP of tensor cores, from `tensor_flops`.
     tensor_flops_per_s : float, optional
         Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
         record; if not given, the data sheet's, at the clock that is given.
-
-    Raises
-    ------
-    ValueError
-        If `lines` is fewer than requests and sectors allow.
     """
-    clocks = gpu.sms * (clock_hz or gpu.clock_hz)
+    hz = clock_hz or gpu.clock_hz
+    clocks = gpu.sms * hz
     requests = counters["global_load_requests"] + counters["global_store_requests"]
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
-    fewest = max(requests, math.ceil(sectors / 4))
-    looked_up = fewest if lines is None else lines
-    if looked_up < fewest:
-        raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
+    # The least that requests and sectors allow: one a request, and one for every four sectors.
+    looked_up = max(requests, math.ceil(sectors / 4))
     data = gpus.data_bytes_per_clock(gpu)
-    ffma = counters["ffma_thread_instructions"]
-    peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
+    peak = tensor_flops_per_s or gpu.tensor_fp16_flops * hz / gpu.clock_hz
     return {
         "issue slots": warp_instructions / gpus.ISSUE_SLOTS / clocks,
-        "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        "FMA pipe": counters["ffma_thread_instructions"] / gpu.fp32_lanes_per_sm / clocks,
         **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * WAVEFRONT / data / clocks,
         "L1 lines": looked_up / gpus.TAG_LOOKUPS / clocks,
         "L1 bytes": sectors * SECTOR / data / clocks,
-        "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
+        "DRAM": dram_bytes / gpu.dram_bytes_per_s,
     }
 
 
@@ -250,12 +223,26 @@ def of_record(
         }
     return least_times(metrics, gpu, warp_instructions=metrics["instructions"],
                        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-                       clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor)
+                       clock_hz=hz, **tensor)
 
 
 def longest(times: Mapping[str, float]) -> str:
     """Return the unit that needs the most time: what the next version must relieve."""
     return max(times, key=lambda unit: times[unit])
+
+
+def whole_tiles(variant: Variant, size: int) -> int:
+    """How many tiles a cube has.
+
+    Raises
+    ------
+    ValueError
+        If they don't divide it.
+    """
+    M, N = variant.tile
+    if size % M or size % N or size % variant.step:
+        raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
+    return size // M * (size // N)
 
 
 @cache
@@ -270,14 +257,11 @@ def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], tuple[
         for K in depths)
 
 
-def emulated_times(
-    stem: str, name: str, gpu: Gpu, size: int,
-) -> tuple[dict[str, float], int]:
-    """Return the least seconds of each unit for a version on tensor cores, and the L2's bytes.
+def emulated_times(stem: str, name: str, gpu: Gpu, size: int) -> dict[str, float]:
+    """Return the least seconds of each unit for a version on tensor cores.
 
-    Counters are those of two emulated launches of one block, scaled
-    (`lib.show.bottleneck`); warp instructions are those of the inner loop's
-    SASS. Every sector that a block asks for is taken to be asked of the L2.
+    Counters are those of two emulated launches of one block, scaled; warp instructions are those of
+    the inner loop's SASS.
 
     Parameters
     ----------
@@ -295,24 +279,18 @@ def emulated_times(
     """
     kernel = kernels.find(stem)
     variant = kernel.variant(name)
-    M, N = variant.tile
-    if size % M or size % N or size % variant.step:
-        raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
+    blocks = whole_tiles(variant, size)
     depths, traces = _one_block(stem, name, gpu.arch)
     one, other = (trace.counters() for trace in traces)
-    counters = scaled(one, other, depths, K=size, blocks=size // M * (size // N))
+    counters = scaled(one, other, depths, K=size, blocks=blocks)
     loop = compile_kernel(kernel, variant, gpu.arch).inner_loop
     work = size**3
-    l2_bytes = SECTOR * (counters["global_load_sectors"] + counters["global_store_sectors"])
-    times = least_times(
+    return least_times(
         counters, gpu, tensor_flops=2.0 * work,
         tensor_flops_per_s=fp8_flops(gpu, gpu.clock_hz) if variant.scaling else None,
         warp_instructions=loop_instructions(mix.per_thousand_fma(i.opcode for i in loop),
-                                                    counters, work // HMMA_1688),
-        dram_bytes=compulsory_bytes(size, size, size, itemsize=ITEM_BYTES[variant.dtype],
-                                            out=ITEM_BYTES[variant.out]),
-    )
-    return times, l2_bytes
+                                            counters, work // HMMA_1688),
+        dram_bytes=variant.problem(size, size, size).compulsory_bytes)
 
 
 _NAME, _BAR, _ROW, _HEAD = 92.0, 340.0, 18.0, 16.0
@@ -321,9 +299,9 @@ _NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its
 
 @style.styled
 def picture(
-    times: Mapping[str, float], *, evidence: str, seconds: float | None = None,
-    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None,
-    title: str | None = None, note: str = "", narrow: bool = False,
+    times: Mapping[str, float], seconds: float, *, evidence: str,
+    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None, note: str = "",
+    narrow: bool = False,
 ) -> Figure:
     """Draw one bar a unit.
 
@@ -331,7 +309,7 @@ def picture(
     ----------
     times : mapping of str to float
         `lib.show.bottleneck.least_times`: seconds by unit.
-    seconds : float, optional
+    seconds : float
         The time that the kernel took.
     seconds_evidence : str
         What that time is: ``"measured"`` or ``"recorded"``.
@@ -340,24 +318,22 @@ def picture(
     """
     notes = notes or {}
     left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
-    head = _HEAD if seconds is not None else 2.0
-    height = head + row * len(times) + 2
+    height = _HEAD + row * len(times) + 2
     busiest = longest(times)
-    fig, ax = style.canvas(title or _finding(times, busiest, seconds), height, narrow)
-    scale = full / max(max(times.values()), seconds or 0.0)
-    limit = None
-    if seconds is not None:
-        limit = left + seconds * scale
-        shapes.strokes(ax, [((limit, 0), (limit, height - head))], linewidth=1.3)
-        ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",
-                size=style.NORMAL, weight="bold", ha="right" if limit > left + 120 else "left",
-                va="bottom")
-    y = height - head
+    fig, ax = style.canvas(
+        f"{busiest[0].upper()}{busiest[1:]}: busy for at least "
+        f"{style.percent(times[busiest] / seconds)} of the time", height, narrow)
+    scale = full / max(*times.values(), seconds)
+    y, limit = height - _HEAD, left + seconds * scale
+    style.strokes(ax, [((limit, 0), (limit, y))], linewidth=1.3)
+    took = f"{seconds_evidence} {style.duration(seconds)}"
+    ax.text(limit, y + 2, took, size=style.NORMAL, weight="bold",
+            ha="right" if limit > left + 120 else "left", va="bottom")
     for unit, value in times.items():
         y -= row
         is_busiest = unit == busiest
         weight = "bold" if is_busiest else "normal"
-        shapes.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
+        style.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
                           facecolor=style.WARNING if is_busiest else style.OTHER,
                           alpha=1.0 if is_busiest else 0.55)
         text = style.duration(value) if value else "none"
@@ -368,34 +344,14 @@ def picture(
         ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
                 weight=weight)
         end = left + value * scale + 5
-        if limit is not None and end < limit < end + 5.8 * len(text):
+        if end < limit < end + 5.8 * len(text):
             end = limit + 5
         ax.text(end, y + row / 2, text, va="center", weight=weight)
-    return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
-                        evidence=evidence, note=note)
-
-
-def _finding(times: Mapping[str, float], busiest: str, seconds: float | None) -> str:
-    name = _capital(busiest)
-    if seconds is None:
-        verb = "need" if busiest in PLURAL else "needs"
-        return f"{name} {verb} the most time: {style.duration(times[busiest])} at least"
-    return (
-        f"{name}: busy for at least {style.percent(times[busiest] / seconds)} of the time"
-    )
-
-
-def _capital(unit: str) -> str:
-    return unit[0].upper() + unit[1:]
-
-
-def _alt(
-    times: Mapping[str, float], busiest: str, seconds: float | None, seconds_evidence: str
-) -> str:
     parts = ", ".join(f"{unit} {style.duration(value)}" for unit, value in times.items())
-    took = "" if seconds is None else f" The kernel took {style.duration(seconds)} " \
-        f"({seconds_evidence})."
-    return f"Least time that each unit needs: {parts}. The longest is {busiest}.{took}"
+    return style.finish(
+        fig, alt=f"Least time that each unit needs: {parts}. The longest is {busiest}. The kernel "
+                 f"took {style.duration(seconds)} ({seconds_evidence}).",
+        evidence=evidence, note=note)
 
 
 def draw(version: Version, size: int = TIMED) -> None:
@@ -413,7 +369,7 @@ def draw(version: Version, size: int = TIMED) -> None:
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
         product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
         clock_mhz=mhz(row.clock))
-    both(picture, times, seconds=row.seconds,
+    both(picture, times, row.seconds,
          evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
          note="L1 lines: a wavefront each")
 
@@ -424,8 +380,7 @@ def _here(version: Version, size: int) -> None:
         gpu = gpus.find(device.name())
     except ValueError:
         return
-    times, _ = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, size)
-    both(picture, times,
-         seconds=version.timed(version.kernel.fastest, size).seconds,
+    times = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, size)
+    both(picture, times, version.timed(version.kernel.fastest, size).seconds,
          seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
          evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")

@@ -203,10 +203,10 @@ def in_one_run(first: Launches, second: Launches) -> tuple[Launches, Launches]:
 
 
 def launches(
-    version: Version, variants: Sequence[str], above: Sequence[str], size: int, every: bool = False
+    version: Version, variants: Sequence[str], above: Sequence[str], size: int
 ) -> list[Launches]:
     """The rows of a table: other versions, then this one's variants (see `Version.rows`)."""
-    return [Launches(*one, size) for one in version.rows(variants, above, every)]
+    return [Launches(*one, size) for one in version.rows(variants, above)]
 
 
 def labels(rows: Iterable[Launches]) -> str:
@@ -229,7 +229,7 @@ def of_cublas(rows: Iterable[Benchmark]) -> str:
 
 
 def recorded(
-    head: str, read: Callable[[T], Any], form: str = "", unit: str = "", absent: str = ""
+    head: str, read: Callable[[T], Any], form: str = "", absent: str = ""
 ) -> Column[T]:
     """A column whose cells say what is `absent` where nothing is recorded."""
     def tried(one: T) -> Any:
@@ -238,7 +238,7 @@ def recorded(
         except records.NotRecorded:
             return None
 
-    return Column(head, tried, form, unit, absent)
+    return Column(head, tried, form, absent=absent)
 
 
 def speeds(head: str, *sizes: int) -> list[Column[Launches]]:

@@ -10,7 +10,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.show import chart as shapes
 from lib.show import chart as style
 
 _NAME, _NARROW_NAME = 142.0, 96.0  # pt
@@ -85,7 +84,7 @@ def draw(
         tick = low + count * step
         x = place(tick)
         even = abs(tick - 1) < step / 100
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=1.0 if even else 0.5,
+        style.strokes(ax, [((x, _AXIS - 4), (x, top))], linewidth=1.0 if even else 0.5,
                        alpha=1.0 if even else 0.18)
         ax.text(x, _AXIS - 6, f"{100 * tick:.0f}%", ha="center", va="top",
                 weight="bold" if even else "normal")
@@ -96,7 +95,7 @@ def draw(
         ax.text(left - 8, middle, row.name, ha="right", va="center")
         ends = [place(value) for _, value in row.dots]
         if len(ends) > 1:
-            shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7,
+            style.strokes(ax, [((min(ends), middle), (max(ends), middle))], linewidth=0.7,
                            alpha=0.5)
         # What is filled lies on what is hollow.
         for kind, value in sorted(row.dots, key=lambda dot: kinds[dot[0]] not in (RING, HOLLOW)):

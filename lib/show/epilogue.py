@@ -159,18 +159,17 @@ def _of(rows: Sequence[FusedRow], shape: Shape) -> FusedRow:
     raise records.NotRecorded(f"{'×'.join(map(str, shape))} was not timed: {COMMAND}")
 
 
-def fastest(row: FusedRow, *whose: str, named: str = "") -> FusedSide:
-    """The fastest of those who compute the same, or of those of one name, whatever its candidate.
+def fastest(row: FusedRow, whose: str) -> FusedSide:
+    """The fastest of those who compute the same (`Whose`), or of a name, whatever its candidate.
 
     Raises
     ------
     records.NotRecorded
         If none was timed.
     """
-    found = [side for side in row.sides
-             if side.whose in whose or (named and side.name.partition(",")[0] == named)]
+    found = [side for side in row.sides if whose in (side.whose, side.name.partition(",")[0])]
     if not found:
-        raise records.NotRecorded(f"no {' or '.join(whose) or named} was timed: {COMMAND}")
+        raise records.NotRecorded(f"no {whose} was timed: {COMMAND}")
     return min(found, key=lambda side: side.seconds)
 
 
@@ -195,8 +194,8 @@ def contests() -> None:
             ("our product alone", "product"), ("**25, fused**", "fused"),
             ("25, fused, tanh by the hardware's unit", "unit"),
             ("the epilogue apart, behind our product", "apart"))),
-        _speed("cublasLt, its product alone", "rival's product"),
-        *(_speed(name, named=named) for name, named in (
+        *(_speed(name, whose) for name, whose in (
+            ("cublasLt, its product alone", "rival's product"),
             ("cublasLt, fused", "cublasLt fused"), ("PyTorch, operation by operation", "PyTorch"),
             ("PyTorch, its fused call", "PyTorch _addmm_activation"),
             ("`torch.compile`", "torch.compile"))),
@@ -216,10 +215,9 @@ def contests() -> None:
         "both, none of it left in the L2; " + _label())
 
 
-def _speed(head: str, *whose: str, named: str = "") -> Column[Shape]:
+def _speed(head: str, whose: str) -> Column[Shape]:
     return recorded(
-        head, lambda shape: fastest(contest(shape), *whose, named=named).tflops,
-        ",.0f", absent=NOT_YET)
+        head, lambda shape: fastest(contest(shape), whose).tflops, ",.0f", absent=NOT_YET)
 
 
 def _times(head: str, ours: str, whose: str) -> Column[Shape]:

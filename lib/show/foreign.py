@@ -34,6 +34,10 @@ from lib.records.foreign import ENDED, Measured, Mutants, Result
 if TYPE_CHECKING:
     from lib.compiler.raw_module import RawModule
 
+# Whether a kernel's operands are right, by what they are and what they were.
+Check = Callable[[dict[str, Any], dict[str, Any]], bool]
+
+
 @dataclass(frozen=True)
 class Published:
     """Two cases of one type.
@@ -273,43 +277,21 @@ def is_right(kernel: Foreign, after: dict[str, Any], before: dict[str, Any]) -> 
     return CHECKS[kernel.check](after, before) if kernel.check else None
 
 
-def gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C is α·A·B + β·C."""
-    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"]) + args["beta"] * before["C"]
-    return bool(np.allclose(args["C"], wanted, rtol=1e-4, atol=1e-4))
+def product(
+    of: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul, to: str = "C",
+    rtol: float = 2.0**-8, atol: float = 1e-3,
+) -> Check:
+    """An oracle: whether a result is α times what `of` makes of A and B, and β times what it was.
 
-
-def half_gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether D is α·A·B + β·C, up to what accumulators of 16 bits lose on sums below 32.
-
-    One product left out of a sum of K is larger than the tolerance nine times in ten.
+    The tolerances are those of bfloat16 rounded once if none are given.
     """
-    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"].astype(float))
-    return bool(np.allclose(args["D"], wanted + args["beta"] * before["C"], rtol=0, atol=0.04))
+    def right(args: dict[str, Any], before: dict[str, Any]) -> bool:
+        wanted = args.get("alpha", 1) * of(args["A"].astype(float), args["B"].astype(float))
+        if "beta" in args:
+            wanted += args["beta"] * before[to].astype(float)
+        return bool(np.allclose(args[to].astype(float), wanted, rtol=rtol, atol=atol))
 
-
-def transposed_gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C, (N, M), is B·Aᵀ of A, (M, K), and B, (N, K), in bfloat16 rounded once."""
-    wanted = args["B"].astype(float) @ args["A"].astype(float).T
-    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
-
-
-def product(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C is A·B, in bfloat16 rounded once."""
-    wanted = args["A"].astype(float) @ args["B"].astype(float)
-    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
-
-
-def across(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C, (M, N), is Aᵀ·B of A, (K, M), and B, (K, N), in bfloat16 rounded once."""
-    wanted = args["A"].astype(float).T @ args["B"].astype(float)
-    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
-
-
-def into_floats(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether D, (M, N), is α·A·Bᵀ + β·C of A, (M, K), and B, (N, K), in halves."""
-    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"].astype(float).T)
-    return bool(np.allclose(args["D"], wanted + args["beta"] * before["C"], rtol=1e-4, atol=1e-4))
+    return right
 
 
 def mxfp8(args: dict[str, Any], before: dict[str, Any]) -> bool:
@@ -348,10 +330,15 @@ def _of_nvfp4(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
     return numbers * np.repeat(blocks, 16, axis=1)
 
 
-CHECKS: dict[str, Callable[[dict[str, Any], dict[str, Any]], bool]] = {
-    "across": across, "gemm": gemm, "half_gemm": half_gemm, "into_floats": into_floats,
-    "mxfp8": mxfp8, "nvfp4": nvfp4, "transposed_gemm": transposed_gemm, "product": product,
-    **PUBLISHED_CHECKS,
+CHECKS: dict[str, Check] = {
+    "gemm": product(rtol=1e-4, atol=1e-4), "product": product(),
+    # C, (M, N), of A, (K, M), and B, (K, N); and (N, M) of A, (M, K), and B, (N, K).
+    "across": product(lambda a, b: a.T @ b), "transposed_gemm": product(lambda a, b: b @ a.T),
+    "into_floats": product(lambda a, b: a @ b.T, "D", 1e-4, 1e-4),
+    # What accumulators of 16 bits lose on sums below 32: a product that is left out of a sum of K
+    # is larger than that nine times in ten.
+    "half_gemm": product(to="D", rtol=0, atol=0.04),
+    "mxfp8": mxfp8, "nvfp4": nvfp4, **PUBLISHED_CHECKS,
 }
 
 

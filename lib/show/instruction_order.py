@@ -28,17 +28,3 @@ def work_between(opcodes: Sequence[str]) -> int:
     loaded = len(bases) - 1 - bases[::-1].index("LDG")
     behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
     return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
-
-
-def share_between(opcodes: Sequence[str]) -> tuple[int, int] | None:
-    """`work_between`, and all FMA or products of the loop; None if it doesn't load and store.
-
-    Parameters
-    ----------
-    opcodes : sequence of str
-        SASS opcodes of a loop's body.
-    """
-    classes = [_CLASSES.get(opcode.partition(".")[0]) for opcode in opcodes]
-    if not {GLOBAL_LOAD, SHARED_STORE} <= set(classes):
-        return None
-    return work_between(opcodes), classes.count(FMA)

@@ -33,7 +33,6 @@ from lib.ptx.core.machine import WARP
 from lib.records import ladder
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show.cycles import PARTS
 from lib.show.display import both, once_recorded
@@ -290,13 +289,13 @@ def _legend(ax: Axes, left: float, y: float, row: list[_Part]) -> None:
 
 def _fill(ax: Axes, box: tuple[float, float, float, float], part: _Part) -> None:
     if part.colour == "none":
-        shapes.frames(ax, [box])
+        style.frames(ax, [box])
     elif part.hatched:
-        shapes.rectangles(ax, [box], facecolor=part.colour, alpha=style.PALE)
-        shapes.rectangles(ax, [box], facecolor="none", edgecolor=part.colour, hatch="////",
+        style.rectangles(ax, [box], facecolor=part.colour, alpha=style.PALE)
+        style.rectangles(ax, [box], facecolor="none", edgecolor=part.colour, hatch="////",
                           linewidth=0.6)
     else:
-        shapes.rectangles(ax, [box], facecolor=part.colour)
+        style.rectangles(ax, [box], facecolor=part.colour)
 
 
 def _bar(
@@ -312,7 +311,7 @@ def _bar(
             ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}", ha="center",
                     va="center", color=style.INK if part.hatched else style.on(part.colour))
         x += width
-    shapes.frames(ax, [(left, y + 4, full, _ROW - 8)], 0.5, alpha=0.7)
+    style.frames(ax, [(left, y + 4, full, _ROW - 8)], 0.5, alpha=0.7)
 
 
 def label(stall: str) -> str:

@@ -13,7 +13,6 @@ from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.ladder import Step
 from lib.records.schema import LadderRecord
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show.display import both
 from lib.show.markdown import markdown as table
@@ -164,14 +163,14 @@ def _group(
     said = f"{name}: {style.number(best.tflops or 0)} TFLOP/s" if best else name
     ax.text(left, top + _ABOVE + 2, said, size=style.NORMAL, weight="bold", va="bottom")
     for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
-        shapes.strokes(ax, [((left, at), (right, at))], linewidth=0.8, linestyle=line)
+        style.strokes(ax, [((left, at), (right, at))], linewidth=0.8, linestyle=line)
     # Left of the first column that reaches the line, or whose number stands above it.
     free = column * next((place for place, bar in enumerate(bars)
                           if bar.recorded and bar.recorded[0] * unit > unit - _LINE), len(bars))
     label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
                   if _WIDER * style.text_width(text, style.SMALL) <= free), "")
     ax.text(left, top + 2, label, va="bottom")
-    shapes.strokes(ax, [((left, ground), (right, ground))], linewidth=0.6)
+    style.strokes(ax, [((left, ground), (right, ground))], linewidth=0.6)
     for place, bar in enumerate(bars):
         _column(ax, left + place * column, ground, column, unit, bar, bar is best)
 
@@ -186,7 +185,7 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, bar
         return
     ratio, _ = bar.recorded
     tall = ratio * unit
-    shapes.rectangles(
+    style.rectangles(
         ax, [(left + _FREE / 2 * width, ground, (1 - _FREE) * width, tall)],
         facecolor="none" if bar.peer or bar.side else style.FOCUS,
         edgecolor=style.INK if bar.peer else style.FOCUS if bar.side else "none",

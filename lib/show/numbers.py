@@ -265,7 +265,7 @@ class Numbers:
 
     def fused(self, whose: str, M: int, N: int, K: int) -> FusedSide:
         """The fastest of who does bias and GELU: one of `Whose`, or of one's own name."""
-        return epilogue.fastest(epilogue.contest((M, N, K)), whose, named=whose)
+        return epilogue.fastest(epilogue.contest((M, N, K)), whose)
 
     def part(self, variant: str, M: int, N: int, K: int) -> FusedSide:
         """One of 25's instantiations, in turns with the others."""

@@ -10,7 +10,6 @@ from lib import gpus
 from lib.compiler.arch import legal
 from lib.gpus import GPUS
 from lib.kernels.spec import Variant
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show.display import both, table
 from lib.show.markdown import markdown
@@ -59,10 +58,10 @@ def picture(
             ax.text(left - 6, y + bar + 4, name, ha="right", va="center",
                     weight="bold" if limits else "normal")
             cut = 1.0 if share > 3 else 0.0
-            shapes.rectangles(
+            style.rectangles(
                 ax, [(left + i * share, y + bar, share - cut, 9) for i in range(one.blocks)],
                 facecolor=colour, alpha=1.0 if limits else 0.6)
-            shapes.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
+            style.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
             fits += ": the limit" if limits else ""
             ax.text(left if narrow else left + full + 6, y + 5, fits, va="center",

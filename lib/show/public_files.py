@@ -19,7 +19,6 @@ from lib.ptx.files import text_of
 from lib.records import foreign as records
 from lib.records.foreign import ENDED, Compiled, Measured
 from lib.show import foreign
-from lib.show import foreign as model
 from lib.show.display import note, table
 
 SET = Path(__file__).with_name("public") / "files.toml"
@@ -108,11 +107,11 @@ HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and
 
 def found() -> None:
     """Display which kernels of others' were run, and the defects that were verified in them."""
-    record = model.recorded()
+    record = foreign.recorded()
     if not record:
         note("*Not recorded yet: `python -m lib foreign --folder FOLDER --write`, on clones.*")
         return
-    run = [one for one in model.kernels() if one.key in record]
+    run = [one for one in foreign.kernels() if one.key in record]
     by_repository: Counter[str] = Counter(one.repository for one in run)
     rows = []
     for repository, count in by_repository.items():
@@ -162,9 +161,9 @@ def compiled() -> None:
 
 def defects() -> None:
     """Display the defects that were verified in the source, each at its revision."""
-    record = model.recorded()
+    record = foreign.recorded()
     rows = []
-    for one in model.kernels():
+    for one in foreign.kernels():
         if not one.defect or one.key not in record:
             continue
         result = record[one.key]
@@ -182,17 +181,18 @@ def defects() -> None:
 
 def counted() -> None:
     """Display how the emulator's counters of these kernels compare to ncu's on a GPU."""
-    record = model.recorded()
-    kernels = [(one, found) for one in model.kernels() if (found := model.profiled(one, record))]
+    record = foreign.recorded()
+    kernels = [(one, found) for one in foreign.kernels()
+               if (found := foreign.profiled(one, record))]
     if not kernels:
         note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
         return
     rows: Counter[tuple[str, str]] = Counter()
     for one, found in kernels:
-        alike = len(found.ncu) - len(model.counted_otherwise(found))
+        alike = len(found.ncu) - len(foreign.counted_otherwise(found))
         rows[one.repository, f"{alike} of {len(found.ncu)}"] += 1
-    lost = [one for one in model.kernels()
-            if one.on_gpu and one.key in record and not model.profiled(one, record)]
+    lost = [one for one in foreign.kernels()
+            if one.on_gpu and one.key in record and not foreign.profiled(one, record)]
     rows.update((one.repository, "not counted") for one in lost)
     machines = dict.fromkeys(
         f"{found.gpu}, CUDA {found.cuda}, driver {found.driver}, "
@@ -200,7 +200,7 @@ def counted() -> None:
     table(("kernels of", "how many", "counters alike"),
           [(repository, count, alike) for (repository, alike), count in rows.items()],
           f"recorded: {'; '.join(machines)}; emulated: the same machine code")
-    results: dict[tuple[str, str], list[model.Foreign]] = {}
+    results: dict[tuple[str, str], list[foreign.Foreign]] = {}
     for one in (*(one for one, _ in kernels if one.on_gpu), *lost):
         results.setdefault((one.repository, one.on_gpu), []).append(one)
     notes = [*_otherwise(kernels),
@@ -209,12 +209,12 @@ def counted() -> None:
         note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in notes))
 
 
-def _otherwise(kernels: Sequence[tuple[model.Foreign, Measured]]) -> Iterator[str]:
+def _otherwise(kernels: Sequence[tuple[foreign.Foreign, Measured]]) -> Iterator[str]:
     """What a GPU counts otherwise, a line for each reason: kernels, why, and the counters."""
     reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
     by_key = {one.key: (one, found) for one, found in kernels}
     for key, (one, found) in by_key.items():
-        for name in model.counted_otherwise(found):
+        for name in foreign.counted_otherwise(found):
             reason = one.repository, one.unlike.get(name, "no reason is known")
             reasons.setdefault(reason, {}).setdefault(key, []).append(name)
     for (_, why), counters in reasons.items():
@@ -227,7 +227,7 @@ def _otherwise(kernels: Sequence[tuple[model.Foreign, Measured]]) -> Iterator[st
         yield f"{_names(by_key[key][0] for key in counters)}: {why}. {', '.join(numbers)}."
 
 
-def _names(kernels: Iterable[model.Foreign]) -> str:
+def _names(kernels: Iterable[foreign.Foreign]) -> str:
     """Kernels without their template arguments, and whose they are."""
     kernels = list(kernels)
     names = ", ".join(f"`{one.name.partition('<')[0]}`" for one in kernels)

@@ -10,9 +10,8 @@ from lib.dispatch import cost
 from lib.dispatch.fit import misfits
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.grid import LastWave, Line, Sms, h100_sms
+from lib.kernels.grid import Line, h100_sms
 from lib.kernels.spec import TMA_STRIDE, Variant
-from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import Row
 from lib.show import chart as style
@@ -40,32 +39,7 @@ def microseconds(variant: Variant, shape: Shape) -> float:
     return 1e6 * cycles / GPUS["H100"].clock_hz
 
 
-def by_steps(first: Variant, second: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
-    """The same for a last wave that is cut, where sums cost nothing: longest cluster over longest.
-    """
-    whole, cut = (steps(variant, variant.problem(*shape), sms) for variant in (first, second))
-    return whole / cut
-
-
-def steps(variant: Variant, problem: Problem, sms: Sms = h100_sms) -> int:
-    """Steps of K of the cluster that has most to do.
-
-    Raises
-    ------
-    ValueError
-        If the variant isn't one that may cut its last wave.
-    """
-    grid = variant.grid
-    if not isinstance(grid, LastWave):
-        raise ValueError(f"{variant.name} cuts no wave")
-    each = -(-problem.K // variant.step)
-    clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
-    full, rest = divmod(grid.cluster_tiles(problem, variant.tile), clusters)
-    sharers = grid.sharers(problem, variant.tile, variant.step, clusters)
-    return full * each + (-(-rest * each // sharers) if sharers else each if rest else 0)
-
-
-def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
+def last_wave(variant: Variant, shape: Shape) -> float:
     """How full the last wave of a persistent variant is, of what the GPU holds; 1 if all are.
 
     Raises
@@ -76,7 +50,7 @@ def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
     grid, problem = variant.grid, variant.problem(*shape)
     if not isinstance(grid, Line):
         raise ValueError(f"{variant.name} has no waves of a persistent grid")
-    clusters = grid.at_once(sms)
+    clusters = grid.at_once(h100_sms)
     return (grid.cluster_tiles(problem, variant.tile) % clusters or clusters) / clusters
 
 
@@ -139,48 +113,31 @@ def _summary(ratios: Sequence[float]) -> str:
     return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
 
 
-def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = (), rival: bool = False) -> None:
+def side_by_side(version: Version, first: str, second: str) -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
-    A sentence under the table counts on how many of the recorded shapes the second is the faster.
-
-    Parameters
-    ----------
-    first, second : str
-        Of this version.
-    by : {"costs", "steps"}
-        What predicts: the rule's costs, or the steps of K of the longest cluster.
-    cubes : sequence of int
-        Sides of cubes to show above them.
-    rival : bool
-        Show the best of cuBLAS in the run of the first variant.
+    Beside them stands the best of cuBLAS in the run of the first. A sentence under the table counts
+    on how many of the recorded shapes the second is the faster.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
-    predict = {"costs": by_costs, "steps": by_steps}[by]
-    how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
-           "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
     rows = [Pair(shape, *(_row(version, name, shape) for name in (first, second)))
-            for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes)]
+            for shape in version.kernel.own_shapes]
     timed = [pair for pair in rows if pair.timed]
-    columns: list[Column[Pair]] = [Column("M×N×K", lambda pair: style.sides(pair.shape))]
-    if by == "steps":
-        columns.append(
-            Column("last wave full", lambda pair: last_wave(one, pair.shape), ".0%"))
-    columns.append(Column(f"`{second}` over `{first}`, predicted",
-                          lambda pair: predict(one, other, pair.shape), ".3f"))
+    columns: list[Column[Pair]] = [
+        Column("M×N×K", lambda pair: style.sides(pair.shape)),
+        Column(f"`{second}` over `{first}`, predicted",
+               lambda pair: by_costs(one, other, pair.shape), ".3f")]
     if timed:
         columns += [
             _of_both(f"`{first}`, µs", lambda before, _: f"{1e6 * before.seconds:,.1f}"),
             _of_both(f"`{second}`, µs", lambda _, after: f"{1e6 * after.seconds:,.1f}"),
             _of_both("speed over speed",
                      lambda before, after: f"**{before.seconds / after.seconds:.3f}**"),
+            _of_both("best of cuBLAS, µs", lambda before, _: f"{1e6 * before.cublas_seconds:,.1f}"),
         ]
-        if rival:
-            columns.append(_of_both("best of cuBLAS, µs",
-                                    lambda before, _: f"{1e6 * before.cublas_seconds:,.1f}"))
     label = [records.label(version.record)] if timed else []
-    listed(columns, rows, "; ".join((f"predicted: modelled, {how}", *label)))
+    listed(columns, rows, "; ".join((
+        "predicted: modelled, the rule's costs (lib/dispatch/cost.py)", *label)))
     if timed:
         note(_counted(timed, first, second))
 

@@ -21,7 +21,6 @@ from lib.kernels.spec import Variant
 from lib.problem import Problem
 from lib.records import store as records
 from lib.show import accesses
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show import shapes as by_shape
 from lib.show.display import both, once_recorded, show
@@ -215,7 +214,7 @@ def gains_picture(points: Sequence[Gain], *, deep: int, evidence: str, narrow: b
     joined: dict[tuple[int, int], list[Gain]] = {}
     for one in points:
         joined.setdefault(one.shape[:2], []).append(one)
-    shapes.strokes(ax, [(place(a.full, a.speed), place(b.full, b.speed))
+    style.strokes(ax, [(place(a.full, a.speed), place(b.full, b.speed))
                         for some in joined.values() for a, b in zip(some, some[1:], strict=False)],
                    linewidth=0.8, alpha=0.6)
     drawn: list[tuple[float, float]] = []
@@ -250,13 +249,13 @@ def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low:
         speed = low + count * _STEP
         (left, y), (right, _) = place(0, speed), place(1, speed)
         even = abs(speed - 1) < _STEP / 100
-        shapes.strokes(ax, [((left, y), (right, y))], linewidth=1.2 if even else 0.5,
+        style.strokes(ax, [((left, y), (right, y))], linewidth=1.2 if even else 0.5,
                        alpha=1.0 if even else 0.18)
         ax.text(left - 6, y, "0" if even else f"{100 * (speed - 1):+.0f}%".replace("-", "−"),
                 ha="right", va="center", weight="bold" if even else "normal")
     for full in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = place(full, low)
-        shapes.strokes(ax, [((x, y), (x, y - 3))], linewidth=0.6)
+        style.strokes(ax, [((x, y), (x, y - 3))], linewidth=0.6)
         ax.text(x, y - 5, f"{100 * full:.0f}%", ha="center", va="top")
     x, _ = place(0.5, low)
     ax.text(x, 12, "share of the last wave that is full", size=style.NORMAL, ha="center", va="top")

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from lib import gpus
 from lib.kernels.spec import Variant
 from lib.records.schema import Timeline, mhz
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show import ring
 from lib.show.display import both
@@ -436,7 +435,7 @@ def _version(
                 ax.text(_LEFT - 4, y - row * (warp + 0.5), text, ha="right", va="center_baseline")
         for event, colour in style.PHASE.items():
             tall = max(row - 0.8, 1.0) * _HEIGHTS[event]
-            shapes.rectangles(
+            style.rectangles(
                 ax,
                 [
                     (x_of(s.start), y - row * s.warp - row / 2 - tall / 2,
@@ -470,7 +469,7 @@ def _roles(ax: Axes, top: float, one: Shown, warps: int, row: float, wide: float
         first += count
         if first < warps:
             y = top - row * first
-            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], linewidth=0.6, alpha=0.5)
+            style.strokes(ax, [((0, y), (_LEFT + wide, y))], linewidth=0.6, alpha=0.5)
 
 
 def _flight(
@@ -490,9 +489,9 @@ def _flight(
         height = bottom + found.in_flight((left + right) / 2 + begin) / one.stages * tall
         points += [(x_of(left), height), (x_of(right), height)]
     if points:
-        shapes.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
+        style.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
                        closed=True, linewidth=0, facecolor=style.PHASE["load"])
-    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
+    style.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
                    alpha=0.4)
     ax.text(_LEFT - 4, bottom + tall / 2, "stages\nin flight", ha="right", va="center",
             linespacing=1.05)
@@ -517,7 +516,7 @@ def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
         text = f"{_NAMES.get(event, event)} {style.percent(value)}"
         if narrow and x + 11 + 6.2 * len(text) > _LEFT + wide:
             x, y = 0.0, y - _KEY
-        shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
+        style.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
         ax.text(x + 11, y - 1, text, va="bottom")
         x += 11 + 6.2 * len(text) + 12
 
@@ -529,7 +528,7 @@ def _axis(
     ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
     side = 1 if above else -1
     va = "bottom" if above else "top"
-    shapes.strokes(ax, [((_LEFT, y), (_LEFT + wide, y))] + [
+    style.strokes(ax, [((_LEFT, y), (_LEFT + wide, y))] + [
         ((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks], linewidth=0.6)
     for tick in ticks:
         x = x_of(tick / factor)
@@ -561,13 +560,13 @@ def _band(
         part = shares[list(one.events).index(event)]
         if not part.any():
             continue
-        lower = shapes.steps(_LEFT, step, bottom + under * _BAND)
+        lower = style.steps(_LEFT, step, bottom + under * _BAND)
         under = under + part
-        upper = shapes.steps(_LEFT, step, bottom + under * _BAND)
-        shapes.outline(ax, [*upper, *reversed(lower)], closed=True, linewidth=0,
+        upper = style.steps(_LEFT, step, bottom + under * _BAND)
+        style.outline(ax, [*upper, *reversed(lower)], closed=True, linewidth=0,
                        facecolor=style.PHASE[event])
         # An edge of ink keeps neighbours apart where print is grey.
-        shapes.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
+        style.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
     text = f"share of\n{one.roles[0][0]}" if one.roles else "share\nof warps"
     ax.text(_LEFT - 4, bottom + _BAND / 2, text, ha="right", va="center", linespacing=1.05)
 
@@ -603,10 +602,10 @@ def _overview(
     # A few blocks that outlast the others are seen, too.
     heights = np.where(blocks > 0, np.maximum(blocks / blocks.max() * tall, _LEAST), 0.0)
     step = wide / len(seconds)
-    shapes.outline(
-        ax, [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
+    style.outline(
+        ax, [(_LEFT, bottom), *style.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
         closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5)
-    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
+    style.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
     ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", ha="right", va="center",
             linespacing=1.05)
     narrow = wide < _WIDTH
@@ -625,7 +624,7 @@ def _overview(
         (one.overview[one.shown][1] - start) * 1e-9 + cycle / one.clock_hz for cycle in window
     ]
     x, width = _LEFT + zoom[0] * scale, max((zoom[1] - zoom[0]) * scale, 1.6)
-    shapes.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
+    style.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
     text = f"shown above, {style.duration(zoom[1] - zoom[0])}"
     room = style.text_width(text, style.SMALL) + 4
     if x < _LEFT + wide / 2 and x + width + room <= _LEFT + wide:

@@ -214,17 +214,13 @@ class Version:
         """This version's record."""
         return self.reader.record
 
-    def recorded(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> RecordedRow:
+    def recorded(self, size: int, variant: str | None = None) -> RecordedRow:
         """The recorded benchmark at one size (see `Recorded.bench`)."""
-        return self.reader.bench(size, variant, ptx_arch)
+        return self.reader.bench(size, variant)
 
-    def metrics(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, float]:
+    def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:
         """The recorded hardware counters at one size (see `Recorded.counters`)."""
-        return self.reader.counters(size, variant, ptx_arch)
+        return self.reader.counters(size, variant)
 
     def measuring(self, variant: Variant) -> Live | None:
         """What measures a variant here; None without a GPU that runs it, or what it takes."""
@@ -280,23 +276,18 @@ class Version:
             labels[label] = [name for name, _ in rows]
         return by_kind(labels)
 
-    def rows(
-        self, variants: Sequence[str], above: Sequence[str] = (), every: bool = False
-    ) -> list[Row]:
+    def rows(self, variants: Sequence[str], above: Sequence[str] = ()) -> list[Row]:
         """What stands in the rows of a table or a figure: other versions, then this one's variants.
 
         Parameters
         ----------
         variants : sequence of str
-            If none is named the fastest, or all if `every` is set.
+            The fastest if none is named.
         above : sequence of str
             Other versions, as ``stem`` or ``stem/variant``.
-        every : bool
         """
         others = [(self.of(stem), name) for stem, name in map(parted, above)]
-        names = variants or [v.name for v in (
-            self.kernel.variants if every else (self.kernel.fastest,))]
-        chosen = (*others, *((self, name) for name in names))
+        chosen = (*others, *((self, name) for name in variants or ("",)))
         return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
 
 

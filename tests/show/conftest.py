@@ -222,16 +222,15 @@ FIGURES = {
     **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},
     "timeline": lambda: timelines(1),
     "busiest": lambda: busiest.picture(
-        TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
+        TIMES, 2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
         notes={"DRAM": "compulsory bytes"},
     ),
-    "busiest, no time": lambda: busiest.picture(TIMES, evidence="modelled: H100 data sheet"),
     "occupancy": lambda: occupancy.picture(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
     ),
     "busiest, with a remark": lambda: busiest.picture(
-        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
-        evidence="modelled: T4 rates × emulated counters, 4,096³",
+        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, 3e-3,
+        note="the L2 must deliver 1", evidence="modelled: T4 rates × emulated counters, 4,096³",
     ),
     "roofline, tensor": lambda: roofline.picture(
         Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100",

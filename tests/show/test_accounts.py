@@ -13,8 +13,6 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import noise
 from lib.show import accounts as model
 from lib.show import accounts as page
-from lib.show import instruction_order as order
-from lib.show import issue_slots as slots
 from lib.show.numbers import Numbers
 from lib.show.version import Version, short_name
 from tests.pages import cells
@@ -91,19 +89,6 @@ def test_no_page_but_the_method_s_shows_a_rate():
     assert stems == ["method"]
 
 
-def test_a_share_by_timed_cycles_belongs_to_the_speed_beside_it(shown):
-    page.tensor(Version("26_fp8"), "two_parts", above=("20_persistent",), timed=True)
-    head, _, above, own = shown[0].splitlines()[:4]
-    assert "FLOP per cycle and SM, at most" not in head and "| 26 two_parts |" in own
-    cells = [float(cell.strip(" |%").replace(",", "")) for cell in above.split(" | ")[1:]]
-    speed, of_best, clock, cycles, share = cells[1:6]
-    peak = 132 * 4096 * cycles * 1e3  # FLOP in those cycles
-    assert share / 100 == pytest.approx(2 * 4096**3 / peak, rel=2e-3)
-    assert 2 * 4096**3 / speed / 1e12 == pytest.approx(cycles / clock / 1e3, rel=2e-2)
-    assert 50 < of_best < 150
-    assert "| 20 persistent blocks |" in above
-
-
 def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch):
     from lib.records import store
 
@@ -126,20 +111,6 @@ def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch)
     assert re.match(r"\| 02 shared tile \| 1\.63 / 1\.6\d \| 15\.\d% \| \d+\.\d% \|", own)
     assert all(float(number.replace(",", "")) > 1 for number in own.strip("| ").split(" | ")[4:6])
     assert "| not recorded yet | not recorded yet | not recorded yet |" in second.splitlines()[2]
-
-
-def test_products_between_load_and_store_are_read_off_the_machine_code(shown):
-    version = Version("12_wmma_pipeline")
-    page.wavefronts(version, "roles", "products_first", above=(), between=True)
-    head, _, roles, held = (line.split(" | ") for line in shown[0].splitlines()[:4])
-    place = head.index("products between load and store")
-    assert roles[place] == "other warps load"
-    opcodes = [i.opcode for i in version.compiled(H100.arch, "products_first").inner_loop]
-    between, products = order.share_between(opcodes)
-    assert held[place] == f"{between} of {products}"
-    assert f"SASS for {H100.arch}" in shown[0]
-    page.wavefronts(version, "roles", above=())
-    assert "products between" not in shown[1]
 
 
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
@@ -184,23 +155,6 @@ def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     page.isolated(Version("11_wmma_shared"), account="wavefronts")
     assert len(cells(shown[3])) == len(Version("11_wmma_shared").kernel.pairs)
     assert "L1 busy" in shown[3]
-
-
-@pytest.mark.parametrize("counter, head, written", [
-    ("stall_long_scoreboard", "long scoreboard: cycles per instruction issued", "{:.2f}"),
-    ("empty", "issue slots empty", "{:.1%}"),
-])
-def test_a_cause_that_is_no_factor_of_the_account_takes_its_place(shown, counter, head, written):
-    version = Version("08_warp_tile")
-    page.isolated(version, "a second buffer", account="wavefronts", counter=counter)
-    heads, _, row = (line.split(" | ") for line in shown[0].splitlines()[:3])
-    place = heads.index(head)
-    assert heads[place + 1] == "L1 busy |"
-    assert not any("wavefronts per" in one for one in heads)
-    both = [version.metrics(4096, name) for name in ("one_buffer", "warp_64x32")]
-    values = [one[counter] if counter in one else slots.account_of(one, H100.sms).share(counter)
-              for one in both]
-    assert row[place] == " → ".join(written.format(value) for value in values)
 
 
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):

@@ -80,8 +80,8 @@ def test_a_variant_s_shares_are_those_of_its_launch():
     problem = cut.problem(*shares_page.EXAMPLE)
     assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 4)
     assert shares.shares(whole, problem, 8).sharers == 0
-    assert by_shape.steps(cut, problem, 8) == 44 and by_shape.steps(whole, problem, 8) == 48
-    assert by_shape.by_steps(whole, cut, shares_page.EXAMPLE, 8) == pytest.approx(48 / 44)
+    longest = [shares.shares(one, problem, 8).longest for one in (cut, whole)]
+    assert longest == [44, 48]
     with pytest.raises(ValueError, match="wide cuts no wave"):
         shares.shares(CLUSTERS.variant("wide"), problem, 8)
 
@@ -160,11 +160,13 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
         built.let_bench(page.version, name, [
             structs.replace(row, M=M, N=N, K=K, seconds=1e-6 * microseconds)
             for (M, N, K), microseconds in zip(shapes, times, strict=False)])
-    shapes_page.side_by_side(page.version, "whole", "cut", by="steps")
+    shapes_page.side_by_side(page.version, "whole", "cut")
     rows = cells(shown[0])
     assert len(rows) == len(shapes)
-    assert rows[0][-3:] == ["100.0", "80.0", "**1.250**"] and rows[-1][-3:] == [""] * 3
-    assert rows[0][0] == "1,792×1,280×4,096" and rows[0][1] == "6%"
+    assert rows[0][-4:-1] == ["100.0", "80.0", "**1.250**"] and rows[-1][-4:] == [""] * 4
+    # Beside them what cuBLAS took in the run of the first.
+    cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
+    assert rows[0][0] == "1,792×1,280×4,096" and rows[0][-1] == f"{1e6 * cublas:,.1f}"
     assert shown[1].startswith(
         "Of 3 recorded shapes `cut` is faster than `whole` on 2, slower on 1")
     assert "1.250 times the speed, at 1,792×1,408×4,096; its worst 0.800" in shown[1]
@@ -173,12 +175,6 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     # Nothing is recorded of the last one: the time is the model's, and says so.
     expected = by_shape.microseconds(page.kernel.variant("cut"), shapes[-1])
     assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
-    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
-    assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
-    # Beside them what cuBLAS took in the run of the first.
-    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rival=True)
-    cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
-    assert cells(shown[-2])[0][-1] == f"{1e6 * cublas:,.1f}"
 
 
 def test_of_shapes_that_are_not_recorded_predictions_stand_alone(shown, monkeypatch):

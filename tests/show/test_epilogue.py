@@ -112,9 +112,9 @@ def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
 
 def test_pytorch_s_operations_are_not_its_fused_call(recorded):
     row = model.contest(LARGE)
-    assert model.fastest(row, named="PyTorch").seconds == pytest.approx(1.7e-3)
-    assert model.fastest(row, named="PyTorch _addmm_activation").seconds == pytest.approx(1.2e-3)
-    assert model.fastest(row, named="cublasLt fused").name == "cublasLt fused, candidate 1"
+    assert model.fastest(row, "PyTorch").seconds == pytest.approx(1.7e-3)
+    assert model.fastest(row, "PyTorch _addmm_activation").seconds == pytest.approx(1.2e-3)
+    assert model.fastest(row, "cublasLt fused").name == "cublasLt fused, candidate 1"
 
 
 def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):

@@ -122,7 +122,7 @@ def test_busiest(drawn):
     assert "recorded 2.71 ms" in shown(fig)
     assert "15 µs (compulsory bytes)" in shown(fig)
     assert "The longest is L1 lines. The kernel took 2.71 ms (recorded)." in fig.alt
-    measured = busiest.picture({"DRAM": 1e-3}, seconds=2e-3, seconds_evidence="measured",
+    measured = busiest.picture({"DRAM": 1e-3}, 2e-3, seconds_evidence="measured",
                             evidence="modelled: H100 data sheet")
     assert "measured 2 ms" in shown(measured)
 
@@ -295,7 +295,7 @@ def test_timeline_tells_roles_apart(drawn):
 
 def test_busiest_of_another_machine(drawn):
     fig = drawn["busiest, with a remark"]
-    assert fig.finding == "Tensor pipe needs the most time: 2.1 ms at least"
+    assert fig.finding == "Tensor pipe: busy for at least 70% of the time"
     assert "the L2 must deliver 1" in shown(fig)
 
 

@@ -1,7 +1,6 @@
 """The order of a loop's machine code, by hand."""
 
 
-from lib.show import instruction_order as order
 from lib.show.instruction_order import work_between
 
 SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
@@ -14,12 +13,6 @@ def test_work_between_a_load_and_its_store():
     assert work_between(STAGED) == 2
     assert work_between(["STS", "FFMA", "LDG.E", "FFMA"]) == 1  # the store of the next round
     assert work_between(["FFMA"]) == 0
-
-
-def test_a_share_of_the_products_is_told_of_loops_that_load_and_store():
-    assert order.share_between(STAGED) == (2, 3)
-    assert order.share_between(SEED) == (0, 2)
-    assert order.share_between(["LDS", "FFMA", "BAR.SYNC"]) is None
 
 
 def test_products_of_tensor_cores_are_work():

@@ -85,16 +85,6 @@ def test_busiest_unit_of_the_naive_kernel_is_the_tag_stage():
     assert busiest.longest(times) == "L1 lines"
 
 
-def test_lines_of_a_swapped_warp_cost_a_lookup_each():
-    swapped = NAIVE | {"global_load_sectors": 33 * WARP_FFMAS}
-    times = busiest.least_times(
-        swapped, H100, warp_instructions=1, dram_bytes=1, lines=33 * WARP_FFMAS, clock_hz=1e9
-    )
-    assert times["L1 lines"] == pytest.approx(33 * WARP_FFMAS / 132e9)
-    with pytest.raises(ValueError, match="cannot hold"):
-        busiest.least_times(swapped, H100, warp_instructions=1, dram_bytes=1, lines=10)
-
-
 def test_turing_moves_half_a_wavefront_a_clock():
     counters = dict.fromkeys(NAIVE, 0) | {"shared_wavefronts": 40_000}
     times = busiest.least_times(
