@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lib.compiler.arch import BLACKWELL, TARGETS, check_arch
 
@@ -158,6 +159,20 @@ class Gpu:
 
 # Per-SM limits: CUDA C++ Programming Guide, table of technical specifications per compute
 # capability; granularities: CUDA Occupancy Calculator.
+_SINCE_AMPERE: dict[str, Any] = {
+    "shared_bytes_reserved": KIB, "shared_allocation_bytes": 128, "registers_per_sm": 65536,
+    "register_allocation": 256, "warps_per_sm": 64, "blocks_per_sm": 32,
+}
+_H100 = Gpu(
+    key="H100", name="NVIDIA H100 SXM 80GB", arch="sm_90a", sms=132, clock_hz=1980e6,
+    dram_bytes_per_s=3350e9, l2_bytes=50 * MIB,
+    shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
+    **_SINCE_AMPERE,
+    fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
+    tensor_fp16_per_cycle=4096, board_watts=700.0,
+    sources=("nvidia2023h100", "nvidia2022hopper", "cudaguide"),
+    tensor_fp8_flops=1978.9e12,
+)
 GPUS: dict[str, Gpu] = {
     gpu.key: gpu
     for gpu in (
@@ -175,34 +190,14 @@ GPUS: dict[str, Gpu] = {
             key="A100", name="NVIDIA A100 SXM 80GB", arch="sm_80", sms=108, clock_hz=1410e6,
             dram_bytes_per_s=2039e9, l2_bytes=40 * MIB,
             shared_bytes_per_sm=164 * KIB, shared_bytes_per_block=163 * KIB,
-            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
-            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            **_SINCE_AMPERE,
             fp32_lanes_per_sm=64, tensor_fp16_flops=312e12,
             tensor_fp16_per_cycle=2048, board_watts=400.0,
             sources=("nvidia2021a100", "nvidia2020ampere", "cudaguide"),
         ),
-        Gpu(
-            key="H100", name="NVIDIA H100 SXM 80GB", arch="sm_90a", sms=132, clock_hz=1980e6,
-            dram_bytes_per_s=3350e9, l2_bytes=50 * MIB,
-            shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
-            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
-            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
-            fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
-            tensor_fp16_per_cycle=4096, board_watts=700.0,
-            sources=("nvidia2023h100", "nvidia2022hopper", "cudaguide"),
-            tensor_fp8_flops=1978.9e12,
-        ),
-        Gpu(
-            key="H200", name="NVIDIA H200 SXM 141GB", arch="sm_90a", sms=132, clock_hz=1980e6,
-            dram_bytes_per_s=4800e9, l2_bytes=50 * MIB,
-            shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
-            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
-            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
-            fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
-            tensor_fp16_per_cycle=4096, board_watts=700.0,
-            sources=("nvidia2024h200", "nvidia2022hopper", "cudaguide"),
-            tensor_fp8_flops=1978.9e12,
-        ),
+        _H100,
+        replace(_H100, key="H200", name="NVIDIA H200 SXM 141GB", dram_bytes_per_s=4800e9,
+                sources=("nvidia2024h200", "nvidia2022hopper", "cudaguide")),
         # A DGX B200 is eight of them: its sheet's 72 PFLOP/s of FP8 are 2.25 of dense FP16 for each
         # (half of it is sparsity, half of the rest FP8), its 64 TB/s are 8. No sheet names the
         # clock: this one gives the 75 TFLOP/s of FP32 that it prints.
@@ -210,8 +205,7 @@ GPUS: dict[str, Gpu] = {
             key="B200", name="NVIDIA B200", arch="sm_100a", sms=148, clock_hz=1980e6,
             dram_bytes_per_s=8000e9, l2_bytes=126 * MIB,
             shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
-            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
-            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            **_SINCE_AMPERE,
             fp32_lanes_per_sm=128, tensor_fp16_flops=2250e12,
             tensor_fp16_per_cycle=8192, board_watts=1000.0,
             sources=("nvidia2025b200", "nvidia2025blackwell", "cudaguide"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from lib.gpus import LANES
 from lib.kernels.grid import Line
@@ -30,11 +32,10 @@ def square(
 
 
 def buffered(
-    name: str, meaning: str, *, BK: int = 8, staged: bool = True, buffers: int = 2,
-    blocks: int = 2,
+    name: str, meaning: str, *, staged: bool = True, buffers: int = 2, blocks: int = 2
 ) -> Variant:
     """06's tile of 128×128 with 8×8 a thread, loaded ahead or not: 07."""
-    tile = thread_tile(name, meaning, BM=128, BN=128, BK=BK, TM=8, TN=8, vec=4)
+    tile = thread_tile(name, meaning, vec=4)
     schedule = replace(tile.schedule, blocks=blocks, own={"STAGED": staged, "BUFFERS": buffers})
     return replace(tile, schedule=schedule, vectors=_NARROW_ALONE,
                    template=(*tile.template[:-1], "STAGED", "BUFFERS", "BLOCKS", "VEC"))
@@ -46,13 +47,13 @@ def function(file: str) -> str:
 
 
 def thread_tile(
-    name: str, meaning: str, *, BM: int, BN: int, BK: int, TM: int, TN: int | None = None,
-    vec: int = 0, file: str = "", **own: Argument,
+    name: str, meaning: str, *, BM: int = 128, BN: int = 128, BK: int = 8, TM: int = 8,
+    TN: int | None = 8, vec: int = 0, file: str = "", **own: Argument,
 ) -> Variant:
     """TM × TN elements a thread: a BM × BN tile of C, K in steps of BK, threads in one row.
 
-    Without `TN` a thread has a column of TM, and the template has no such argument; nor has it one
-    for vectors without `vec`.
+    Where `TN` is None a thread has a column of TM, and the template has no such argument; nor has
+    it one for vectors without `vec`.
     """
     schedule = Schedule((BM, BN), BK, thread=(TM, TN or 1), vec=vec, own=own)
     template = ("BM", "BN", "BK", "TM", *(["TN"] if TN else []), *own, *(["VEC"] if vec else []))
@@ -62,41 +63,44 @@ def thread_tile(
                    function=function(file))
 
 
+def _of_warps(
+    name: str, meaning: str, schedule: Schedule, *template: str, times: int = 1, file: str = "",
+    **fields: Any,
+) -> Variant:
+    """Warps that own rectangles of a block's tile, `times` as many; what `template` has behind the
+    tiles. Of a file of ``cuda/steps`` the template is its own."""
+    return Variant(name, schedule, (*_TILES, *template), (LANES * _warps(schedule) * times, 1),
+                   "block", meaning, file=file, function=function(file), **fields)
+
+
 def warp_tile(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
-    lanes: int = 8, paired: bool = True, buffers: int = 2, blocks: int = 2, vec: int = 4,
+    paired: bool = True, buffers: int = 2, blocks: int = 2, vec: int = 4,
 ) -> Variant:
     """Warps that own rectangles of C: tiles of a block (M, N, K) and of a warp (M, N)."""
     schedule = Schedule(
         block[:2], block[2], warp, vec=vec, blocks=blocks,
-        own={"LANES": lanes, "PAIRED": paired, "BUFFERS": buffers},
+        own={"LANES": 8, "PAIRED": paired, "BUFFERS": buffers},
     )
-    return Variant(
-        name, schedule, (*_TILES, "LANES", "PAIRED", "BUFFERS", "BLOCKS", "VEC"),
-        (LANES * _warps(schedule), 1), "block", meaning,
-        vectors=_NARROW_ALONE if vec > 1 else Vectors(),
-    )
+    return _of_warps(name, meaning, schedule, "LANES", "PAIRED", "BUFFERS", "BLOCKS", "VEC",
+                     vectors=_NARROW_ALONE if vec > 1 else Vectors())
 
 
 def waiting(name: str, meaning: str, order: str) -> Variant:
     """06's tile, steps of 8, in 08's code with nothing loaded ahead: threads in an order."""
-    file = "08_warp_tile_waiting"
     schedule = Schedule((128, 128), 8, (64, 32), vec=4, blocks=2, own={"LANES": 8, "ORDER": order})
-    return Variant(name, schedule, (*_TILES, "LANES", "ORDER", "BLOCKS", "VEC"), (256, 1), "block",
-                   meaning, vectors=_NARROW_ALONE, file=file,
-                   function=function(file))
+    return _of_warps(name, meaning, schedule, "LANES", "ORDER", "BLOCKS", "VEC",
+                     vectors=_NARROW_ALONE, file="08_warp_tile_waiting")
 
 
 def copies(name: str, meaning: str, *, guarded: bool, ahead: bool, group: int) -> Variant:
     """08's tile, filled by copies in flight: what 09 adds to it before it deals out the work."""
-    file = "09_fp32_limit_copies"
     schedule = Schedule((128, 128), 8, (64, 64), vec=4, stages=3, group=group, blocks=2,
                         own={"GUARDED": guarded, "AHEAD": ahead})
-    return Variant(name, schedule,
-                   (*_TILES, "STAGES", "GUARDED", "AHEAD", "GROUP", "BLOCKS", "VEC"), (128, 1),
-                   "block", meaning, vectors=Vectors({"vec": 1}, ("N",)),
-                   grid=Line(), file=file, function=function(file),
-                   shared_bytes=3 * 8 * (128 + 4 + 128) * ITEM_BYTES["float32"])
+    return _of_warps(name, meaning, schedule, "STAGES", "GUARDED", "AHEAD", "GROUP", "BLOCKS",
+                     "VEC", vectors=Vectors({"vec": 1}, ("N",)), grid=Line(),
+                     file="09_fp32_limit_copies",
+                     shared_bytes=3 * 8 * (128 + 4 + 128) * ITEM_BYTES["float32"])
 
 
 def wmma(
@@ -111,16 +115,19 @@ def wmma(
     compiler; with 0 blocks it promises none.
     """
     schedule = Schedule(block[:2], block[2], warp, vec=vec, blocks=blocks or 0, own=own)
-    threads = LANES * _warps(schedule) * roles
-    return Variant(
-        name, schedule,
-        (*_TILES, *(["VEC"] if vec else []), *own, *([] if blocks is None else ["BLOCKS"])),
-        (threads, 1), "block", meaning, dtype="float16",
+    warps = _warps(schedule)
+    return _of_warps(
+        name, meaning, schedule, *(["VEC"] if vec else []), *own,
+        *([] if blocks is None else ["BLOCKS"]), times=roles, dtype="float16",
         vectors=Vectors({"vec": 1} if vec > 1 else {}, alignment=alignment),
-        roles=Roles((("consumers", threads // 64), ("producers", threads // 64)) if roles == 2
-                    else ()),
-        file=file, function=function(file), min_arch=min_arch,
+        roles=Roles((("consumers", warps), ("producers", warps)) if roles == 2 else ()),
+        file=file, min_arch=min_arch,
     )
+
+
+# 12's tile of halves, without vectors; and 14's.
+small_wmma = partial(wmma, block=(64, 64, 16), warp=(32, 32), vec=0)
+wide_wmma = partial(wmma, block=(128, 128, 32), warp=(32, 64))
 
 
 def wmma_direct(
@@ -151,24 +158,18 @@ def turing_limit(
     """15's code: tiles of 128×256×32, or `narrower` ones; products of a depth of `mma_k`."""
     tile, warp = _NARROWER if narrower else _WIDE
     schedule = Schedule(tile, 32, warp, vec=8, group=group, own={"MMA_K": mma_k})
-    return Variant(
-        name, schedule, ("TC", *_TILES, "VEC", "MMA_K", "GROUP"), (LANES * _warps(schedule), 1),
-        "block", meaning, dtype="float16", out=out, vectors=_NARROW, candidates=candidates,
-        min_arch="sm_80" if mma_k == 16 else "",
-    )
+    made = _of_warps(name, meaning, schedule, "VEC", "MMA_K", "GROUP", dtype="float16", out=out,
+                     vectors=_NARROW, candidates=candidates,
+                     min_arch="sm_80" if mma_k == 16 else "")
+    return replace(made, template=("TC", *made.template))
 
 
 def fragments_ahead(name: str, meaning: str, *, mma_k: int) -> Variant:
     """15's wide tile in 16's loop, its tiles carried by registers; products of a depth of `mma_k`.
     """
     file = "15_turing_limit_k16"
-    tile, warp = _WIDE
-    schedule = Schedule(tile, 32, warp, vec=8, group=8, own={"MMA_K": mma_k})
-    return Variant(
-        name, schedule, ("TC", *_TILES, "VEC", "MMA_K", "GROUP"), (LANES * _warps(schedule), 1),
-        "block", meaning, dtype="float16", vectors=_NARROW, grid=Line(), file=file,
-        function=function(file), min_arch="sm_80" if mma_k == 16 else "",
-    )
+    return replace(turing_limit(name, meaning, mma_k=mma_k), grid=Line(), file=file,
+                   function=function(file))
 
 
 def one_buffer(
@@ -176,14 +177,12 @@ def one_buffer(
     blocks: int = 0,
 ) -> Variant:
     """A step to 15 with one buffer: 14's tile, or 15's `wide` one."""
-    file = "15_turing_limit_one_buffer"
     tile, warp = _WIDE if wide else _EVEN
     schedule = Schedule(tile, 32, warp, vec=8, prefetch=prefetch, blocks=blocks,
                         own={"LAYOUT": layout})
-    return Variant(
-        name, schedule, (*_TILES, "VEC", "LAYOUT", "PREFETCH", "BLOCKS"),
-        (LANES * _warps(schedule), 1), "block", meaning, dtype="float16", file=file,
-        function=function(file),
+    return _of_warps(
+        name, meaning, schedule, "VEC", "LAYOUT", "PREFETCH", "BLOCKS", dtype="float16",
+        file="15_turing_limit_one_buffer",
         # Single halves would not fit the registers while they wait, nor beside a second block.
         vectors=Vectors({"vec": 1, **({"prefetch": False} if prefetch else {}),
                          **({"blocks": 0} if blocks else {})}),
@@ -192,12 +191,9 @@ def one_buffer(
 
 def two_buffers(name: str, meaning: str, *, walk: bool) -> Variant:
     """A step to 15 with two buffers, whose lanes write C."""
-    file = "15_turing_limit_two_buffers"
     schedule = Schedule(_WIDE[0], 32, _WIDE[1], vec=8, own={"WALK": walk})
-    return Variant(
-        name, schedule, (*_TILES, "VEC", "WALK"), (LANES * _warps(schedule), 1), "block", meaning,
-        dtype="float16", vectors=_NARROW, file=file, function=function(file),
-    )
+    return _of_warps(name, meaning, schedule, "VEC", "WALK", dtype="float16", vectors=_NARROW,
+                     file="15_turing_limit_two_buffers")
 
 
 # The candidates among which 09 chooses, in the order in which they are tried.
@@ -214,17 +210,16 @@ def _of_limit(
 
 
 def _limit(
-    name: str, meaning: str, schedule: Schedule, *, blocks_per_sm: int = 0, least_share: int = 8,
+    name: str, meaning: str, schedule: Schedule, *, blocks_per_sm: int = 0,
     candidates: tuple[str, ...] = (),
 ) -> Variant:
     """Tiles dealt in equal shares to `blocks_per_sm` blocks an SM; where that is 0 a block has one
     tile, and none is cut."""
     BM, BN = schedule.tile
-    return Variant(
-        name, schedule, (*_TILES, "STAGES", "SPREAD", "TURNING", "BLOCKS", "VEC"),
-        (LANES * _warps(schedule), 1), "block", meaning,
+    return _of_warps(
+        name, meaning, schedule, "STAGES", "SPREAD", "TURNING", "BLOCKS", "VEC",
         vectors=Vectors({"vec": 1}, ("N",)),
-        grid=Line(blocks_per_sm=blocks_per_sm, least_share=least_share), candidates=candidates,
+        grid=Line(blocks_per_sm=blocks_per_sm, least_share=8), candidates=candidates,
         # The padding of A's tile: four floats a row.
         shared_bytes=schedule.stages * schedule.step * (BM + 4 + BN) * ITEM_BYTES["float32"],
     )
@@ -292,19 +287,18 @@ _SHAPES: Mapping[tuple[int, int], tuple[tuple[int, int], tuple[int, int], int, i
 
 def fp32_shape(tile: tuple[int, int], split: int, name: str = "") -> Variant:
     """Beside 09: a tile for any shape and layout, whose K so many blocks of a cluster share."""
-    file, (BM, BN), padding = "09_fp32_limit_shapes", tile, 4
+    (BM, BN), padding = tile, 4
     warp, thread, BK, slices, stages, blocks = _SHAPES[tile]
     schedule = Schedule(tile, BK, warp, thread, vec=4, stages=stages, blocks=blocks, split=split,
                         own={"SLICES": slices})
     ring = stages * BK * sum(lines + padding * (lines >= 8) for lines in tile)
     sums = slices * BM * (BN + padding) * (slices * split > 1)
-    return Variant(
-        name or f"{BM}x{BN}_{split}", schedule,
-        (*_TILES, "TM", "TN", "STAGES", "SLICES", "CLUSTER_K", "BLOCKS", "VEC", "B_BY_ROWS"),
-        (LANES * _warps(schedule) * slices, 1), "block",
-        f"{BM}×{BN} tiles, for all layouts" + f", {split} blocks share K" * (split > 1),
-        any_layout=True, vectors=Vectors({"vec": 1}, ("N",)), grid=Line(split=split), file=file,
-        function=function(file), programmatic_launch=True, min_arch="sm_90a" * (split > 1),
+    return _of_warps(
+        name or f"{BM}x{BN}_{split}",
+        f"{BM}×{BN} tiles, for all layouts" + f", {split} blocks share K" * (split > 1), schedule,
+        "TM", "TN", "STAGES", "SLICES", "CLUSTER_K", "BLOCKS", "VEC", "B_BY_ROWS", times=slices,
+        any_layout=True, vectors=Vectors({"vec": 1}, ("N",)), grid=Line(split=split),
+        file="09_fp32_limit_shapes", programmatic_launch=True, min_arch="sm_90a" * (split > 1),
         shared_bytes=max(ring, sums) * ITEM_BYTES["float32"],
     )
 
@@ -327,20 +321,18 @@ def fp32_rule() -> Variant:
 
 
 def cp_async(
-    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int] = (64, 64),
-    stages: int, blocks: int = 1, group: int = 8, past_l1: bool = True, mma_k: int = 16,
-    dtype: str = "float16", out: str = "float32",
+    name: str, meaning: str, *, block: tuple[int, int, int] = (256, 128, 32), stages: int = 4,
+    blocks: int = 1, past_l1: bool = True, mma_k: int = 16, out: str = "float32",
 ) -> Variant:
-    """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies (M, N)."""
-    schedule = Schedule(block[:2], block[2], warp, vec=8, stages=stages, group=group,
+    """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies 64 × 64."""
+    schedule = Schedule(block[:2], block[2], (64, 64), vec=8, stages=stages, group=8,
                         blocks=blocks, own={"PAST_L1": past_l1, "MMA_K": mma_k})
-    return Variant(
-        name, schedule,
-        ("T", "TC", *_TILES, "STAGES", "BLOCKS", "GROUP", "PAST_L1", "MMA_K", "VEC"),
-        (LANES * _warps(schedule), 1), "block", meaning, dtype=dtype, out=out,
-        vectors=Vectors({"vec": 1}, between=(4, 2)), grid=Line(),
-        shared_bytes=stages * sum(schedule.tile) * schedule.step * ITEM_BYTES[dtype],
+    made = _of_warps(
+        name, meaning, schedule, "STAGES", "BLOCKS", "GROUP", "PAST_L1", "MMA_K", "VEC",
+        dtype="float16", out=out, vectors=Vectors({"vec": 1}, between=(4, 2)), grid=Line(),
+        shared_bytes=stages * sum(schedule.tile) * schedule.step * ITEM_BYTES["float16"],
     )
+    return replace(made, template=("T", "TC", *made.template))
 
 
 def _warps(schedule: Schedule) -> int:

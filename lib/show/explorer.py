@@ -8,22 +8,20 @@ reader who blocks scripts sees the first.
 
 from __future__ import annotations
 
-import html as html_text
+import html
 import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import HTML, display
-from matplotlib.figure import Figure
 
 from lib.ptx.files import text_of
-from lib.show import html
 from lib.show.scene import Scene, sheet
 
 _numbers = itertools.count(1)
@@ -82,10 +80,10 @@ class Control:
         group : str
             A name that no other control of the page has.
         """
-        label = html_text.escape(self.label)
+        label = html.escape(self.label)
         if self.slider:
-            names = html_text.escape(json.dumps(self.names, ensure_ascii=False))
-            now = html_text.escape(self.names[self.default])
+            names = html.escape(json.dumps(self.names, ensure_ascii=False))
+            now = html.escape(self.names[self.default])
             return (
                 f'<label class="explorer-control" data-options="{len(self.options)}">'
                 f"<span>{label}</span> <output>{now}</output>"
@@ -95,7 +93,7 @@ class Control:
             )
         buttons = "".join(
             f'<label><input type="radio" name="{group}" value="{place}" autocomplete="off"'
-            f'{" checked" if place == self.default else ""}><span>{html_text.escape(name)}</span>'
+            f'{" checked" if place == self.default else ""}><span>{html.escape(name)}</span>'
             "</label>"
             for place, name in enumerate(self.names)
         )
@@ -118,14 +116,13 @@ class Explorer:
     controls : sequence of Control
         Their options multiply: keep the product under about fifty.
     frame : callable
-        Takes one value of each control, in order, and returns a scene; or, given ``narrow`` too, a
-        finished figure in the layout for phones.
+        Takes one value of each control, in order, and returns a scene.
     label : str
         What the explorer is called.
     """
 
     def __init__(
-        self, controls: Sequence[Control], frame: Callable[..., Figure | Scene], label: str
+        self, controls: Sequence[Control], frame: Callable[..., Scene], label: str
     ) -> None:
         self.label = label
         self.controls = tuple(controls)
@@ -150,9 +147,7 @@ class Explorer:
         if positions not in self._drawn:
             values = [control.options[place][1]
                       for control, place in zip(self.controls, positions, strict=True)]
-            frame = self._frame(*values)
-            self._drawn[positions] = frame.html() if isinstance(frame, Scene) else html.svg(
-                frame, cast(Figure, self._frame(*values, narrow=True)))
+            self._drawn[positions] = self._frame(*values).html()
         return self._drawn[positions]
 
     @property
@@ -175,7 +170,7 @@ class Explorer:
         # In a script "</" would end it.
         text = json.dumps(others, ensure_ascii=False).replace("</", "<\\/")
         return (
-            f'<div class="explorer" role="group" aria-label="{html_text.escape(self.label)}">'
+            f'<div class="explorer" role="group" aria-label="{html.escape(self.label)}">'
             f'<div class="explorer-controls" hidden>{controls}</div>'
             "<noscript><p>The controls of this figure need scripts; this is their first position."
             "</p></noscript>"
@@ -249,13 +244,13 @@ class Live:
         style, tools, script = (text_of(path) for path in (
             _HERE / "live.css", _HERE / "live.js", self._script))
         return (
-            f'<div class="live" role="group" aria-label="{html_text.escape(self.label)}">'
+            f'<div class="live" role="group" aria-label="{html.escape(self.label)}">'
             f"<style>{style}</style>"
             f'<div class="live-still">{self._still.html()}'
             "<noscript><p>The controls of this figure need scripts; this is their first position."
             "</p></noscript></div>"
             f'<div class="live-body" hidden><div class="live-controls">{controls}</div></div>'
-            f'<p class="live-evidence">{html_text.escape(self._evidence)}</p>'
+            f'<p class="live-evidence">{html.escape(self._evidence)}</p>'
             f'<script type="application/json">{text}</script>'
             f"<script>{tools}(function (root, data, tools) {{{script}}});</script></div>"
         )

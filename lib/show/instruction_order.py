@@ -8,13 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-GLOBAL_LOAD, SHARED_LOAD, FMA, SHARED_STORE, BARRIER = (
-    "global load", "shared load", "FMA", "shared store", "barrier"
-)
-# Products of tensor cores stand where multiply-adds of lanes do.
-_CLASSES = {"LDG": GLOBAL_LOAD, "LDS": SHARED_LOAD, "LDSM": SHARED_LOAD, "FFMA": FMA, "HMMA": FMA,
-            "STS": SHARED_STORE, "BAR": BARRIER}
-
 
 def work_between(opcodes: Sequence[str]) -> int:
     """Count the FMA, or the products, between the last global load and the next shared store.
@@ -27,4 +20,5 @@ def work_between(opcodes: Sequence[str]) -> int:
         return 0
     loaded = len(bases) - 1 - bases[::-1].index("LDG")
     behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
-    return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
+    # Products of tensor cores stand where multiply-adds of lanes do.
+    return sum(base in ("FFMA", "HMMA") for base in behind[: behind.index("STS")])

@@ -14,10 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 from lib.gpus import Gpu
 from lib.ptx.core.machine import WARP

@@ -23,7 +23,7 @@ from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
 from lib.ptx.core.constant import read_only
-from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
+from lib.ptx.core.machine import WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
@@ -45,16 +45,13 @@ _BEGINS = {
     "mbarrier.arrive": "wait", "bar.sync": "barrier", "barrier.cluster": "barrier",
 }
 WALK = 4  # tiles of C that a block is followed through
-QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
-# States of a column in a quarter of the lanes, in the order in which it passes through them.
-FREE, ALLOCATED, ADDED, COMPLETE, LOADED = range(5)
 # The order of warps in which the emulator runs what is followed, so that it is the same each time.
 ORDER: dict[str, Any] = {"schedule": "random", "seed": 1, "landing": "late"}
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What tensor memory holds behind one instruction of tcgen05.
+    """What one instruction of tcgen05 does to tensor memory.
 
     Attributes
     ----------
@@ -65,15 +62,12 @@ class Moment:
     warp : int
     tile : int
         Which of the block's tiles; -1 where it is about none.
-    states : ndarray of int8, shape (512, 4)
-        Of `STATES`, by column and quarter of the lanes.
     """
 
     step: int
     kind: str
     warp: int
     tile: int
-    states: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,7 @@ class _Follower(Recorder):
     changes: list[Moment] = field(default_factory=list)
     operands: tuple[int, ...] = ()
     last: int = 0
-    _states: np.ndarray = field(default_factory=lambda: np.zeros((COLUMNS, QUARTERS), np.int8))
+    _adding: set[int] = field(default_factory=set)  # accumulators whose tile isn't complete
     _tiles: list[int] = field(default_factory=list)  # of each accumulator, the latest
     _begun: int = 0
     _loaded: Counter[int] = field(default_factory=Counter)  # tiles that each warp began to load
@@ -151,32 +145,27 @@ class _Follower(Recorder):
 
     def _change(self, f: Batch, row: int, warp: int, instruction: Instruction) -> None:
         """Keep what an instruction of tcgen05 makes of the columns."""
-        kind, states, tile = instruction.parts[1], self._states, -1
+        kind, tile = instruction.parts[1], -1
         values = [_value(f, row, warp, operand) for operand in instruction.operands]
         if kind == "alloc":
-            states[: values[1]] = ALLOCATED
             self._tiles = [-1] * (values[1] // self.width)
-        elif kind == "dealloc":
-            states[:] = FREE
         elif kind == "mma":
             self.operands = self.operands or tuple(values[:4])
             which = values[0] // self.width
-            mine = states[which * self.width : (which + 1) * self.width]
-            if mine[0, 0] != ADDED:
+            if which not in self._adding:
                 self._tiles[which], self._begun = self._begun, self._begun + 1
-            mine[:], tile = ADDED, self._tiles[which]
+            self._adding.add(which)
+            tile = self._tiles[which]
         elif kind == "ld":
             column = values[1] & 0xFFFF
-            which, count = column // self.width, int(instruction.parts[5][1:])
-            mine = states[which * self.width : (which + 1) * self.width]
-            mine[mine == ADDED] = COMPLETE  # else the wait before would not be over
-            states[column : column + count, warp % QUARTERS] = LOADED
+            which = column // self.width
+            self._adding.discard(which)  # else the wait before would not be over
             self._loaded[warp] += column % self.width == 0
             # A block that issues no MMA sees none begin: its warps load the tiles in their order.
             tile = self._tiles[which] if self._begun else self._loaded[warp] - 1
-        else:
+        elif kind != "dealloc":
             return
-        self.changes.append(Moment(self.last, kind, warp, tile, states.copy()))
+        self.changes.append(Moment(self.last, kind, warp, tile))
 
 
 def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
@@ -276,26 +265,18 @@ class Asked:
     ----------
     flops : float
         Of the problem, FLOP.
-    loaded, written : int
-        Bytes that TMA asks for, and those that it writes to shared memory: one that is multicast is
-        written in each block, B.
     read : int
         Bytes of shared memory that the tensor cores read: each operand of each instruction once, B.
     products : int
         Instructions that multiply, one of a warpgroup counted once.
     instructions : int
         Warp instructions of all kinds.
-    in_tensor_memory : bool
-        Whether the sums lie there.
     """
 
     flops: float
-    loaded: int
-    written: int
     read: int
     products: int
     instructions: int
-    in_tensor_memory: bool
 
 
 @lru_cache(maxsize=8)
@@ -309,18 +290,13 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     done = run(kernel, problem, variant=variant, backend="emulator", exact=True,
                sms=variant.grid.size)
     trace = done.trace
-    loads = [site for site in trace.sites if site.kind == "bulk load"]
     read = sum(site.wavefronts for site in trace.sites if site.kind in ("tcgen05", "wgmma"))
     (opcode, (products, _)), = (
         given for given in trace.instructions.items() if given[0].startswith(_MULTIPLIES))
-    of_one = opcode.startswith("tcgen05")
-    rows, columns = variant.tile
-    held = columns // 2 if "cta_group::2" in opcode else columns  # of B in a block's stage
-    return Asked(problem.flops, SECTOR * sum(site.sectors for site in loads),
-                 problem.M // rows * (N // columns) * (rows + held) * K * ITEM_BYTES[variant.dtype],
-                 # The trace counts warps, and the four of a warpgroup issue one together.
-                 WAVEFRONT * read, products // (1 if of_one else WARPGROUP),
-                 sum(count for count, _ in trace.instructions.values()), of_one)
+    # The trace counts warps, and the four of a warpgroup issue one together.
+    return Asked(problem.flops, WAVEFRONT * read,
+                 products // (1 if opcode.startswith("tcgen05") else WARPGROUP),
+                 sum(count for count, _ in trace.instructions.values()))
 
 
 def tile_cycles(variant: Variant, K: int, gpu: Gpu) -> tuple[float, float]:
