@@ -16,6 +16,8 @@ import tokenize
 from functools import cache
 from pathlib import Path
 
+from book import interface
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted(ROOT.glob("lib/**/*.py"))
 PROSE = [path for pattern in ("*.md", "docs/**/*.md", "lib/**/*.md", "book/**/*.py",
@@ -27,6 +29,11 @@ _FULL = re.compile(r"(?<![\w./-])(?:lib|book|tests)(?:\.[A-Za-z_]\w*)+(?![\w-]*[
 _QUOTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`(?!`)")
 # What draws or displays: figures, pages and explorers.
 DRAWN = re.compile(r"lib/show/\w+\.py$")
+# Packages whose insides have no sections; what a person imports of them, and `Costs`, whose
+# attributes a page prints.
+PLAIN = ("claims", "cli", "compiler", "dispatch", "kernels", "measure", "ptx", "records", "run")
+FRONT = {"Costs", "emulate", "gemm",
+         *(name for names in interface.PUBLIC.values() for name in names)}
 OUTSIDE = ("cupy", "matplotlib", "numpy", "torch")  # libraries, not looked up
 _ENDINGS = (".py", ".md", ".toml", ".json", ".js", ".css", ".zip", ".cu", ".h")
 
@@ -170,6 +177,23 @@ def test_sections_describe_what_there_is():
     assert not wrong, "\n".join(wrong)
 
 
+def sectioned(tree: ast.Module) -> list[str]:
+    """What has sections, and isn't of the front nor inside of what is."""
+    inside = {id(node) for top in tree.body if getattr(top, "name", "") in FRONT
+              for node in ast.walk(top)}
+    return [node.name for node in ast.walk(tree) if id(node) not in inside
+            and isinstance(node, ast.FunctionDef | ast.ClassDef)
+            and any(section(ast.get_docstring(node) or "", title) is not None
+                    for title in ("Parameters", "Attributes", "Returns", "Yields", "Raises"))]
+
+
+def test_sections_stand_where_a_person_imports():
+    wrong = [f"{path.relative_to(ROOT)}: {name}" for package in PLAIN
+             for path in FILES if path.is_relative_to(ROOT / "lib" / package)
+             for name in sectioned(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_full_names_exist():
     wrong = [f"{path.relative_to(ROOT)}: {name}" for path in (*FILES, *PROSE)
              for name in _FULL.findall(path.read_text(encoding="utf-8"))
@@ -209,6 +233,8 @@ def test_a_mistake_of_each_kind_is_seen():
     assert mistakes(ast.parse(WRONG)) == [
         "f: no parameter z", "f: y is missing", "C: no attribute b"]
     assert mistakes(ast.parse(WRONG), frozenset("y")) == ["f: no parameter z", "C: no attribute b"]
+    assert sectioned(ast.parse(WRONG)) == ["f", "C"] and not sectioned(
+        ast.parse(WRONG.replace("def f", "def gemm").replace("class C", "class Module")))
     assert "version" in described_once()
     assert exists("lib.problem.Problem.shape") and exists("lib.gemm") and exists("lib.ptx.core")
     assert not exists("lib.problem.Problem.shapes") and not exists("lib.nothing.at.all")
