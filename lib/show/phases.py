@@ -19,6 +19,7 @@ import numpy as np
 from lib import ptx
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
+from lib.ptx.core.batch import Issuer
 from lib.ptx.core.machine import WARP
 from lib.ptx.core.syntax import Address, Immediate, Register
 from lib.ptx.isa.cp_async import CpAsyncGroups
@@ -140,7 +141,8 @@ class _Watch(ptx.Recorder):
             return None
         self._landed(f, row)
         # Of a cluster, some threads of an instruction may name another block's barrier.
-        named = [self._barrier(f, row, instruction, thread) for thread in threads.tolist()]
+        named = [self._barrier(f, Issuer(row, thread, instruction, index))
+                 for thread in threads.tolist()]
         barrier = next((one for one in named if one.row == row), None)
         if barrier is None:
             return None
@@ -182,14 +184,15 @@ class _Watch(ptx.Recorder):
                 self.raw.append(_Raw("arrive", offset, (), None, 0, then, now))
             self.last[offset] = now
 
-    def _barrier(self, f: Any, row: int, instruction: Any, thread: int) -> Any:
+    def _barrier(self, f: Any, by: Issuer) -> Any:
         """The barrier that an instruction names: of a copy its last address, else its first."""
+        instruction = by.instruction
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         address = addresses[-1 if instruction.opcode.startswith("cp.") else 0]
         if not isinstance(address.base, Register):
             raise ValueError(f"PTX line {instruction.line}: its mbarrier is no register's")
-        at = int(value(f, address.base, row, thread)) + address.offset
-        return f.waiter(Mbarriers).find(row, at, instruction, (row, thread))
+        at = int(value(f, address.base, by.row, by.thread)) + address.offset
+        return f.waiter(Mbarriers).find(by, at)
 
 
 @dataclass
