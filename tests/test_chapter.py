@@ -12,7 +12,7 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.problem import Problem
 from lib.records import ladder, predictions
 from lib.records import store as records
-from lib.records.reader import RecordedRival
+from lib.records.reader import RecordedRival, counted
 from lib.records.schema import CalibrationRecord, KernelRecord, MachineRecord
 from lib.run import device
 from lib.show.counters import calibrated
@@ -105,7 +105,7 @@ def test_a_page_goes_on_where_nothing_is_recorded_and_says_so(shown, monkeypatch
         raise records.RecordError("torn")
     version = Chapter("02_shared_tile").version
     for missing in (lambda: version.metrics(12345),
-                    lambda: version.recorded(4096, ptx_arch="sm_75"), lambda: roof("none")):
+                    lambda: version.reader.bench(4096, ptx_arch="sm_75"), lambda: roof("none")):
         with pytest.raises(records.NotRecorded):
             missing()
 
@@ -116,7 +116,7 @@ def test_the_emulator_counts_of_older_ptx_what_ncu_counted(stem):
     """Of the first variant, whose code of sm_75 is recorded, assembled for the recorded GPU."""
     version = Version(stem)
     first = version.kernel.variants[0].name
-    measured = version.metrics(256, first, "sm_75")
+    measured = counted(version.reader.code(first, "sm_75").counters, 256)
     trace = version.run(Problem(256, 256, 256), first, backend="emulator", arch="sm_75",
                         exact=True).trace
     matrix = trace.matrix_counters()

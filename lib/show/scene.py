@@ -12,9 +12,9 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Self
-from xml.etree import ElementTree
 
 from lib.ptx.files import text_of
 from lib.show import colours
@@ -75,8 +75,7 @@ class Scene:
 
     def html(self) -> str:
         """The figure, for a page that has the style sheet."""
-        width = _width(ElementTree.fromstring(f"<div>{self.body}</div>"))
-        larger = " larger" if width <= SMALL else ""
+        larger = " larger" if _Widths(self.body).widest() <= SMALL else ""
         return (f'<figure class="figure-scroll scene{larger}"><figcaption>{_escaped(self.title)}'
                 f'</figcaption>{self.body}<div class="apart foot"><span>{_escaped(self.note)}'
                 f"</span><span>{_escaped(self.evidence)}</span></div></figure>")
@@ -93,17 +92,44 @@ class Scene:
         return f"<style>{sheet()}</style>{self.html()}"
 
 
-def _width(piece: ElementTree.Element) -> float:
-    """Pixels that a piece takes where nothing wraps; what fills the page takes all of them."""
-    kind, inside = piece.get("class", ""), [_width(part) for part in piece]
-    if kind == "lanes":
-        return float("inf")
-    if known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", piece.get("width", "")
-                             or piece.get("style", "")):
-        return float(known[1])
-    if kind.startswith("row"):
-        return sum(inside) + 24 * (len(inside) - 1)
-    return max([*inside, 7.0 * len(piece.text or "") if kind != "heading" else 0.0])
+class _Widths(HTMLParser):
+    """Pixels that pieces take where nothing wraps; what fills the page takes all of them.
+
+    Python's own parser of HTML, since the browser's Python has none of XML.
+    """
+
+    def __init__(self, body: str) -> None:
+        super().__init__()
+        # Of the pieces that are open: attributes, text before the first part, widths of the parts.
+        self._open: list[tuple[dict[str, str | None], list[str], list[float]]] = [({}, [], [])]
+        self.feed(body)
+        self.close()
+
+    def widest(self) -> float:
+        """The widest of the pieces."""
+        return max(self._open[0][2], default=0.0)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open.append((dict(attrs), [], []))
+
+    def handle_data(self, data: str) -> None:
+        _, text, inside = self._open[-1]
+        if not inside:
+            text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        attributes, text, inside = self._open.pop()
+        kind = attributes.get("class") or ""
+        size = attributes.get("width") or attributes.get("style") or ""
+        if kind == "lanes":
+            width = float("inf")
+        elif known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", size):
+            width = float(known[1])
+        elif kind.startswith("row"):
+            width = sum(inside) + 24 * (len(inside) - 1)
+        else:
+            width = max([*inside, 7.0 * len("".join(text)) if kind != "heading" else 0.0])
+        self._open[-1][2].append(width)
 
 
 def piece(body: str) -> str:

@@ -82,8 +82,9 @@ def not_drawn(page: BeautifulSoup) -> list[str]:
         cells = [cell for cell in page.select("article .cell")
                  if any(call in given.get_text() for given in cell.select(".cell_input")
                         for call in calls)]
-        drawings = [svg for cell in cells for svg in cell.select(".cell_output figure svg")]
-        if not any(svg.find_parent("details") is None for svg in drawings):
+        drawings = [one for cell in cells
+                    for one in cell.select(".cell_output figure :is(svg, .lanes)")]
+        if not any(one.find_parent("details") is None for one in drawings):
             missing.append(name)
     return missing
 
