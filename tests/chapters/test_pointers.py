@@ -74,7 +74,8 @@ def test_what_the_rule_takes_is_filled_in_and_not_typed():
 
 def test_mistakes_and_architectures_are_counted():
     text = "\n".join(paragraphs(PAGES["emulator"]))
-    assert f'<data value="len(zoo.specimens())">{len(specimens())}</data> kernels with one mistake' in text
+    assert (f'<data value="len(zoo.specimens())">{len(specimens())}</data> kernels with one mistake'
+            in text)
     assert f'<data value="architectures()">{Numbers("emulator").architectures()}</data>' in text
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         assert not re.search(r"(?i)\b(\d+|fifty|sixty)\b kernels with one mistake",
