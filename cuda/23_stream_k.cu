@@ -1,13 +1,14 @@
-// 23: stream-K: the last, incomplete wave of tiles is cut along K into equal shares.
+// 23: stream-K: the tiles of the last, incomplete wave are cut along K into equal shares.
 //
-// Changes:    the tiles that don't fill a wave are cut into as many shares of equal length as there
-//             are clusters; they are done first, so that summing the partials can hide behind whole
-//             tiles. Partials are summed in the order of K, whoever finishes last: the same bits
-//             each run. No block waits for another outside of its cluster.
+// Changes:    these tiles, and those of one whole wave with them, are cut into as many shares of
+//             equal length as there are clusters; they are done first, so that summing the parts
+//             can hide behind whole tiles. Parts are summed in the order of K, whoever finishes
+//             last: the same bits each run. No block waits for another outside of its cluster.
 // Bottleneck: the SMs that 21 leaves idle in the last wave.
-// Launch:     as 21, with `parts` (2 tiles of floats per block), `arrivals` (2 ints per block;
-//             zeros, and left zero) and `sharers`: the clusters among which the last wave is cut,
-//             at most the grid's, enough that no share is longer than a tile; 0: it isn't cut.
+// Launch:     as 21, with `parts` (2 tiles of floats per block), `arrivals` (4 ints per block;
+//             zeros, and left zero), `cut_tiles` and `sharers`: the first tiles are cut among so
+//             many clusters, at most the grid's, and no share is longer than two tiles; 0 and 1: none
+//             is cut.
 //             A by columns: boxes (64 / CLUSTER_N, 64). A batch, or a C that isn't tight: STAGED is
 //             0, the tiles are those of all products, maps have three dimensions, the products the
 //             slowest.
@@ -23,6 +24,7 @@
 #include "multicast.cuh"
 #include "operands.cuh"
 #include "pairs.cuh"
+#include "pitched.cuh"
 #include "raster.cuh"
 #include "slices.cuh"
 #include "stream_k.cuh"
@@ -35,8 +37,8 @@ template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GRO
 __global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
 stream_k(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
          const __grid_constant__ TensorMap B, float beta, TC* C,
-         const __grid_constant__ TensorMap C_map, float* parts, int* arrivals, int sharers,
-         S... strides)
+         const __grid_constant__ TensorMap C_map, float* parts, int* arrivals, int cut_tiles,
+         int sharers, S... strides)
 {
     constexpr int BK = 64;  // elements in a row of 128 bytes, the span of the swizzle
     constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
@@ -54,7 +56,7 @@ stream_k(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
     constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
     const int steps = (K + BK - 1) / BK, tiles = tiles_m * tiles_n;  // of one product
     const Shares shares(tiles * products(strides...), steps, blockIdx.x / CLUSTER, gridDim.x / CLUSTER,
-                        sharers);
+                        cut_tiles, sharers);
     const Neighbours<CLUSTER_M, CLUSTER_N> neighbours(CLUSTER > 1 ? cluster_rank() : 0);
     // The same for all lanes of a warp, and known to be so.
     const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
@@ -145,9 +147,8 @@ stream_k(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 constexpr int PLACES = CLUSTER * CONSUMERS / TURNS;
                 const int part_of = (neighbours.n * CLUSTER_M + neighbours.m) * CONSUMERS / TURNS +
                                     (PING_PONG ? 0 : warpgroup);
-                shares.add_up<PLACES, BATCH>(sum, parts, arrivals, share.tile, part_of, 1 + warpgroup,
-                                             at.C, M, N, row, col, alpha, beta, at.pitch);
-                continue;
+                if (!shares.add_up<PLACES>(sum, parts, arrivals, share.tile, part_of, 1 + warpgroup))
+                    continue;
             }
 #pragma unroll
             for (int m = 0; m < ROWS / 64; ++m) {

@@ -896,6 +896,7 @@ CATALOGUE: dict[str, Kernel] = {
         ),
         Kernel(
             stem="23_stream_k",
+            best="wide_cut",
             function="stream_k",
             title="Stream-K",
             change="the last wave of tiles is cut along K into equal shares",
@@ -905,13 +906,23 @@ CATALOGUE: dict[str, Kernel] = {
             min_arch="sm_90a",
             own_shapes=shapes.LAST_WAVES,
             variants=(
-                stream_k("cut", "128×128, ping-pong, the last wave cut along K",
+                stream_k("cut", "128×128, ping-pong, the last two waves cut along K",
                          OF_21["ping_pong"], stream_k_share=8),
-                stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], stream_k_share=0),
+                stream_k("whole", "cut, its waves whole", OF_21["ping_pong"], stream_k_share=0),
+            ),
+            steps=(
+                stream_k("last_alone", "cut, the last wave alone", OF_21["ping_pong"],
+                         stream_k_share=8, stream_k_waves=0),
+                stream_k("wide_cut", "128×256, the last two waves cut along K", OF_21["wide"],
+                         stream_k_share=8),
+                stream_k("wide_whole", "wide_cut, its waves whole", OF_21["wide"],
+                         stream_k_share=0),
             ),
             menu=launched_of_23(),
             pairs=Pair.table("23_stream_k", """
-                whole → cut (launch): the last wave cut along K
+                whole → cut (launch): the last two waves cut along K
+                last_alone → cut (launch): a whole wave cut with the last
+                wide_whole → wide_cut (launch): the last two waves of tiles of 128×256 cut
             """),
         ),
         Kernel(

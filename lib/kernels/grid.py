@@ -172,42 +172,43 @@ class Line:
 class LastWave(Line):
     """Persistent clusters, which may share the tiles of the last, incomplete wave, cut along K."""
 
-    # Steps of K that a cluster's share of the last wave has at least; 0 if it isn't cut.
+    # Steps of K that a cluster's share has at least; 0 if no tile is cut.
     stream_k_share: int = 0
+    # Whole waves that are cut with the last one, where there are some: its shares are longer then.
+    stream_k_waves: int = 1
 
-    def sharers(
+    def cut(
         self, problem: Problem, tile: tuple[int, int], step: int, clusters: int
-    ) -> int:
-        """Clusters among which the last wave's tiles are cut; 0 where they stay whole.
-
-        More than there are such tiles, so that no share is longer than a tile.
-        """
-        if not self.stream_k_share:
-            return 0
-        rest = self.cluster_tiles(problem, tile) % clusters
+    ) -> tuple[int, int]:
+        """How many tiles are cut, and among how many clusters; (0, 1) where all stay whole."""
+        tiles = self.cluster_tiles(problem, tile)
+        rest = tiles % clusters
+        if not self.stream_k_share or not rest:
+            return 0, 1
+        if self.stream_k_waves and tiles > clusters:
+            rest += clusters
         sharers = min(clusters, rest * -(-problem.K // step) // self.stream_k_share)
-        return sharers if sharers > rest else 0
+        # As many shares as tiles, or fewer, would be no shorter than tiles.
+        return (rest, sharers) if sharers > tiles % clusters else (0, 1)
 
     def blocks(
         self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
     ) -> tuple[int, int, int]:
-        """As of a `Line`, and all that the SMs hold where the last wave is cut among them."""
+        """As of a `Line`, and all that the SMs hold where tiles are cut among them."""
         grid = super().blocks(problem, tile, step, sms)
-        clusters = self.at_once(sms)
-        sharers = self.sharers(problem, tile, step, clusters)
-        return max(grid[0], sharers * self.size), 1, 1
+        tiles, sharers = self.cut(problem, tile, step, self.at_once(sms))
+        return max(grid[0], sharers * self.size if tiles else 0), 1, 1
 
     def workspace(
         self, problem: Problem, tile: tuple[int, int], step: int, grid: tuple[int, int, int]
     ) -> Workspace:
-        """Two tiles' sums and two counts of arrivals for each block, and how many clusters share.
+        """Two tiles' sums and four counts of arrivals per block, how many tiles are cut, for whom.
 
         Where nothing is cut the arrays are not touched.
         """
-        sharers = self.sharers(problem, tile, step, grid[0] // self.size)
-        if not sharers:
-            return Workspace(1, 1, (0,))
-        return Workspace(2 * grid[0] * tile[0] * tile[1], 2 * grid[0], (sharers,))
+        cut = self.cut(problem, tile, step, grid[0] // self.size)
+        return Workspace(2 * grid[0] * tile[0] * tile[1], 4 * grid[0], cut) if cut[0] else (
+            Workspace(1, 1, cut))
 
 
 Grid = Plane | Line

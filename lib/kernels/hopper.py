@@ -199,7 +199,8 @@ def clusters_widths(
 
 
 def stream_k(
-    name: str, meaning: str, schedule: Schedule, *, stream_k_share: int, **types: Unpack[Types]
+    name: str, meaning: str, schedule: Schedule, *, stream_k_share: int, stream_k_waves: int = 1,
+    **types: Unpack[Types]
 ) -> Variant:
     """23: 21 with products in flight, its last wave cut along K; whole if `stream_k_share` is 0."""
     base = clustered(name, meaning, schedule, **types)
@@ -207,7 +208,8 @@ def stream_k(
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
         any_layout=True, grid=LastWave(
-            down, blocks_per_sm=1, cluster_n=across, stream_k_share=stream_k_share),
+            down, blocks_per_sm=1, cluster_n=across, stream_k_share=stream_k_share,
+            stream_k_waves=stream_k_waves),
     )
 
 

@@ -23,6 +23,7 @@ from lib.ptx.core.machine import WARP
 from lib.records import schema
 from lib.records.store import CALIBRATION_SOURCE as SOURCE
 from lib.run import device
+from lib.show.fp8_errors import COMPARED, SIGNS, STEM, errors_by_depth
 
 ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))
 
@@ -74,10 +75,11 @@ def launch_all() -> int:
 
 
 class Counted(NamedTuple):
-    """ncu's names of the metrics, and by the patterns' names what was counted, in their order."""
+    """ncu's names of the metrics, by the patterns' names what was counted, and errors of sums."""
 
     metrics: list[str]
     patterns: dict[str, schema.Pattern]
+    sums: tuple[schema.SumError, ...]
 
 
 def measure() -> Counted:
@@ -104,7 +106,10 @@ def measure() -> Counted:
             )
         counts = [number for m in metrics if (number := ncu.number(row[m])) is not None]
         measured[pattern.name] = pattern.recorded(counts)
-    return Counted(metrics, measured)
+    return Counted(metrics, measured, tuple(
+        schema.SumError(kernel=f"{STEM}/{name}", signs=signs, K=K, error=error)
+        for name in COMPARED for signs in SIGNS
+        for K, error in errors_by_depth(STEM, name, signs, "gpu")))
 
 
 def compiled(pattern: Pattern, arch: str) -> Compiled:

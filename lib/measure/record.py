@@ -322,7 +322,8 @@ def merged(
         method = Method(clocks=head.method.clocks, counters=calibration.METHOD)
         return CalibrationRecord.of(
             structs.replace(head, method=method), arch=device.arch(),
-            hash=records.calibration_hash(), metrics=made.metrics, patterns=made.patterns)
+            hash=records.calibration_hash(), metrics=made.metrics, patterns=made.patterns,
+            sums=made.sums)
     kind = CublasRecord if task.stem == schema.CUBLAS else KernelRecord
     variants: dict[str, Any] = (
         dict(old.variants) if isinstance(old, KernelRecord | CublasRecord) else {})

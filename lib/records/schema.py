@@ -545,6 +545,15 @@ class Pattern(Part, kw_only=True, frozen=True):
     counts: tuple[Count | Amount, ...]
 
 
+class SumError(Part, kw_only=True, frozen=True):
+    """How far a kernel's C is from float64's on inputs of some signs, relative in norm."""
+
+    kernel: Name
+    signs: Text
+    K: Size
+    error: Amount
+
+
 class Searched(Sized, kw_only=True, frozen=True):
     """The candidates' times on one shape."""
 
@@ -816,7 +825,7 @@ class MachineRecord(Record, kw_only=True, frozen=True):
 
 
 class CalibrationRecord(Record, kw_only=True, frozen=True):
-    """What the emulator's counters are held against."""
+    """What the emulator's counters are held against, and `sums`, its 8-bit tensor cores."""
 
     STEM: ClassVar[str] = CALIBRATION
 
@@ -824,6 +833,7 @@ class CalibrationRecord(Record, kw_only=True, frozen=True):
     hash: Hash
     metrics: tuple[Name, ...]
     patterns: Mapping[Code, Pattern]
+    sums: tuple[SumError, ...] = ()
     digest: Hash = ""
 
 

@@ -20,19 +20,13 @@ from lib.kernels.catalogue import find
 from lib.problem import Problem, with_scales
 from lib.problem.scales import DTYPE, Operands, decoded
 from lib.ptx.isa import wgmma_fp8
-from lib.run import runner
 from lib.show import chart as style
 from lib.show.display import both, table
+from lib.show.fp8_errors import DEPTHS, ONE_SIGN, SIDE, SIGNS, drawn, errors_by_depth
 from lib.show.version import RECORDED_ON, Version
 
-RANDOM, ONE_SIGN = "random signs", "one sign"
-SIGNS = (RANDOM, ONE_SIGN)
-# Rows and columns of C: enough for a norm, and few enough to emulate many K.
-SIDE = 64
-DEPTHS = (128, 512, 2048, 8192)
 INTERVALS = (32, 64, 128, 256, 512)
 _KINDS = ("e4m3", "e4m3")
-_SIGN = np.uint8(0x80)
 
 
 @dataclass(frozen=True)
@@ -75,26 +69,11 @@ class Interval:
     share: float
 
 
-def drawn(problem: Problem, signs: str, seed: int = 0) -> Operands:
-    """A problem's inputs, of random signs or all positive."""
-    given = problem.inputs(seed)
-    if signs == RANDOM:
-        return given
-    return given._replace(A=given.A & ~_SIGN, B=given.B & ~_SIGN)
-
-
 @lru_cache(maxsize=32)
 def emulated(stem: str, name: str, signs: str, depths: Sequence[int] = DEPTHS) -> Curve:
     """Run an instantiation with FP32 C in the emulator, for several K."""
-    kernel = find(stem)
-    variant = kernel.variant(name)
-    errors = []
-    for K in depths:
-        problem = variant.problem(SIDE, SIDE, K)
-        done = runner.run(kernel, problem, variant=variant, backend="emulator", trace=False, sms=1,
-                          given=drawn(problem, signs))
-        errors.append((K, done.verdict.error))
-    return Curve(name, variant.promotes, signs, tuple(errors))
+    measured = errors_by_depth(stem, name, signs, "emulator", depths)
+    return Curve(name, find(stem).variant(name).promotes, signs, tuple(measured))
 
 
 def summed(A: np.ndarray, B: np.ndarray, interval: int | None) -> np.ndarray:

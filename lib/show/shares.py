@@ -1,9 +1,9 @@
 """Stream-K's shares: the tiles of the last, incomplete wave, cut along K among all clusters.
 
-The arithmetic of ``cuda/include/stream_k.cuh``. Of `tiles` tiles those that don't fill a wave come
-first and are numbered first: ``tiles % clusters`` of them. All their steps, in a row, are cut into
-shares of equal length, one per cluster that takes part; a share that passes a tile's end is two
-parts. The whole tiles follow.
+The arithmetic of ``cuda/include/stream_k.cuh``. The tiles that are cut come first: those that don't
+fill a wave, and those of a whole wave with them. All their steps, in a row, are cut into shares of
+equal length, one per cluster that takes part; a share that passes a tile's end has a part on either
+side of it. The whole tiles follow.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ class Shares:
         Of K, in each.
     clusters : int
         That run at once.
-    sharers : int
-        Among which the last wave is cut; 0 if it stays whole.
+    cut_tiles, sharers : int
+        How many tiles are cut, and among how many clusters; 0 and 1 if all stay whole.
     """
 
     tiles: int
     steps: int
     clusters: int
+    cut_tiles: int
     sharers: int
 
     @property
@@ -75,19 +76,28 @@ class Shares:
 
     def of(self, cluster: int) -> list[Part]:
         """What a cluster does, in its order."""
-        found = []
-        if self.sharers > self.rest:
-            every = self.rest * self.steps
-            begin, end = (every * place // self.sharers for place in (cluster, cluster + 1))
-            while cluster < self.sharers and begin < end:
-                tile, first = divmod(begin, self.steps)
-                last = min(self.steps, first + end - begin)
-                found.append(Part(tile, first, last))
-                begin += last - first
-        elif cluster < self.rest:
-            found.append(Part(cluster, 0, self.steps))
-        return found + [Part(tile, 0, self.steps)
-                        for tile in range(self.rest + cluster, self.tiles, self.clusters)]
+        parts, every = [], self.cut_tiles * self.steps
+        begin, end = (every * place // self.sharers for place in (cluster, cluster + 1))
+        while cluster < self.sharers and begin < end:
+            tile, first = divmod(begin, self.steps)
+            last = min(self.steps, first + end - begin)
+            parts.append(Part(tile, first, last))
+            begin += last - first
+        # The tile that it begins before the one that it ends: so all clusters walk along K at once.
+        return parts[-1:] + parts[:-1] + [
+            Part(tile, 0, self.steps)
+            for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
+
+    def places(self, time: int) -> int:
+        """At how many places along K clusters are that have done so many steps of their share."""
+        steps = [[step for part in self.of(cluster) for step in range(part.first, part.last)]
+                 for cluster in range(self.sharers)]
+        return len({walk[time] for walk in steps if time < len(walk)})
+
+    @property
+    def whole(self) -> Shares:
+        """The same tiles, none of them cut."""
+        return replace(self, cut_tiles=0, sharers=1)
 
     @property
     def longest(self) -> int:
@@ -146,7 +156,7 @@ def shares(variant: Variant, problem: Problem, sms: int) -> Shares:
         raise ValueError(f"{variant.name} cuts no wave")
     clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
     return Shares(grid.cluster_tiles(problem, variant.tile), -(-problem.K // variant.step),
-                  clusters, grid.sharers(problem, variant.tile, variant.step, clusters))
+                  clusters, *grid.cut(problem, variant.tile, variant.step, clusters))
 
 
 _KEY = 16.0
@@ -163,19 +173,19 @@ def picture(whole: Shares, cut: Shares, *, what: str,
     Parameters
     ----------
     whole, cut : Shares
-        The same tiles on the same clusters: the last wave whole, and cut.
+        The same tiles on the same clusters: whole, and cut.
     what : str
         The product, for the finding.
     """
     longest = max(whole.longest, cut.longest)
     return Scene(
-        f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last wave cut",
+        f"{what}: {whole.longest} steps with whole tiles, {cut.longest} with the last waves cut",
         key(("compute", "a whole tile", False), ("load", "part of a tile: its steps", False),
             ("warning", "idle", True)) + "".join(
             words(f"{name}: {shares.longest} steps", bold=True)
             + lanes([(f"cluster {cluster}", _spans(shares, cluster))
                      for cluster in range(shares.clusters)], longest, unit=f"{longest} steps")
-            for name, shares in (("whole tiles", whole), ("the last wave cut", cut))), evidence)
+            for name, shares in (("whole tiles", whole), ("the last waves cut", cut))), evidence)
 
 
 def _spans(shares: Shares, cluster: int) -> Iterator[Span]:
@@ -263,7 +273,7 @@ def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low:
     ax.text(right, y + 4, "faster with the cut", weight="bold", ha="right", va="bottom")
     left, y = place(0, 1 - _STEP)
     ax.text(left + 4, y - 4, "slower with the cut", weight="bold", va="top")
-    ax.text(0, place(0, high)[1] + 8, "speed with the last wave cut, against whole tiles",
+    ax.text(0, place(0, high)[1] + 8, "speed with the last waves cut, against whole tiles",
             size=style.NORMAL, va="bottom")
 
 
@@ -315,7 +325,7 @@ def _when(points: Sequence[Gain]) -> str:
     """On how many shapes a cut pays, up to the fullest wave where it does, and beyond."""
     won = [one for one in points if one.won]
     if not won:
-        return f"A cut of the last wave pays on none of {style.plural(len(points), 'shape')}"
+        return f"A cut of the last waves pays on none of {style.plural(len(points), 'shape')}"
     limit = max(one.full for one in won)
     within = [one for one in points if one.full <= limit]
     beyond = len(points) - len(within)
@@ -353,7 +363,7 @@ def draw(version: Version, variant: str | None = None,
     """
     chosen = version.kernel.variant(variant)
     cut = shares(chosen, chosen.problem(*shape), sms)
-    whole = replace(cut, sharers=0)
+    whole = cut.whole
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
     show(picture(whole, cut, what=what))
 
@@ -376,7 +386,7 @@ def gains(version: Version, whole: str = "whole", cut: str = "cut",
     points = []
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
         deal = shares(chosen, chosen.problem(*shape), sms)
-        if deal.sharers and shape in before and shape in after:
+        if deal.cut_tiles and shape in before and shape in after:
             one, other = before[shape], after[shape]
             points.append(Gain(shape, by_shape.last_wave(chosen, shape),
                                      one.seconds / other.seconds, one.spread + other.spread))

@@ -304,11 +304,11 @@ CUT = hopper.stream_k(
 
 
 def test_a_cut_wave_gives_the_same_bits_in_every_order():
-    """Three tiles of clusters, of which one is cut between the two clusters."""
+    """Three tiles of clusters, cut between the two clusters."""
     problem = CUT.problem(128, 3 * 64 - 8, 64 * 9, 0.5, -2.0)
     launch = plan(STREAM_K, CUT, problem, sms=4, exact=True).launch
     space = CUT.grid.workspace(problem, CUT.tile, CUT.step, launch.grid)
-    assert launch.grid == (4, 1, 1) and space.scalars == (2,)
+    assert launch.grid == (4, 1, 1) and space.scalars == (3, 2)
     results = []
     for schedule, landing in (("lowest", "early"), ("random", "late"), ("highest", "early")):
         done = clean(STREAM_K, CUT, problem, seed=7, sms=4, schedule=schedule, landing=landing)
@@ -316,15 +316,16 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order():
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
-@pytest.mark.parametrize("tiles, steps, share, sharers", [
-    (3, 16, 8, 2), (3, 1, 8, 0), (4, 16, 8, 0), (1, 32, 8, 2), (1, 8, 8, 0), (3, 16, 0, 0),
+@pytest.mark.parametrize("tiles, steps, share, cut", [
+    (3, 16, 8, (3, 2)), (3, 1, 8, (0, 1)), (4, 16, 8, (0, 1)), (1, 32, 8, (1, 2)),
+    (1, 8, 8, (0, 1)), (3, 16, 0, (0, 1)),
 ])
-def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, sharers):
+def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, cut):
     grid = LastWave(blocks_per_sm=1, stream_k_share=share)
     problem = CUT.problem(1, 64 * tiles, 64 * steps)
     blocks = grid.blocks(problem, (64, 64), 64, 2)
-    assert grid.workspace(problem, (64, 64), 64, blocks).scalars == (sharers,)
-    assert blocks[0] == max(min(tiles, 2), sharers)
+    assert grid.workspace(problem, (64, 64), 64, blocks).scalars == cut
+    assert blocks[0] == max(min(tiles, 2), cut[1])
 
 
 def test_the_counts_of_arrivals_are_left_as_they_were():
@@ -332,8 +333,8 @@ def test_the_counts_of_arrivals_are_left_as_they_were():
     problem = CUT.problem(128, 64, 64 * 4)
     A, B, C = problem.inputs(0, np)
     prepared = prepare(STREAM_K, CUT, problem, [(A, B, C)], exact=True, sms=4)
-    arrivals, sharers = prepared.arguments[0][-2:]
-    assert arrivals.dtype == np.int32 and arrivals.size == 8 and sharers == 2
+    arrivals, *cut = prepared.arguments[0][-3:]
+    assert arrivals.dtype == np.int32 and arrivals.size == 16 and cut == [1, 2]
     for _ in range(2):
         C[...] = np.nan
         emulate(compile_kernel(STREAM_K, CUT, "sm_90a"), prepared.plan.launch,

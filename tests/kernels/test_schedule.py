@@ -75,10 +75,14 @@ def test_recorded_launches_are_known_by_the_hashes_that_they_were_recorded_by():
     assert known
 
 
-@pytest.mark.parametrize(("steps", "sharers"), [(7, 0), (8, 0), (15, 0), (16, 2)])
-def test_as_many_sharers_as_tiles_cut_none(steps, sharers):
-    grid = LastWave(blocks_per_sm=1, stream_k_share=8)
-    assert grid.sharers(Problem(64, 64, 64 * steps), (64, 64), 64, 2) == sharers
+@pytest.mark.parametrize(("tiles", "steps", "waves", "cut"), [
+    (1, 7, 1, (0, 1)), (1, 8, 1, (0, 1)), (1, 15, 1, (0, 1)), (1, 16, 1, (1, 2)),
+    (2, 64, 1, (0, 1)), (3, 1, 1, (0, 1)), (3, 4, 1, (0, 1)), (3, 16, 1, (3, 2)),
+    (3, 16, 0, (1, 2)), (5, 16, 1, (3, 2)), (5, 16, 0, (1, 2)), (4, 16, 1, (0, 1)),
+])
+def test_as_many_sharers_as_tiles_cut_none(tiles, steps, waves, cut):
+    grid = LastWave(blocks_per_sm=1, stream_k_share=8, stream_k_waves=waves)
+    assert grid.cut(Problem(64 * tiles, 64, 64 * steps), (64, 64), 64, 2) == cut
 
 
 @pytest.mark.parametrize(("steps", "blocks"), [(7, 3), (8, 3), (12, 2)])

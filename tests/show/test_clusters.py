@@ -60,26 +60,31 @@ def test_what_blocks_read_of_each_other_is_what_the_emulator_counts(shown):
     assert 16 * lanes == own + sum(part.read for part in split_k.parts((64, 64), 8, 4))
 
 
-@pytest.mark.parametrize("tiles, steps, clusters, sharers", [
-    (11, 16, 4, 4), (10, 16, 4, 4), (70, 64, 66, 32), (7, 5, 3, 0), (8, 5, 4, 4), (3, 7, 5, 4),
+@pytest.mark.parametrize("tiles, steps, clusters, cut, sharers", [
+    (11, 16, 4, 3, 4), (11, 16, 4, 7, 4), (10, 16, 4, 2, 4), (70, 64, 66, 4, 32), (7, 5, 3, 0, 1),
+    (70, 64, 66, 70, 66), (8, 5, 4, 0, 1), (3, 7, 5, 3, 4),
 ])
-def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, sharers):
-    found = shares.Shares(tiles, steps, clusters, sharers)
+def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, cut, sharers):
+    found = shares.Shares(tiles, steps, clusters, cut, sharers)
     covered = sorted((part.tile, step) for cluster in range(clusters) for part in found.of(cluster)
                      for step in range(part.first, part.last))
     assert covered == [(tile, step) for tile in range(tiles) for step in range(steps)]
-    if sharers > found.rest:
-        lengths = {sum(part.steps for part in found.of(cluster) if part.tile < found.rest)
-                   for cluster in range(sharers)}
-        assert max(lengths) - min(lengths) <= 1
-        assert all(part.steps <= steps for cluster in range(clusters) for part in found.of(cluster))
+    lengths = {sum(part.steps for part in found.of(cluster) if part.tile < cut)
+               for cluster in range(sharers)}
+    assert max(lengths) - min(lengths) <= 1
+    # Each cluster has room for two parts of tiles.
+    assert all(sum(part.steps < steps for part in found.of(cluster)) <= 2
+               for cluster in range(clusters))
+    # They walk along K together, but for those whose share lies inside a tile.
+    if cut > sharers / 2:
+        assert max(found.places(step) for step in range(min(lengths))) <= 4
 
 
 def test_a_variant_s_shares_are_those_of_its_launch():
     cut, whole = (STREAM_K.variant(name) for name in ("cut", "whole"))
     problem = cut.problem(*shares_page.EXAMPLE)
-    assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 4)
-    assert shares.shares(whole, problem, 8).sharers == 0
+    assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 7, 4)
+    assert shares.shares(whole, problem, 8) == shares.shares(cut, problem, 8).whole
     longest = [shares.shares(one, problem, 8).longest for one in (cut, whole)]
     assert longest == [44, 48]
     with pytest.raises(ValueError, match="wide cuts no wave"):

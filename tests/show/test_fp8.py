@@ -14,7 +14,7 @@ from lib.show import chart as style
 from lib.show import fp8 as figure
 from lib.show import fp8 as model
 from lib.show import fp8 as scales
-from lib.show import roofline
+from lib.show import fp8_errors, roofline
 from lib.show.version import Version
 
 PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
@@ -23,7 +23,7 @@ PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
 @pytest.fixture(scope="module")
 def curves():
     return [model.emulated("26_fp8", name, signs, (128, 1024))
-            for signs in model.SIGNS for name in (PLAIN, PROMOTED)]
+            for signs in fp8_errors.SIGNS for name in (PLAIN, PROMOTED)]
 
 
 def test_the_error_grows_with_k_unless_sums_are_promoted(curves):
@@ -36,8 +36,8 @@ def test_the_error_grows_with_k_unless_sums_are_promoted(curves):
 
 
 @pytest.mark.parametrize("place, interval, signs", [
-    (0, None, model.RANDOM), (1, 128, model.RANDOM), (2, None, model.ONE_SIGN),
-    (3, 128, model.ONE_SIGN),
+    (0, None, fp8_errors.RANDOM), (1, 128, fp8_errors.RANDOM), (2, None, fp8_errors.ONE_SIGN),
+    (3, 128, fp8_errors.ONE_SIGN),
 ])
 def test_the_model_s_errors_are_the_kernel_s(curves, place, interval, signs):
     K, emulated = curves[place].errors[1]
@@ -71,7 +71,7 @@ def test_sums_stop_growing_where_it_says(product):
 
 def test_inputs_of_one_sign_are_the_same_numbers():
     problem = with_scales(8, 8, 64, scaling="tensor")
-    random, positive = (model.drawn(problem, signs) for signs in model.SIGNS)
+    random, positive = (fp8_errors.drawn(problem, signs) for signs in fp8_errors.SIGNS)
     assert (decoded(random.A) < 0).any() and (decoded(positive.A) >= 0).all()
     np.testing.assert_array_equal(abs(decoded(random.B)), decoded(positive.B))
 
