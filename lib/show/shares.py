@@ -343,7 +343,7 @@ def _alt_of_gains(points: Sequence[Gain]) -> str:
 # Eleven tiles of clusters, on eight SMs in clusters of two: three are left for four clusters.
 EXAMPLE, EXAMPLE_SMS = (256, 1408, 1024), 8
 # Three tiles on two clusters, and a warp that adds up: of the consumers that came last.
-TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 0)
+TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 4)
 # From which K on a shape is marked as a deep one.
 DEEP = 16384
 # What 23's kernel is given, in order.

@@ -203,10 +203,10 @@ def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts():
     with display.collected() as figures:
-        shares_page.coalescing(Version("23_stream_k"))
+        shares_page.coalescing(Version("23_stream_k"), "cut")
     [picture] = figures
     stored = picture.text.split("store mine[i * 128] ")[1]
-    assert "16 sectors 100% of 512 B useful" in stored and "load v[j]" in picture.text
+    assert "16 sectors 100% of 512 B useful" in stored and "load parts" in picture.text
 
 
 def test_shapes_that_were_won_are_counted(monkeypatch):
