@@ -216,7 +216,7 @@ Box = tuple[float, float, float, float]  # pt from the figure's corner: left, ri
 @style.styled
 def picture(
     roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str | None = None,
-    peaks: Sequence[str] = ("FFMA",), title: str | None = None, narrow: bool = False,
+    peaks: Sequence[str] = ("FFMA",), narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
 
@@ -234,7 +234,7 @@ def picture(
     width = style.NARROW if narrow else style.WIDTH
     under = (_NARROW_LINE * len(names) + 4) / 72 if narrow else 0.0
     height = _NARROW_HEIGHT if narrow else _HEIGHT
-    fig = style.figure(title or _finding(roofs, points, current, peaks[0]), height + under, width)
+    fig = style.figure(_finding(roofs, points, current, peaks[0]), height + under, width)
     inset = 0.46 if narrow else 0.62
     ax = style.axes(fig, inset, 0.42 + under, width - inset - 0.16, height - 0.5)
     drawn = {name: roofs.peaks[name] for name in peaks}
