@@ -197,7 +197,7 @@ class Chapter:
 
     @once_recorded()
     def roofline(self, size: int = 4096, against: str = "") -> None:
-        """Draw this version and those before it under the roofs measured on the recorded GPU.
+        """Draw this version and the fastest before it under the roofs measured on the recorded GPU.
 
         Parameters
         ----------

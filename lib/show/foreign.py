@@ -280,13 +280,15 @@ def is_right(kernel: Foreign, after: dict[str, Any], before: dict[str, Any]) -> 
 def product(
     of: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul, to: str = "C",
     rtol: float = 2.0**-8, atol: float = 1e-3,
+    read: Callable[[dict[str, Any], str], np.ndarray] = lambda args, name: args[name].astype(float),
 ) -> Check:
     """An oracle: whether a result is α times what `of` makes of A and B, and β times what it was.
 
-    The tolerances are those of bfloat16 rounded once if none are given.
+    `read` says what a matrix holds. The tolerances are those of bfloat16 rounded once if none are
+    given.
     """
     def right(args: dict[str, Any], before: dict[str, Any]) -> bool:
-        wanted = args.get("alpha", 1) * of(args["A"].astype(float), args["B"].astype(float))
+        wanted = args.get("alpha", 1) * of(read(args, "A"), read(args, "B"))
         if "beta" in args:
             wanted += args["beta"] * before[to].astype(float)
         return bool(np.allclose(args[to].astype(float), wanted, rtol=rtol, atol=atol))
@@ -294,34 +296,29 @@ def product(
     return right
 
 
-def mxfp8(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C is A·Bᵀ in bfloat16 rounded once, of FP8 with UE8M0 scales per 32 of K.
+def _by_columns(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a @ b.T
+
+
+def of_mxfp8(args: dict[str, Any], name: str) -> np.ndarray:
+    """A matrix of FP8 with UE8M0 scales per 32 of K.
 
     Scales are words, (K / 128, rows), with the scale of the lowest K in the lowest byte.
     """
-    a, b = (args[name].astype(float) * _of_mxfp8(args[f"SF{name}"]) for name in "AB")
-    return bool(np.allclose(args["C"].astype(float), a @ b.T, rtol=2.0**-8, atol=1e-3))
-
-
-def _of_mxfp8(words: np.ndarray) -> np.ndarray:
-    """What each element of a matrix is multiplied by."""
+    words = args[f"SF{name}"]
     exponents = words.T.copy().view(np.uint8).reshape(words.shape[1], -1)
-    return np.repeat(np.exp2(exponents.astype(float) - 127), 32, axis=1)
+    return args[name].astype(float) * np.repeat(np.exp2(exponents.astype(float) - 127), 32, axis=1)
 
 
-def nvfp4(args: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether C is A·Bᵀ in halves rounded once, of E2M1 in pairs with UE4M3 scales per 16 of K.
+def of_nvfp4(args: dict[str, Any], name: str) -> np.ndarray:
+    """A matrix of E2M1 in pairs, (rows, K / 2) bytes, with UE4M3 scales per 16 of K.
 
-    A is (M, K / 2) and B (N, K / 2) bytes; scales are (rows / 128, K / 64, 32, 4, 4), as
-    ``tcgen05.cp`` takes them: of row 32 i + j and of the l-th group of 16 in the order j, i, l.
+    Scales are (rows / 128, K / 64, 32, 4, 4), as ``tcgen05.cp`` takes them: of row 32 i + j and of
+    the l-th group of 16 in the order j, i, l.
     """
-    a, b = (_of_nvfp4(args[name], args[f"SF{name}"]) for name in "AB")
-    return bool(np.allclose(args["C"].astype(float), a @ b.T, rtol=2.0**-11, atol=1e-4))
-
-
-def _of_nvfp4(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
     import ml_dtypes
 
+    codes, scales = args[name], args[f"SF{name}"]
     halves = np.array([0, 1, 2, 3, 4, 6, 8, 12], float)
     table = np.concatenate([halves, -halves]) / 2
     numbers = table[np.stack([codes & 15, codes >> 4], axis=-1)].reshape(len(codes), -1)
@@ -334,11 +331,13 @@ CHECKS: dict[str, Check] = {
     "gemm": product(rtol=1e-4, atol=1e-4), "product": product(),
     # C, (M, N), of A, (K, M), and B, (K, N); and (N, M) of A, (M, K), and B, (N, K).
     "across": product(lambda a, b: a.T @ b), "transposed_gemm": product(lambda a, b: b @ a.T),
-    "into_floats": product(lambda a, b: a @ b.T, "D", 1e-4, 1e-4),
+    "into_floats": product(_by_columns, "D", 1e-4, 1e-4),
     # What accumulators of 16 bits lose on sums below 32: a product that is left out of a sum of K
     # is larger than that nine times in ten.
     "half_gemm": product(to="D", rtol=0, atol=0.04),
-    "mxfp8": mxfp8, "nvfp4": nvfp4, **PUBLISHED_CHECKS,
+    "mxfp8": product(_by_columns, read=of_mxfp8),
+    "nvfp4": product(_by_columns, rtol=2.0**-11, atol=1e-4, read=of_nvfp4),  # halves
+    **PUBLISHED_CHECKS,
 }
 
 

@@ -193,19 +193,16 @@ class _Part:
 
 @style.styled
 def picture(
-    kernels: Mapping[str, Account], *, evidence: str, current: str | None = None,
-    title: str | None = None, narrow: bool = False,
+    kernels: Mapping[str, Account], *, evidence: str, narrow: bool = False
 ) -> Figure:
     """Draw one bar a kernel, issued slots filled, empty ones hatched by stall.
 
     Parameters
     ----------
-    kernels : mapping of str to issue_slots.model.Account
-        By name, in the order to draw.
-    current : str, optional
-        The kernel whose name is bold, and which the finding is about; the last one if not given.
+    kernels : mapping of str to Account
+        By name, in the order to draw; the last one's name is bold, and the finding is about it.
     """
-    current = current or list(kernels)[-1]
+    current = list(kernels)[-1]
     parts, shares = _parts(kernels)
     left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _BAR)
     above = _LINE if narrow else 0.0
@@ -213,7 +210,7 @@ def picture(
                        full) for hatched in (False, True)]
     lines = sum(len(rows) for rows in legend) + 2 * narrow
     height = _LINE * lines + 8 + (_ROW + above) * len(kernels) + 2
-    fig, ax = style.canvas(title or _finding(current, kernels[current]), height, narrow)
+    fig, ax = style.canvas(_finding(current, kernels[current]), height, narrow)
     y = height
     for heading, rows in zip(("issued", "empty, by stall"), legend, strict=True):
         y -= above

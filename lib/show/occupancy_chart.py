@@ -22,11 +22,7 @@ _NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE = 88.0, 160.0, 25.0, 34.0
 
 
 @style.styled
-def picture(
-    found: Mapping[str, Occupancy], *,
-    evidence: str = "modelled: CUDA Occupancy Calculator's rules", title: str | None = None,
-    narrow: bool = False,
-) -> Figure:
+def picture(found: Mapping[str, Occupancy], *, narrow: bool = False) -> Figure:
     """Draw the four bars for each GPU.
 
     Parameters
@@ -38,7 +34,7 @@ def picture(
                              else (_NAME, _BAR, _ROW, _TITLE))
     each = head + 4 * row + 12
     height = each * len(found)
-    fig, ax = style.canvas(title or _finding(found), height, narrow)
+    fig, ax = style.canvas(_finding(found), height, narrow)
     y = height
     for key, one in found.items():
         ax.text(0, y - 15, key, size=style.LARGE, weight="bold", va="bottom")
@@ -67,7 +63,8 @@ def picture(
             ax.text(left if narrow else left + full + 6, y + 5, fits, va="center",
                     weight="bold" if limits else "normal")
         y -= 12
-    return style.finish(fig, alt=_alt(found), evidence=evidence,
+    return style.finish(fig, alt=_alt(found),
+                        evidence="modelled: CUDA Occupancy Calculator's rules",
                         note="bar = what one SM has; segment = one block's share")
 
 
@@ -138,12 +135,12 @@ def _resource_row(version: Version, variant: Variant, arch: str, key: str) -> tu
     )
 
 
-def residents(registers: Iterable[int], *, threads: int, shared_bytes: int = 0) -> str:
+def residents(registers: Iterable[int], *, threads: int) -> str:
     """Warps resident on one SM of a T4, an A100 and an H100, for several register counts."""
     keys = ("T4", "A100", "H100")
     rows = []
     for count in registers:
-        fits = [occupancy(GPUS[key], count, shared_bytes, threads) for key in keys]
+        fits = [occupancy(GPUS[key], count, 0, threads) for key in keys]
         rows.append((count, *(f"{fit.warps} ({100 * fit.fraction:.3g}%), {fit.limited_by}"
                               for fit in fits)))
     return markdown(("registers per thread", *keys), rows)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lib.ptx.core.machine import WARP
 from lib.records import store as records
@@ -323,12 +322,11 @@ FORMULAS = {
     ROLES: "max(L + P, C)",
 }
 LATENCY, STORING, MULTIPLYING, STEPS = 400.0, 150.0, 500.0, 8
+SIZE = 4096  # M = N = K of the recorded steps
 
 
-def recorded_orders(
-    version: Version, pair: tuple[str, str], names: Mapping[str, str], size: int = 4096,
-    cycles: float = 4200.0,
-) -> None:
+@once_recorded()
+def recorded_orders(version: Version, pair: tuple[str, str], names: Mapping[str, str]) -> None:
     """Draw one block's main loop with the times that a recorded pair gives.
 
     Parameters
@@ -338,28 +336,14 @@ def recorded_orders(
         Variants, of one block on an SM each, that store at once and that multiply first.
     names : mapping of str to str
         As in `orders`; what isn't of the pair is modelled.
-    size : int
-        M = N = K.
-    cycles : float
-        How much is drawn.
     """
-    with once_recorded():
-        show(orders(**of_pair(version, pair, names, size), cycles=cycles))
-
-
-def of_pair(
-    version: Version, pair: tuple[str, str], names: Mapping[str, str], size: int
-) -> dict[str, Any]:
-    """What `orders` is given of a recorded pair: the runs, the finding, the evidence."""
-    first, second = (step_of(version, name, size) for name in pair)
+    first, second = (step_of(version, name, SIZE) for name in pair)
     times = times_of(first, second)
-    return {
-        "shown": [(name, FORMULAS[form], overlap(
-            form, times.latency, times.store, times.multiply, steps=STEPS))
-            for form, name in names.items()],
-        "title": f"One block alone: a step of {first.cycles:,.0f} cycles, of which products "
-                 f"first hide {times.multiply:,.0f}",
-        "evidence": f"{records.label(version.record)}, {size:,}³: steps, L = "
-                    f"{times.latency:,.0f}; modelled: P = {times.store:,.0f}, C = "
-                    f"{times.multiply:,.0f}",
-    }
+    shown = [(name, FORMULAS[form], overlap(form, times.latency, times.store, times.multiply,
+                                            steps=STEPS)) for form, name in names.items()]
+    show(orders(
+        shown, cycles=4200,
+        title=f"One block alone: a step of {first.cycles:,.0f} cycles, of which products first "
+              f"hide {times.multiply:,.0f}",
+        evidence=f"{records.label(version.record)}, {SIZE:,}³: steps, L = {times.latency:,.0f}; "
+                 f"modelled: P = {times.store:,.0f}, C = {times.multiply:,.0f}"))

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from lib import gpus
 from lib.gpus import GPUS, Gpu
-from lib.kernels.catalogue import in_book
+from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord
@@ -201,22 +201,18 @@ def points(name: str, flops: float, seconds: float, bytes_by_level: Mapping[str,
     return sorted(found, key=lambda point: LEVELS.index(point.level))
 
 
-AT_A_ROOF = 0.9  # of it, from which on a version is said to be there
-_MARKERS = {"L1/shared": "o", "DRAM": "D"}
-_HEIGHT = 4.3
+_MARKERS = {"L1/shared": ("o", "●"), "DRAM": ("D", "◆")}  # of the dots, and of their roof's name
+_HEIGHT = 3.7
 _NARROW_HEIGHT = 3.2
 _NARROW_LINE = 13.0  # of the names under the chart, pt
 _LINE = 12.0  # of the names beside their dots, at least, pt
-_LETTERS = 10.0  # height of a line of small letters, pt
 _BEGINNING = 24.0  # of a name, pt, that no other version's dot may stand in
-
-Box = tuple[float, float, float, float]  # pt from the figure's corner: left, right, bottom, top
 
 
 @style.styled
 def picture(
     roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str | None = None,
-    peaks: Sequence[str] = ("FFMA",), title: str | None = None, narrow: bool = False,
+    peaks: Sequence[str] = ("FFMA",), narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
 
@@ -234,26 +230,26 @@ def picture(
     width = style.NARROW if narrow else style.WIDTH
     under = (_NARROW_LINE * len(names) + 4) / 72 if narrow else 0.0
     height = _NARROW_HEIGHT if narrow else _HEIGHT
-    fig = style.figure(title or _finding(roofs, points, current, peaks[0]), height + under, width)
+    fig = style.figure(_finding(roofs, points, current, peaks[0]), height + under, width)
     inset = 0.46 if narrow else 0.62
     ax = style.axes(fig, inset, 0.42 + under, width - inset - 0.16, height - 0.5)
     drawn = {name: roofs.peaks[name] for name in peaks}
     ridges = [max(drawn.values()) / bandwidth for bandwidth in roofs.bandwidths.values()]
     xs = [point.intensity for point in points] + ridges
     ys = [point.flops_per_s for point in points]
-    left = min(xs) / 3
+    left = min(min(xs) / 3, min(ridges, default=np.inf) / 20)  # room for the roofs' names
     labelled = [] if narrow else points  # whose names stand beside their dots
-    x_range = (left, _right_edge(left, max(ridges, default=1.0), labelled))
-    y_range = (min([*ys, max(drawn.values()) / 30]) / 3, max(drawn.values()) * 2.2)
+    x_range = (left, _right_edge(left, max([*xs, 8 * max(ridges, default=1.0)]), labelled))
+    top = max(drawn.values())
+    y_range = (min([*ys, top / 10]) / (8 if narrow else 5), top * 2.2)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlim(*x_range)
     ax.set_ylim(*y_range)
     _scales(ax, x_range, y_range)
-    taken = _roofs(ax, height - 0.5, roofs, drawn, x_range, y_range)
+    _roofs(ax, height - 0.5, roofs, drawn, x_range, y_range)
     for name in sorted(names, key=lambda n: n == current):
         _version(ax, [p for p in points if p.name == name], name == current)
-    _levels(ax, [p for p in points if p.name == current], max(drawn.values()), taken)
     if narrow:
         _listed(fig, points, names, current, under)
     else:
@@ -261,9 +257,9 @@ def picture(
     return style.finish(fig, alt=_alt(roofs, points, current, drawn), evidence=evidence)
 
 
-def _right_edge(left: float, ridge: float, points: Sequence[Point]) -> float:
+def _right_edge(left: float, least: float, points: Sequence[Point]) -> float:
     """Return how far the x-axis must reach for the longest name to fit beside its dot."""
-    edge = ridge * 8
+    edge = least * 1.3
     for point in points:
         room = (len(point.name) + 18) * 6.1 / ((style.WIDTH - 0.78) * 72)
         edge = max(edge, left * (point.intensity / left) ** (1 / max(1 - room, 0.3)))
@@ -284,8 +280,8 @@ def _scales(ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]
 def _roofs(
     ax: Axes, height: float, roofs: Roofs, drawn: dict[str, float], x_range: tuple[float, float],
     y_range: tuple[float, float],
-) -> list[Box]:
-    """Draw the roofs into axes of a height in inches; return where the level ones' names stand."""
+) -> None:
+    """Draw the roofs into axes of a height in inches, those of memory with their dots' marks."""
     top = max(drawn.values())
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1), (10, 10)])
     slope = np.degrees(np.arctan2(y1 - y0, x1 - x0))
@@ -293,11 +289,14 @@ def _roofs(
     for level, bandwidth in roofs.bandwidths.items():
         start = max(x_range[0], y_range[0] / bandwidth)
         ax.plot([start, top / bandwidth], [start * bandwidth, top], color=style.INK, linewidth=1.1)
-        label = f"{level} {style.quantity(bandwidth, 'B/s')}"
         # From its lower end, where no version is; 5 pt off the line.
-        x = start * 1.15
-        ax.text(x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope,
-                rotation_mode="anchor", ha="left", va="bottom")
+        start *= 1.15
+        for text, along, angle in ((_MARKERS[level][1], 0.0, 0.0),
+                                   (f"{level} {style.quantity(bandwidth, 'B/s')}", 12.0, slope)):
+            ax.annotate(text, (start, start * bandwidth),
+                        (along * np.cos(np.radians(slope)), 5 + along * np.sin(np.radians(slope))),
+                        textcoords="offset points", rotation=angle, rotation_mode="anchor",
+                        ha="left", va="bottom")
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
     labels: list[tuple[float, str]] = []  # from the highest; of two close ones, both on the upper
     for name, peak in sorted(drawn.items(), key=lambda one: -one[1]):
@@ -308,13 +307,9 @@ def _roofs(
             labels[-1] = labels[-1][0], f"{upper}, under it {text}"
         else:
             labels.append((peak, text))
-    taken = []
     for peak, text in labels:
         ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
                     va="bottom")
-        right, y = _points_of(ax, x_range[1], peak)
-        taken.append((right - style.text_width(text, style.SMALL), right, y + 3, y + 3 + _LETTERS))
-    return taken
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
@@ -322,41 +317,8 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
     ax.plot([p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
             linewidth=0.8 if is_current else 0.5, zorder=3 + is_current)
     for point in mine:
-        ax.plot([point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
+        ax.plot([point.intensity], [point.flops_per_s], _MARKERS[point.level][0], color=colour,
                 markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current)
-
-
-def _levels(ax: Axes, mine: Sequence[Point], roof: float, taken: Sequence[Box]) -> None:
-    """Name the levels at this version's dots: over them, or under where another name stands."""
-    if len(mine) < 2:
-        return
-    boxes = list(taken)
-    # A roof is near on the left of the first, the versions' names on the right of the last.
-    for number, point in enumerate(sorted(mine, key=lambda p: p.intensity)):
-        width = style.text_width(point.level, style.SMALL)
-        x, y = _points_of(ax, point.intensity, point.flops_per_s)
-        left = x + 5 if number == 0 else x - 5 - width
-        below = [-5 - _LETTERS - _LINE * line for line in range(len(mine))]
-        places = [(left, left + width, y + up, y + up + _LETTERS)
-                  for up in (_above(ax, point.flops_per_s, roof), *below)]
-        place = next((one for one in places if not any(_meet(one, other) for other in boxes)),
-                     places[-1])
-        boxes.append(place)
-        ax.annotate(point.level, (point.intensity, point.flops_per_s),
-                    (place[0] - x, place[2] - y), textcoords="offset points", ha="left",
-                    va="bottom")
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return (one[0] < other[1] + 2 and other[0] < one[1] + 2
-            and one[2] < other[3] and other[2] < one[3])
-
-
-def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
-    """How far over its dot a level's name stands, pt: where the roof would cross it, over that."""
-    heights = [ax.transData.transform((1.0, y))[1] for y in (flops_per_s, roof)]
-    gap = (heights[1] - heights[0]) / ax.figure.dpi * 72
-    return gap + 2 if 3 < gap < 16 else 5
 
 
 def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
@@ -371,9 +333,6 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
     edge = np.inf  # from the top, since close under the roof there is room below only
     for name in sorted(names, key=lambda n: -wanted[n]):
         placed[name] = edge = min(wanted[name], edge - _LINE)
-    edge = ax.get_window_extent().y0 / ax.figure.dpi * 72 - _LINE / 2
-    for name in reversed(placed):  # and from the bottom, where the axis stands
-        placed[name] = edge = max(placed[name], edge + _LINE)
     for name, point in last.items():
         x = right = dots[name][0]
         # Other versions' dots may lie where the name would begin.
@@ -408,15 +367,13 @@ def _points_of(ax: Axes, intensity: float, flops_per_s: float) -> tuple[float, f
 
 
 def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: str) -> str:
-    """How near the two nearest roofs are; that one of them limits a version is said only at it."""
+    """How near the two nearest roofs are."""
     shares = roofs.shares([p for p in points if p.name == current], peak)
     if not shares:
         return "Every version lies under some roof"
     (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
-    if first >= AT_A_ROOF:
-        return f"{current} reaches {style.percent(first)} of the {name} roof"
-    labelled = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
-    return f"{current} is under every roof: {style.percent(first)} of the {name} roof{labelled}"
+    labelled = f", {style.percent(others[0][1])} of {others[0][0]}'s" if others else ""
+    return f"{current}: {style.percent(first)} of the {name} roof{labelled}"
 
 
 def _alt(
@@ -436,7 +393,7 @@ def _alt(
 
 
 def draw(version: Version, size: int = 4096, against: str = "") -> None:
-    """Draw this version and those before it under the roofs measured on the recorded GPU.
+    """Draw this version and the fastest before it under the roofs measured on the recorded GPU.
 
     Each is its fastest kernel. Where a GPU is here, its own dot stands among the recorded ones: the
     speed that was measured, over the bytes that the emulator counts between L1 or shared memory and
@@ -454,14 +411,13 @@ def draw(version: Version, size: int = 4096, against: str = "") -> None:
     roofs = replace(Roofs.from_record(machine, sheet),
                     tensor=sheet.flops(version.kernel.dtype if version.kernel.group == "FP8"
                                        else "float16"))
-    points = []
-    for stem, kernel in {**in_book(), version.kernel.stem: version.kernel}.items():
-        if kernel.group == version.kernel.group and (
-                stem == version.kernel.stem or records.load(KernelRecord, RECORDED_ON, stem)):
-            points += _points(version.of(stem), size)
-        if stem == version.kernel.stem:
-            points += _points(version, size, against) if against else []
-            break
+    stems = list(in_book())
+    earlier = stems[:stems.index(version.kernel.stem)] if version.kernel.stem in stems else stems
+    others = [_points(version.of(stem), size) for stem in earlier
+              if CATALOGUE[stem].group == version.kernel.group
+              and records.load(KernelRecord, RECORDED_ON, stem)]
+    points = [*max(others, key=lambda dots: dots[0].flops_per_s, default=[]),
+              *(_points(version, size, against) if against else []), *_points(version, size)]
     label = f"{records.label(version.record)}, M = N = K = {size:,}"
     if version.measures(version.kernel.fastest):
         points += _here(version, size)

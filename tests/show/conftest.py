@@ -18,13 +18,14 @@ from lib.show import ldmatrix as matrix_loads
 from lib.show import method as sm
 from lib.show import occupancy_chart as occupancy
 from lib.show.accumulators import InRegisters, InTensorMemory
+from lib.show.display import collected
 from lib.show.double_buffer import pipeline as loop
 from lib.show.fragment_maps import held
 from lib.show.issue_slots import Account
 from lib.show.ldmatrix import HalfTile, MatrixLoad
 from lib.show.occupancy import occupancy as occupancy_of
 from lib.show.operand import Tile
-from lib.show.overlap import FORMULAS, of_pair
+from lib.show.overlap import FORMULAS
 from lib.show.overlap import overlap as order_of
 from lib.show.roofline import Roofs, points
 from lib.show.timeline import of_marks
@@ -173,10 +174,11 @@ def overlap_orders():
 
 
 def overlap_recorded():
-    return overlap.orders(**of_pair(
-        Version("12_wmma_pipeline"), ("stores_first_alone", "products_first_alone"),
-        {"at once": "stores first", "staged": "products first", "roles": "roles, modelled"}, 4096),
-        cycles=4200)
+    with collected() as figures:
+        overlap.recorded_orders(
+            Version("12_wmma_pipeline"), ("stores_first_alone", "products_first_alone"),
+            {"at once": "stores first", "staged": "products first", "roles": "roles, modelled"})
+    return figures[0]
 
 
 SCENES = {
