@@ -58,9 +58,9 @@ class Costs:
 
 
 H100 = Costs(
-    read=0.3171, across=20.58, along=68.37, wide=48.84, spread=0.9474, sums_half=425.8,
-    warps_half=0.05032, step=6.004, flight=1724.0, dram=1317.0, l2=1794.0, start=4777.0,
-    early=0.8398, wave=1363.0, share=114.9, added=0.2153, cut=1.67, store=0.04781, sharpness=8.0,
+    read=0.2599, across=24.82, along=53.22, wide=63.87, spread=0.7853, sums_half=329.4,
+    warps_half=0.04464, step=5.607, flight=1007.0, dram=881.2, l2=1292.0, start=5503.0,
+    early=0.3437, wave=1037.0, share=203.6, added=0.2267, cut=2.698, store=0.03991, sharpness=5.611,
 )
 
 

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.kernels.catalogue import RULES, in_book
+from lib.kernels.catalogue import RULES, find, in_book
 from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.ladder import Step
 from lib.records.schema import LadderRecord
 from lib.show import chart as style
-from lib.show.display import both
-from lib.show.markdown import markdown as table
+from lib.show.display import both, table
+from lib.show.markdown import markdown
 from lib.show.version import RECORDED_ON, short_name
 
 
-def markdown() -> str:
+def contents() -> str:
     """What each version changes, at which level, and where it runs, as a Markdown table."""
     head = ("", "version", "what changes", "level of the machine", "types", "runs on")
-    return table(head, (
+    return markdown(head, (
         (f"[{stem[:2]}]({stem}.ipynb)", kernel.title, kernel.change, kernel.level, kernel.group,
          _runs_on(kernel.min_arch))
         for stem, kernel in in_book().items()))
@@ -309,3 +309,21 @@ def _title() -> str:
         return ""
     return "Of the best of cuBLAS: " + ", ".join(
         f"{one.group} {'level' if one.verdict == 'level' else reach.short(one)}" for one in found)
+
+
+def on_each_gpu() -> None:
+    """Display the ladder's pass on each GPU that has one, beside each other."""
+    passes = {gpu: ladder.load(gpu) for gpu in (RECORDED_ON, "H200")}
+    made = {gpu: {step.kernel.stem: step for step in ladder.steps(record) if not step.elsewhere}
+            for gpu, record in passes.items()}
+    table(["version", *(f"{gpu}{what}" for gpu in passes
+                        for what in (", TFLOP/s", ", of cuBLAS's best"))],
+          [(short_name(find(stem)), *(text for steps in made.values()
+                                      for text in _figures(steps.get(stem))))
+           for stem in dict.fromkeys(stem for steps in made.values() for stem in steps)],
+          "; ".join(records.label(record) for record in passes.values()))
+
+
+def _figures(step: Step | None) -> tuple[str, str]:
+    return (f"{step.row.tflops:.1f}", reach.give_or_take(step.share, step.noise)) if step else (
+        "", "")

@@ -5,7 +5,8 @@ an expression, a format, and what they gave when the chapter was last executed (
 
 A variant is named as its chapter's own (``"swapped"``), or another version's
 (``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its fastest); nothing means this chapter's
-fastest. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`:
+fastest. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`, or
+behind ``on('H200').`` those of another GPU:
 counters of a version without a variant are those of the ladder's pass, where it has them, so that
 versions beside each other are of one board; all others are of its own record. Counts are emulated.
 """
@@ -46,22 +47,31 @@ class Numbers:
     ----------
     stem : str
         The chapter's version; one that is no kernel's (``"index"``) names others in full.
+    gpu : str
+        Whose records.
     """
 
-    sheet = gpus.GPUS[RECORDED_ON]
+    def __init__(self, stem: str, gpu: str = RECORDED_ON) -> None:
+        self._stem, self._gpu = stem, gpu
 
-    def __init__(self, stem: str) -> None:
-        self._stem = stem
+    def on(self, gpu: str) -> Numbers:
+        """The same functions, of what was recorded on another GPU."""
+        return Numbers(self._stem, gpu)
+
+    @cached_property
+    def sheet(self) -> gpus.Gpu:
+        """The GPU's data sheet."""
+        return gpus.GPUS[self._gpu]
 
     @cached_property
     def _version(self) -> Version:
-        return Version(self._stem, fresh=True)
+        return Version(self._stem, fresh=True, gpu=self._gpu)
 
     def _of(self, name: str) -> Named:
         """A version and a variant of it, its fastest if none is named."""
         stem, variant = parted(name)
         if stem in KERNELS:
-            version = Version(stem, fresh=True)
+            version = Version(stem, fresh=True, gpu=self._gpu)
         else:
             version, variant = self._version, name or None
         return Named(version, version.kernel.variant(variant))
@@ -96,7 +106,7 @@ class Numbers:
     def _entry(self, name: str) -> LadderEntry | None:
         version, variant = self._of(name)
         key = f"{version.kernel.stem}/{variant.name}"
-        entry = ladder.load(RECORDED_ON).entries.get(key)
+        entry = ladder.load(self._gpu).entries.get(key)
         if entry and ladder.stale(version.kernel, variant, entry):
             raise records.NotYet(f"the pass has other source of {key}")
         return entry
@@ -112,25 +122,27 @@ class Numbers:
     def of_rival(self, name: str = "", n: int = SIZE) -> float:
         """Speed over cuBLAS's one figure, both of the ladder's pass."""
         row = self.in_pass(name, n)
-        return row.tflops / ladder.figures(ladder.load(RECORDED_ON))[ladder.product(row)].tflops
+        return row.tflops / ladder.figures(ladder.load(self._gpu))[ladder.product(row)].tflops
 
     def outcome(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
         """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""
         return _compared(self.in_pass(over, n), self.in_pass(name, n), brief)
 
-    def outcome_of(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
-        """The same of the versions' own records.
+    def outcome_of(
+        self, name: str, over: str, brief: bool = False, M: int = SIZE, N: int = 0, K: int = 0,
+    ) -> str:
+        """The same of the versions' own records; of a cube M alone is named.
 
         Raises
         ------
         ValueError
             If they were made on two boards.
         """
-        return _compared(*self._pair(name, over, n), brief)
+        return _compared(*self._pair(name, over, M, N, K), brief)
 
-    def _pair(self, name: str, over: str, n: int) -> tuple[Row, Row]:
+    def _pair(self, name: str, over: str, *shape: int) -> tuple[Row, Row]:
         """The rows of what is compared, `over` first."""
-        rows = self.row(over, n), self.row(name, n)
+        rows = self.row(over, *shape), self.row(name, *shape)
         self._of_one_board(name, over, *rows)
         return rows
 
@@ -259,9 +271,14 @@ class Numbers:
         return found[("mma", "store").index(part)]
 
     def sum_error(self, name: str, signs: str) -> float:
-        """Error of one of 26's variants at K = 8,192 by its inputs' signs (`lib.show.fp8`)."""
+        """Error of one of 26's variants at K = 8,192 by its inputs' signs, on a GPU."""
         version, variant = self._of(name)
-        return dict(fp8.emulated(version.kernel.stem, variant.name, signs).errors)[8192]
+        record = records.load(CalibrationRecord, self._gpu)
+        for one in record.sums if record else ():
+            if (one.kernel, one.signs, one.K) == (
+                    f"{version.kernel.stem}/{variant.name}", signs, 8192):
+                return one.error
+        raise records.NotYet("no sums are recorded: python -m lib record calibration")
 
     def fused(self, whose: str, M: int, N: int, K: int) -> FusedSide:
         """The fastest of who does bias and GELU: one of `Whose`, or of one's own name."""
@@ -285,7 +302,7 @@ class Numbers:
 
     def roof(self, name: str) -> float:
         """A roof measured on the recorded GPU, FLOP/s or B/s."""
-        return roof(name)
+        return roof(name, self._gpu)
 
     def longest(self, event: str, name: str = "") -> float:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
@@ -333,7 +350,7 @@ def _compared(before: Row, after: Row, brief: bool) -> str:
 # What a page asks of a subject itself, and what that rests on; of `Numbers` what is not recorded.
 SUBJECTS = {"accounts": accounts, "epilogue": epilogue, "fp8": fp8, "reach": reach, "zoo": zoo}
 RESTS_ON = {"architectures": "", "zoo": "", "reach": "recorded"} | dict.fromkeys(
-    ("count", "operation", "per_flop", "sum_error", "w"), "emulated") | dict.fromkeys(
+    ("count", "operation", "per_flop", "w"), "emulated") | dict.fromkeys(
     ("accounts", "code", "compiled", "epilogue", "fp8", "on_sheet", "predicted", "taken", "walk",
      "warps", "work_between"), "modelled")
 
@@ -351,11 +368,14 @@ def evidence(expression: str) -> str:
     str
         Such as ``"recorded: NVIDIA H100 80GB HBM3"``, or ``"emulated; modelled"``.
     """
-    names = {node.id for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval"))
-             if isinstance(node, ast.Name)}
+    nodes = list(ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval")))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
     found = {RESTS_ON.get(name, "recorded") for name in names
              if name in SUBJECTS or callable(getattr(Numbers, name, None))}
-    kinds = (f"recorded: {gpus.GPUS[RECORDED_ON].name}", "emulated", "modelled")
+    others = {ast.literal_eval(node.args[0]) for node in nodes
+              if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "on"}
+    where = " and ".join(gpus.GPUS[gpu].name for gpu in sorted(others or {RECORDED_ON}))
+    kinds = (f"recorded: {where}", "emulated", "modelled")
     return "; ".join(kind for kind in kinds if kind.partition(":")[0] in found)
 
 

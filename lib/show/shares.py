@@ -113,7 +113,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Gain:
-    """What cutting the last wave was worth on one recorded shape.
+    """What cutting the last waves was worth on one recorded shape.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def shares(variant: Variant, problem: Problem, sms: int) -> Shares:
     Raises
     ------
     ValueError
-        If the variant has no last wave to cut.
+        If the variant cuts none.
     """
     grid = variant.grid
     if not isinstance(grid, LastWave):
@@ -201,7 +201,7 @@ def _spans(shares: Shares, cluster: int) -> Iterator[Span]:
 @style.styled
 def gains_picture(points: Sequence[Gain], *, deep: int, evidence: str, narrow: bool = False
                   ) -> Figure:
-    """Draw a dot for each shape: how full its last wave is, and what cutting it was worth.
+    """Draw a dot for each shape: how full its last wave is, and what the cut was worth.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def _when(points: Sequence[Gain]) -> str:
 def _alt_of_gains(points: Sequence[Gain]) -> str:
     said = [f"{style.sides(one.shape)}, {100 * one.full:.0f}% full: {100 * (one.speed - 1):+.1f}%"
             for one in sorted(points, key=lambda one: one.full)]
-    return ("Speed with the last wave cut against whole tiles, by how full that wave is. "
+    return ("Speed with the last waves cut against whole tiles, by how full the last one is. "
             f"{'; '.join(said)}.")
 
 
@@ -352,7 +352,7 @@ ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "C_map", "parts", "a
 
 def draw(version: Version, variant: str | None = None,
          shape: tuple[int, int, int] = EXAMPLE, sms: int = EXAMPLE_SMS) -> None:
-    """Draw an example's shares, the last wave whole and cut.
+    """Draw an example's shares, the last waves whole and cut.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def draw(version: Version, variant: str | None = None,
 @once_recorded()
 def gains(version: Version, whole: str = "whole", cut: str = "cut",
           cubes: Sequence[int] = ()) -> None:
-    """Draw on which recorded shapes cutting the last wave paid; shapes that fill it are left out.
+    """Draw on which recorded shapes the cut paid; shapes that fill their last wave are left out.
 
     Parameters
     ----------

@@ -39,15 +39,15 @@ def measured_on() -> str:
     return f"measured: {device.name().removeprefix('NVIDIA ')}"
 
 
-def roof(name: str) -> float:
-    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+def roof(name: str, gpu: str = RECORDED_ON) -> float:
+    """Return a roof measured on a recorded GPU, such as ``mma_k8``'s FLOP/s.
 
     Raises
     ------
     records.NotRecorded
         If it was not measured.
     """
-    record = records.load(MachineRecord, RECORDED_ON)
+    record = records.load(MachineRecord, gpu)
     roofs = record.roofs.named() if record else {}
     if name not in roofs:
         raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
@@ -143,12 +143,16 @@ class Version:
         What measures where there is a GPU. Without it a version is known by its record.
     fresh : bool
         Whether a record of other source than today's counts as none.
+    gpu : str
+        Whose record.
     """
 
-    def __init__(self, stem: str, live: Live | None = None, fresh: bool = False) -> None:
+    def __init__(
+        self, stem: str, live: Live | None = None, fresh: bool = False, gpu: str = RECORDED_ON
+    ) -> None:
         self.kernel = kernels.find(stem)
         self.live = live
-        self.reader = Recorded(stem, RECORDED_ON, fresh)
+        self.reader = Recorded(stem, gpu, fresh)
 
     def of(self, stem: str) -> Version:
         """Another version, measured by the same means."""

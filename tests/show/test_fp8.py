@@ -9,6 +9,8 @@ from lib.gpus import GPUS
 from lib.problem import with_scales
 from lib.problem.scales import decoded
 from lib.ptx.isa import wgmma_fp8
+from lib.records import store as records
+from lib.records.schema import CalibrationRecord
 from lib.show import bottleneck as busiest
 from lib.show import chart as style
 from lib.show import fp8 as figure
@@ -33,6 +35,16 @@ def test_the_error_grows_with_k_unless_sums_are_promoted(curves):
         assert long > 4 * short and promoted.errors[1][1] < 1.2 * short
     random, one_sign = curves[0].errors[1][1], curves[2].errors[1][1]
     assert one_sign > 10 * random
+
+
+def test_a_gpu_s_sums_are_as_far_off_as_the_emulator_s():
+    record = records.load(CalibrationRecord, "H200")
+    recorded = {(one.kernel, one.signs, one.K): one.error for one in record.sums}
+    assert len(recorded) == len(fp8_errors.COMPARED) * len(fp8_errors.SIGNS) * len(model.DEPTHS)
+    for name in fp8_errors.COMPARED:
+        for signs in fp8_errors.SIGNS:
+            for K, error in model.emulated("26_fp8", name, signs, (128, 512)).errors:
+                assert error == pytest.approx(recorded[f"26_fp8/{name}", signs, K], rel=1e-9)
 
 
 @pytest.mark.parametrize("place, interval, signs", [

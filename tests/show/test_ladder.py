@@ -6,8 +6,8 @@ import re
 from matplotlib.text import Text
 
 from lib.kernels.catalogue import in_book
+from lib.records import ladder
 from lib.show import display
-from lib.show import ladder as contents
 from lib.show import ladder as page
 
 
@@ -17,8 +17,8 @@ def test_the_ladder_has_every_number_once_and_in_order():
 
 
 def test_the_ladder_as_a_table():
-    lines = contents.markdown().splitlines()
-    assert "sm_90a only" in contents.markdown() and "sm_80 and later" in contents.markdown()
+    lines = page.contents().splitlines()
+    assert "sm_90a only" in page.contents() and "sm_80 and later" in page.contents()
     assert len(lines) == 2 + len(in_book())
     for (stem, kernel), line in zip(in_book().items(), lines[2:], strict=True):
         assert f"[{stem[:2]}]({stem}.ipynb)" in line and kernel.change in line
@@ -52,3 +52,18 @@ def test_a_bar_is_of_a_product_that_a_gpu_here_has_run(monkeypatch):
     # 24 is for other shapes, 25 does more than a product, 27 has run in the emulator alone.
     named = {one.strip()[:2] for one in drawn[0].alt.split(".") if one.strip()[2:3] == " "}
     assert {"01", "21"} <= named and not named & {"24", "25", "27", "28"}
+
+
+def test_the_pass_of_each_gpu_is_one_column_beside_the_other(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "table", lambda *one: shown.append(one))
+    page.on_each_gpu()
+    ((head, rows, evidence),) = shown
+    assert [name for name in head if name.endswith("TFLOP/s")] == [
+        "H100, TFLOP/s", "H200, TFLOP/s"]
+    recorded = {gpu: ladder.load(gpu) for gpu in ("H100", "H200")}
+    (row,) = (row for row in rows if row[0] == "09 FP32 limit")
+    for gpu, speed in (("H100", row[1]), ("H200", row[3])):
+        tuned = recorded[gpu].entries["09_fp32_limit/tuned"].bench
+        assert speed == f"{next(one.tflops for one in tuned if one.is_cube(4096)):.1f}"
+    assert not any("stream-K" in row[0] for row in rows) and evidence.count("board") == 2

@@ -11,6 +11,7 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord
 from lib.show import numbers as model
 from lib.show.numbers import evaluate, evidence
+from lib.show.version import roof
 
 ROOT = Path(__file__).resolve().parents[2]
 QUOTING = [
@@ -53,6 +54,18 @@ def test_two_boards_are_not_compared(expression):
     assert row("06_vectorized", "float4").board != row("06_vectorized", "step_32").board
     with pytest.raises(ValueError, match="are of two boards"):
         evaluate(expression, "06_vectorized")
+
+
+def test_another_gpu_s_numbers_are_of_its_records():
+    here, there = (ladder.load(gpu) for gpu in ("H100", "H200"))
+    for load, expression in ((here, "on_ladder()"), (there, "on('H200').on_ladder()")):
+        rows = load.entries["09_fp32_limit/tuned"].bench
+        assert evaluate(expression, "09_fp32_limit") == str(
+            next(one.tflops for one in rows if one.is_cube(4096)))
+    for gpu, expression in (("H100", "roof('l2')"), ("H200", "on('H200').roof('l2')")):
+        assert evaluate(expression, "23_stream_k") == str(roof("l2", gpu))
+    assert evidence("on('H200').row('cut',2048).tflops") == "recorded: NVIDIA H200 SXM 141GB"
+    assert evaluate("on('H200').row().tflops", "01_naive") == model.NOT_YET  # no record of its own
 
 
 def test_a_warp_s_time_is_what_it_waits_for_and_its_turns():
