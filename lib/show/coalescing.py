@@ -88,11 +88,6 @@ class Coalescing:
     useful_bytes: int
 
     @property
-    def requests(self) -> int:
-        """1, or 0 where no lane takes part."""
-        return int(self.lanes > 0)
-
-    @property
     def sector_bytes(self) -> int:
         """Bytes of all touched sectors."""
         return SECTOR * len(self.sectors)
@@ -108,38 +103,10 @@ class Coalescing:
         return -(-self.useful_bytes // SECTOR)
 
 
-def touched_bytes(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the distinct byte addresses that the active lanes ask for, ascending.
-
-    Parameters
-    ----------
-    addresses : array of int64, shape (lanes,)
-        First byte of each lane's element.
-    bytes_per_lane : int
-        1, 2, 4, 8 or 16.
-    active : array of bool, shape (lanes,), optional
-        Lanes that take part; all of them if not given.
-    """
-    addresses = np.asarray(addresses, dtype=np.int64)
-    if active is not None:
-        addresses = addresses[np.asarray(active, dtype=bool)]
-    return np.unique(addresses[:, None] + np.arange(bytes_per_lane))
-
-
-def sectors(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the first addresses of the distinct 32-byte sectors touched, ascending."""
-    return np.unique(touched_bytes(addresses, bytes_per_lane, active) // SECTOR) * SECTOR
-
-
-def lines(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the first addresses of the distinct 128-byte lines touched, ascending."""
-    return np.unique(touched_bytes(addresses, bytes_per_lane, active) // LINE) * LINE
+def _touched(addresses: np.ndarray, access: WarpAccess) -> np.ndarray:
+    """Return the distinct byte addresses that an access's active lanes ask for, ascending."""
+    return np.unique(addresses[np.asarray(access.active, dtype=bool), None]
+                     + np.arange(access.bytes_per_lane))
 
 
 def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coalescing:
@@ -148,7 +115,7 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
     Parameters
     ----------
     access : WarpAccess
-        From a trace or from `strided`.
+        From a trace.
     allocation : Allocation, optional
         The array; addresses are absolute if not given.
 
@@ -161,33 +128,13 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
     base = 0 if allocation is None else int(allocation.base)
     if base % LINE:
         raise ValueError(f"the allocation at {base:#x} does not start on a {LINE}-byte line")
-    active = np.asarray(access.active, dtype=bool)
-    addresses = np.asarray(access.addresses, dtype=np.int64) - base
-    used = touched_bytes(addresses, access.bytes_per_lane, active)
-    return Coalescing(lanes=int(active.sum()),
+    used = _touched(np.asarray(access.addresses, dtype=np.int64) - base, access)
+    lanes = int(np.sum(access.active))
+    return Coalescing(lanes=lanes,
                       sectors=tuple(int(s) for s in np.unique(used // SECTOR) * SECTOR),
                       lines=tuple(int(s) for s in np.unique(used // LINE) * LINE), base=base,
-                      requested_bytes=int(active.sum()) * access.bytes_per_lane,
+                      requested_bytes=lanes * access.bytes_per_lane,
                       useful_bytes=len(used))
-
-
-def strided(stride: int, *, first: int = 0, bytes_per_lane: int = 4, lanes: int = WARP) -> Access:
-    """Return the access in which lane x reads element ``first + x * stride`` of an array.
-
-    Parameters
-    ----------
-    stride : int
-        Elements between neighbouring lanes: 0 is a broadcast, 1 is coalesced, and the row length
-        is what a warp walking down a column has.
-    first : int
-        Lane 0's element.
-    bytes_per_lane : int
-        Size of an element, bytes.
-    lanes : int
-        Active lanes, the first ones of the warp.
-    """
-    x = np.arange(WARP, dtype=np.int64)
-    return Access((first + x * stride) * bytes_per_lane, x < lanes, bytes_per_lane)
 
 
 # -- drawn: lanes above, sectors below, the price under them --------------------------------------
@@ -257,8 +204,7 @@ def panel(
                  describe(access, allocation), kind, where)
 
 
-def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None,
-         cells: float | None = None) -> Scene:
+def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None) -> Scene:
     """Draw some accesses, the wrong variant under the right one.
 
     All address axes have one scale, so that the width of what is filled is the price.
@@ -268,14 +214,12 @@ def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None,
     groups : sequence of Group
     evidence : str
     title : str, optional
-    cells : float, optional
-        Sectors that fill the width, if the widest axis shall not decide: of frames of an explorer.
     """
     widest = max((_span(one) for group in groups for one in group.panels), default=1.0)
     return Scene(title or _finding(groups), column(*(
         part for group in groups for part in (
             scene.heading(group.name) if group.name else "",
-            row(*(picture(one, max(cells or widest, widest)) for one in group.panels)))
+            row(*(picture(one, widest) for one in group.panels)))
     )), evidence)
 
 
@@ -317,7 +261,7 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
                      strip)) for lane in np.flatnonzero(active)], panel.kind)
     drawing.boxes([(place[address], strip, unit, tall) for address in panel.cost.sectors],
                   panel.kind, pale=True)
-    used = touched_bytes(starts, panel.access.bytes_per_lane, active)
+    used = _touched(starts, panel.access)
     breaks = np.flatnonzero((np.diff(used) != 1) | (used[1:] % SECTOR == 0)) + 1
     drawing.boxes([(x_of(int(run[0])), strip, len(run) / SECTOR * unit, tall)
                    for run in np.split(used, breaks) if len(run)], panel.kind)

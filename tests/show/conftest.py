@@ -11,7 +11,6 @@ from lib.gpus import GPUS, data_bytes_per_clock
 from lib.records import schema, store
 from lib.show import accumulators, dots, ladder, operand, overlap, roofline, timeline
 from lib.show import bottleneck as busiest
-from lib.show import double_buffer as pipeline
 from lib.show import fragment_maps as fragments
 from lib.show import issue_slots as slots
 from lib.show import ldmatrix as matrix_loads
@@ -19,7 +18,6 @@ from lib.show import method as sm
 from lib.show import occupancy_chart as occupancy
 from lib.show.accumulators import InRegisters, InTensorMemory
 from lib.show.display import collected
-from lib.show.double_buffer import pipeline as loop
 from lib.show.fragment_maps import held
 from lib.show.issue_slots import Account
 from lib.show.ldmatrix import HalfTile, MatrixLoad
@@ -182,9 +180,6 @@ def overlap_recorded():
 
 
 SCENES = {
-    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
-    "pipeline, three buffers": lambda: pipeline.draw(
-        loop(1200, 300, 3)),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, recorded": lambda: overlap_recorded(),
     "accumulators": lambda: accumulators.where_picture(

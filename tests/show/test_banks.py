@@ -188,4 +188,4 @@ def test_any_access_counts_as_in_the_emulator(width, elements, active):
     wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width, store=True)
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
     sectors = emulated_sectors(addresses[None], active[None], width)
-    assert len(coalescing.sectors(addresses, width, active)) == sectors[0]
+    assert len(coalescing.describe(Access(addresses, active, width)).sectors) == sectors[0]

@@ -253,14 +253,6 @@ def test_two_timelines_share_a_scale(drawn):
     )
 
 
-def test_pipeline(scenes):
-    assert scenes["pipeline, one buffer"].title == (
-        "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%")
-    text = scenes["pipeline, three buffers"].text
-    assert "prologue steady state epilogue buffer 0" in text and "buffer 2" in text
-    assert "12,000 cycles with one buffer" in text
-
-
 def test_fragments(scenes):
     product = scenes["fragments, product"]
     assert product.title == "mma.m16n8k8: lane 5 holds 4 elements of A, 2 of B, 4 of C"
