@@ -199,9 +199,11 @@ def standing_alone(kernel: Kernel, variant: Variant) -> str:
 
 # Inside the output: a page and Colab show it alike.
 _STYLE = (
-    "<style>.card-code .changed{background:rgba(31,162,116,.22);display:inline-block;width:100%;"
-    "box-shadow:-.35rem 0 0 rgb(31,162,116)}.card-code pre{padding-left:1rem}"
-    "details.whole-kernel{margin:.5rem 0 1rem}</style>"
+    "<style>.card-code pre{padding-left:.6rem}"
+    ".card-code .code-line{border-left:.3rem solid transparent}"
+    ".card-code .code-line::before{content:'';display:inline-block;width:.3rem}"
+    ".card-code .changed{background:rgba(31,162,116,.22);border-color:rgb(31,162,116);"
+    "display:inline-block;width:100%}details.whole-kernel{margin:.5rem 0 1rem}</style>"
 )
 
 

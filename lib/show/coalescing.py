@@ -9,7 +9,8 @@ the unit of the cache's tags.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from lib.ptx.core.machine import LINE, SECTOR, WARP
 from lib.show import scene
-from lib.show.scene import Drawing, Scene, apart, column, row, words
+from lib.show.scene import Drawing, Scene, apart, column, words
 from lib.show.words import percent, plural
 
 
@@ -139,7 +140,7 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
 
 # -- drawn: lanes above, sectors below, the price under them --------------------------------------
 
-_SIDE = 312.0  # px of the lanes and of the address axis, which a phone's panel has
+_SIDE = 312.0  # of the lanes and of the address axis, which are as wide as their column
 _GAP = 0.38  # what is left out between two cells, in cells
 
 
@@ -219,8 +220,15 @@ def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None) ->
     return Scene(title or _finding(groups), column(*(
         part for group in groups for part in (
             scene.heading(group.name) if group.name else "",
-            row(*(picture(one, widest) for one in group.panels)))
+            _side_by_side(picture(one, widest) for one in group.panels))
     )), evidence)
+
+
+def _side_by_side(pictures: Iterable[str]) -> str:
+    """In columns of one width: three, or two where three would leave one picture over."""
+    made = list(pictures)
+    pairs = " pairs" if len(made) in (2, 4) else ""
+    return f'<div class="thirds{pairs}">{"".join(made)}</div>'
 
 
 def picture(panel: Panel, cells: float | None = None) -> str:
@@ -228,10 +236,12 @@ def picture(panel: Panel, cells: float | None = None) -> str:
     cost = panel.cost
     costly = len(cost.sectors) > cost.least_sectors
     return column(
-        apart(words(panel.kind, bold=True), words(panel.label, code=True), words(panel.where)),
-        _drawing(panel, max(cells or 0.0, _span(panel), 4.0)).html(), words(_axis(panel)),
+        apart(words(panel.kind, bold=True), words(panel.where)), words(panel.label, code=True),
+        apart("<span>lane 0</span>", f"<span>{WARP - 1}</span>"),
+        _drawing(panel, max(cells or 0.0, _span(panel), 4.0)).html(stretched=True),
+        words(_reached(panel)),
         apart(words(plural(len(cost.sectors), "sector"), bold=True, worse=costly),
-              words(f"{percent(cost.efficiency)} of {cost.sector_bytes:,} B useful")), width=_SIDE)
+              words(f"{percent(cost.efficiency)} useful")))
 
 
 def _span(panel: Panel) -> float:
@@ -240,7 +250,7 @@ def _span(panel: Panel) -> float:
 
 def _drawing(panel: Panel, cells: float) -> Drawing:
     pitch, unit = _SIDE / WARP, _SIDE / cells
-    lanes, strip, tall = 15.0, 50.0, 18.0
+    lanes, strip, tall = 1.0, 36.0, 18.0
     left = (_SIDE - _span(panel) * unit) / 2
     place = {address: left + at * unit for at, address in panel.cells}
     active = np.asarray(panel.access.active, dtype=bool)
@@ -250,9 +260,6 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
         return place[byte // SECTOR * SECTOR] + byte % SECTOR / SECTOR * unit
 
     drawing = Drawing(_SIDE, strip + tall + 6)
-    drawing.text(0, 11, "lane 0")
-    for lane in (8, 16, 24, 31):
-        drawing.text((lane + 0.5) * pitch, 11, lane, "middle")
     squares = [(lane * pitch + 1, lanes, pitch - 2, 9) for lane in range(WARP)]
     drawing.boxes([squares[lane] for lane in np.flatnonzero(active)], panel.kind)
     drawing.frames([squares[lane] for lane in np.flatnonzero(~active)], faint=True)
@@ -273,23 +280,19 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
     return drawing
 
 
-def _axis(panel: Panel) -> str:
-    """Where the axis begins and ends, and what is left out of it."""
-    cost, addresses = panel.cost, [address for _, address in panel.cells]
-    if not addresses:
+def _reached(panel: Panel) -> str:
+    """What the lanes reach: an element that they share, or how many lines, and how far apart."""
+    cost = panel.cost
+    of = f" of {panel.array}" if panel.array else ""
+    if not cost.lines:
         return "no lane takes part"
     if _is_broadcast(cost):
-        element = int(panel.access.addresses[np.argmax(panel.access.active)]) - cost.base
-        return f"{panel.array} + {element:,} B: one {cost.useful_bytes}-byte element for all lanes"
-    jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
-    said = plural(len(cost.lines), "line")
-    if len(jumps) == 1:
-        said += f", {jumps.pop():,} B left out at each gap"
-    elif jumps:
-        said += ", gaps left out"
-    elif len(cost.lines) == 1:
-        said = "one 128-byte line"
-    return f"{panel.array} + {addresses[0]:,} to + {addresses[-1]:,} B: {said}"
+        return f"one {cost.useful_bytes}-byte element{of} for all lanes"
+    if len(cost.lines) == 1:
+        return f"one {LINE}-byte line{of}"
+    steps = {b - a for a, b in itertools.pairwise(cost.lines)}
+    apart = "" if len(steps) > 1 or steps == {LINE} else f", {steps.pop():,} B apart"
+    return f"{plural(len(cost.lines), 'line')}{of}{apart}"
 
 
 def _finding(groups: Sequence[Group]) -> str:

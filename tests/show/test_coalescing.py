@@ -116,13 +116,18 @@ def test_the_price_of_two_mappings():
                             evidence="emulated: sm_75 PTX")
     assert scene.title == "Swapped: 32 sectors to load what coalesced loads with 1"
     assert scene.body.count('class="worse"') == 2
-    assert "12.5% of 1,024 B useful" in scene.body and "992 B left out at each gap" in scene.body
+    assert "12.5% useful" in scene.body and "32 lines of A, 1,024 B apart" in scene.body
     alike = coalescing.draw([group("spread", 1, 1), group("together", 1, 1)], evidence="emulated")
     assert alike.title == "Together and spread move the same number of sectors"
 
 
-def test_addresses_are_counted_from_the_array():
+def test_what_the_lanes_touch_is_said_in_lines_of_the_array():
     array = SimpleNamespace(base=1 << 32, nbytes=1 << 20)
-    access = strided(1, first=(1 << 30) + 256)
-    panel = coalescing.panel("B[k * N + col]", access, array)
-    assert "B + 1,024 to" in coalescing.picture(panel)
+    first = (1 << 30) + 256
+    for stride, said in ((1, "one 128-byte line of B"), (2, "2 lines of B<"),
+                         (64, "32 lines of B, 256 B apart"),
+                         (0, "one 4-byte element of B for all lanes")):
+        panel = coalescing.panel("B[k * N + col]", strided(stride, first=first), array)
+        assert said in coalescing.picture(panel)
+    assert "2 lines<" in coalescing.picture(
+        coalescing.panel("of this", strided(2), array=""))
