@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from msgspec import structs
 
 from lib.gpus import GPUS, data_bytes_per_clock
@@ -31,6 +32,11 @@ from lib.show.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
+
+
+def words_of(fig):
+    """The texts on a figure."""
+    return [text.get_text() for text in fig.findobj(Text)]
 
 
 def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
