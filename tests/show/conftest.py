@@ -18,6 +18,7 @@ from lib.show import ldmatrix as matrix_loads
 from lib.show import method as sm
 from lib.show import occupancy_chart as occupancy
 from lib.show.accumulators import InRegisters, InTensorMemory
+from lib.show.coalescing import Access
 from lib.show.display import collected
 from lib.show.fragment_maps import held
 from lib.show.issue_slots import Account
@@ -37,6 +38,12 @@ RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
 def words_of(fig):
     """The texts on a figure."""
     return [text.get_text() for text in fig.findobj(Text)]
+
+
+def strided(stride, first=0, bytes_per_lane=4, lanes=32):
+    """The access in which lane x reads element ``first + x * stride`` of an array."""
+    lane = np.arange(32)
+    return Access((first + lane * stride) * bytes_per_lane, lane < lanes, bytes_per_lane)
 
 
 def record(warps=8, blocks=2, iterations=6, tile_cycles=900):

@@ -15,8 +15,9 @@ from lib.run import runner
 from lib.show import accesses as page
 from lib.show import banks, coalescing
 from lib.show import bottleneck as busiest
-from lib.show.coalescing import Access, strided
+from lib.show.coalescing import Access
 from lib.show.version import Version
+from tests.show.conftest import strided
 
 LANES = np.arange(32)
 ALL = np.ones(32, bool)

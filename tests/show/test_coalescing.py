@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.show import coalescing
-
-
-def strided(stride, first=0, bytes_per_lane=4, lanes=32):
-    """The access in which lane x reads element ``first + x * stride`` of an array."""
-    lane = np.arange(32)
-    return coalescing.Access((first + lane * stride) * bytes_per_lane, lane < lanes, bytes_per_lane)
+from tests.show.conftest import strided
 
 
 @pytest.mark.parametrize(

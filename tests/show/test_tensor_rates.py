@@ -14,7 +14,8 @@ from lib.show import bottleneck as scaling
 from lib.show import display, roofline
 from lib.show.banks import describe_copy
 from lib.show.bottleneck import emulated_times
-from lib.show.coalescing import Access, strided
+from lib.show.coalescing import Access
+from tests.show.conftest import strided
 
 T4 = GPUS["T4"]
 
