@@ -142,7 +142,8 @@ def test_a_page_of_the_emulator_draws_by_other_calls(call, drawn):
 
 
 # A chapter in the form of cards in small: what of it is counted.
-CARDED = f"""<article><section><h1>02 Title</h1><p>From <code>f(9)</code> to <code>8.5</code> TFLOP/s.</p>
+CARDED = f"""<article><section><h1>02 Title</h1>
+<p>From <code>f(9)</code> to <code>8.5</code> TFLOP/s.</p>
 <div class="cell tag_card tag_draws"><div class="cell_input"><pre>page.change(1)</pre></div>
 <div class="cell_output">{FIGURE}<div class="highlight-cpp"><pre>int x;</pre></div>
 <details class="whole-kernel"><pre>many more lines</pre></details></div></div>
