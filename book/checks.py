@@ -7,7 +7,6 @@ an empty list is a pass.
 from __future__ import annotations
 
 import html
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 MAX_LABEL = 600
 VIEW = "application/vnd.jupyter.widget-view+json"
-FRAMES = ".explorer > script[type='application/json']"
 SVG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
 OUTSIDE = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//", re.IGNORECASE)
 
@@ -161,8 +159,6 @@ def pictures(page: Page) -> list[str]:
         if re.search(r"\.(png|svg|jpe?g)$|_images/", image.get("alt", ""))
     ]
     drawings = [SVG.match(str(drawing)).group() for drawing in article.find_all("svg")]
-    for script in page.soup.select(FRAMES):
-        drawings += SVG.findall(" ".join(filter(None, json.loads(script.string))))
     for opening in drawings:
         label = re.search(r"aria-label=(\"[^\"]*\"|'[^']*')", opening)
         hidden = re.search(r"aria-hidden=.true", opening)

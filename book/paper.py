@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from book import course, pdf
+from book import pdf
 from lib.ptx.files import bytes_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
 NUMBER = re.compile(r"([\w.,]+)<!--([a-z_0-9]+)-->")
 _AUTHORS = re.compile(r"(?ms)^authors:\n.*?(?=^date:)")
-_OBJECTIVES = re.compile(r"(?s)<!-- objectives:begin -->\n.*?<!-- objectives:end -->")
 # Where nothing is recorded yet.
 _LACKING = "–"
 
@@ -85,11 +84,11 @@ def numbers() -> Mapping[str, Callable[[], object]]:
         "versions": lambda: len(in_book()),
         # For an architecture that nobody here has run.
         "emulated": lambda: sum(one.min_arch == BLACKWELL for one in in_book().values()),
-        "exercises": lambda: sum(len(course.exercises(stem)) for stem in course.load().chapters),
-        "meetings": lambda: len(course.load().meetings),
-        "asked": lambda: sum(len(one.exercises) for one in course.load().meetings),
-        "aims": lambda: sum(len(aims) for _, aims in course.load().chapters.values()),
-        "objectives": lambda: len(course.load().objectives),
+        "exercises": lambda: _count("*.ipynb", r'"\*\*\d\. '),
+        "meetings": lambda: _count("course.md", r"\n## \d "),
+        "asked": lambda: _count("course.md", r", exercise \d: "),
+        "aims": lambda: _count("objectives.md", r"(?<=\.ipynb\) \| )|;(?=.* \|.* \|\n)"),
+        "objectives": lambda: _count("objectives.md", r"\n\d\. "),
         "fp32_share": reached("FP32", lambda one: f"{100 * one.share:.1f}"),
         "fp32_noise": reached("FP32", lambda one: off(one.share, one.noise)),
         "fp32_sustained": reached("FP32", lambda one: f"{100 * one.sustained[0]:.1f}"),
@@ -112,6 +111,12 @@ def numbers() -> Mapping[str, Callable[[], object]]:
         "repositories": lambda: len({one.repository for one in others.kernels()}),
         "mnemonics": lambda: len(OPCODES), "counters": lambda: len(Trace().counters()),
     }
+
+
+def _count(pages: str, pattern: str) -> int:
+    """How often a pattern stands in some of the chapters."""
+    return sum(len(re.findall(pattern, bytes_of(page).decode()))
+               for page in (ROOT / "chapters").glob(pages))
 
 
 @functools.cache
@@ -154,18 +159,11 @@ def people(citation: Mapping[str, Any]) -> str:
     return yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
 
 
-def objectives() -> str:
-    """The list of what a reader can do behind the book, between its marks."""
-    points = ";\n".join(f"- {one}" for one in course.load().objectives)
-    return f"<!-- objectives:begin -->\n{points}.\n<!-- objectives:end -->"
-
-
 def stamp(citation: Callable[[], Mapping[str, Any]], name: str) -> Callable[[str], str]:
-    """What renews a paper's authors, date, objectives and numbers."""
+    """What renews a paper's authors, date and numbers."""
     def renewed(text: str) -> str:
         if not _AUTHORS.search(text):
             raise PaperError(f"{name} has no 'authors:' before its 'date:'")
-        text = _OBJECTIVES.sub(lambda _: objectives(), text)
         if day := citation().get("date-released"):
             text = re.sub(r"(?m)^date: .*$", f"date: {day:%-d %B %Y}", text, count=1)
         return filled(_AUTHORS.sub(lambda _: people(citation()), text, count=1))

@@ -2,9 +2,8 @@
 
 `REPOSITORY`, `REVISION` and `VERSION` are the only source. A notebook opened on Colab has nothing
 but itself, so its first code cell must say what to fetch; README, `_config.yml` (the rocket) and
-`CITATION.cff` carry it too. `.zenodo.json` follows from `CITATION.cff`, the pages of aims and
-course from `chapters/course.yml` (`book.course`), the papers' authors and numbers from what the
-repository has (`book.paper`).
+`CITATION.cff` carry it too. `.zenodo.json` follows from `CITATION.cff`, the papers' authors and
+numbers from what the repository has (`book.paper`).
 `python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them, and
 `python -m lib release` (`book.releasing`) sets the version.
 """
@@ -22,7 +21,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from book import course, paper, redirects
+from book import paper, redirects
 from lib.ptx.files import text_of, write_whole
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
@@ -192,7 +191,6 @@ def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
         (root / "_config.yml", stamp_config),
         (root / "CITATION.cff", stamp_citation),
         (root / ".zenodo.json", stamp_zenodo(root)),
-        *((root / page, course.stamp(root, page)) for page in course.PAGES),
         *((root / name, paper.stamp(lambda: _citation(root), name)) for name in paper.PAPERS),
     ]
     files += [(path, stamp_notebook) for path in redirects.notebooks(root)]
@@ -250,7 +248,7 @@ def add_command(subparsers) -> None:
         "stamp", help="write the repository's address and revision into their copies",
         description="Write the repository's address, revision and version (book/release.py) into "
                     "the first code cell of each chapter, README.md, _config.yml, CITATION.cff and "
-                    ".zenodo.json; aims and course into their pages; numbers into the papers.")
+                    ".zenodo.json; numbers into the papers.")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 if one differs")
     parser.add_argument("--release", action="store_true",
                         help="refuse a revision that is not the tag of the release")

@@ -29,9 +29,9 @@ LIB = [sys.executable, "-m", "lib"]
 CHECKS: tuple[tuple[str, list[str]], ...] = (
     ("every copy of address, version and numbers", [*LIB, "stamp", "--check", "--release"]),
     ("the chapters' notebooks", [*LIB, "notebooks", "--check"]),
-    ("workflows, interface, papers, course", [
+    ("workflows, interface, papers", [
         *PYTEST, "tests/test_workflows.py", "tests/book/test_interface.py",
-        "tests/book/test_release.py", "tests/book/test_paper.py", "tests/book/test_course.py",
+        "tests/book/test_release.py", "tests/book/test_paper.py",
         "tests/book/test_releasing.py", "-k", "not makes_the_release and not built"]),
     ("the package and its README, on every interpreter here", [*PYTEST, "tests/test_package.py"]),
     ("no record is stale", [*LIB, "results", "--check"]),

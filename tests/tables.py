@@ -1,6 +1,7 @@
 """Cases of a test as a table of text."""
 
 import re
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -30,3 +31,11 @@ def cases(text: str):
     """Parametrise a test by a table: its first row are the names."""
     names, *values = rows(text)
     return pytest.mark.parametrize(names, values)
+
+
+def refused(calls: Mapping[str, Callable[[], object]]) -> None:
+    """Each call is refused, in one line that has its words."""
+    for words, call in calls.items():
+        with pytest.raises(ValueError) as said:
+            call()
+        assert words in str(said.value) and "\n" not in str(said.value)

@@ -1,37 +1,7 @@
-// Moves the explorers, lets the keyboard reach what scrolls, and nothing else of its kind, and unfolds
+// Lets the keyboard reach what scrolls, and nothing else of its kind, and unfolds
 // answers for print.
 (function () {
   "use strict";
-
-  // An explorer: its frames are text, one for every position of the controls, the last control
-  // changing fastest. Nothing of it is read before a control is moved.
-  function explore(box) {
-    var controls = Array.from(box.querySelectorAll(".explorer-control"));
-    var place = box.querySelector(".explorer-frame");
-    var first = place.innerHTML;
-    var frames = null;
-
-    function position(control) {
-      var chosen = control.querySelector("input[type=range], input:checked");
-      return Number(chosen.value);
-    }
-
-    box.querySelector(".explorer-controls").hidden = false;
-    box.addEventListener("input", function (event) {
-      var slider = event.target;
-      if (slider.dataset.names) {
-        var name = JSON.parse(slider.dataset.names)[slider.value];
-        slider.setAttribute("aria-valuetext", name);
-        slider.closest(".explorer-control").querySelector("output").textContent = name;
-      }
-      frames = frames || JSON.parse(box.querySelector("script").textContent);
-      var index = controls.reduce(function (before, control) {
-        return before * Number(control.dataset.options) + position(control);
-      }, 0);
-      // The one that the page came with is not among them.
-      place.innerHTML = frames[index] === null ? first : frames[index];
-    });
-  }
 
   // What may scroll sideways: figures, maths, tables, listings, outputs.
   var SCROLLERS = "figure.figure-scroll, div.math, .pst-scrollable-table-container, " +
@@ -106,7 +76,6 @@
     unfoldForPrint();
     document.addEventListener("click", closeMenus);
     document.addEventListener("keydown", closeMenus);
-    document.querySelectorAll(".explorer").forEach(explore);
     document.querySelectorAll("[data-print]").forEach(function (button) {
       button.addEventListener("click", function () { window.print(); });
     });

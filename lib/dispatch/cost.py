@@ -23,7 +23,7 @@ of 32 × 128 in clusters of four 2.80 with 56 (7168×5120) and 2.29 with 64 (819
 known; it isn't that two SMs of a pair (TPC) share their way: by %smid, 24 blocks fill pairs, too.
 
 `ranked` gives all candidates in the rule's order, for trials. How the rule chooses on products that
-no fit has seen is in ``held_out``. FP32's costs are in `cuda_cores`.
+no fit has seen is in ``held_out`` and ``held_out_rows``. FP32's costs are in `cuda_cores`.
 """
 
 from __future__ import annotations
@@ -167,9 +167,9 @@ H100 = Costs(
     energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
-# What the search ``rows`` has timed: so many rows of C, each of so many columns at least. They have
-# costs and candidates of their own; elsewhere nothing has timed these, and `H100` chooses better on
-# random shapes of ``held_out``.
+# So many rows of C, each of so many columns at least, have costs and candidates of their own, fitted
+# to the searches ``h100/rows`` and ``h200/fitted_rows``; what they choose on products that the fit
+# hasn't seen is in ``h200/held_out_rows``. Elsewhere `H100` chooses better.
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,

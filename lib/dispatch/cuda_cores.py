@@ -5,9 +5,9 @@ the next ones: 16 bytes at once where rows allow it, else a float. Few resident 
 Beside these steps stand the time that a ring waits for its bytes, that of DRAM and of the L2; the
 longest counts, and a little of the others. Waves, shared tiles and stores come on top.
 
-The costs of `H100` were fitted by random descent to times of an H100 SXM, of shapes off the cubes
-(``results/h100/searches/fp32.jsonl``), and to the search of 09's tiles. No search of other shapes
-has tested them.
+The costs of `H100` were fitted by random descent to times of shapes off the cubes, of an H100 SXM
+and of an H200 (``results/h100/searches/fp32.jsonl``, ``results/h200/searches/fitted_rows.jsonl``).
+What they choose on shapes that the fit hasn't seen is in ``held_out_rows.jsonl``.
 """
 
 from __future__ import annotations

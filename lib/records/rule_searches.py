@@ -24,15 +24,16 @@ from lib.paths import RESULTS
 from lib.problem import Problem
 from lib.ptx.files import text_of
 
-# Those that the rule is held to, on one H100.
-FOLDER = RESULTS / "h100" / "searches"
-# Each by its file's name, and what it is.
+# Those that the rule is held to, each by its GPU's folder and its file, and what it is.
 SEARCHES = {
-    "fitted": "layers and random shapes that the costs were fitted to",
-    "held_out": "other models, numbers of tokens and random shapes, timed after the fit",
-    "recorded_shapes": "shapes of the rule's record, which the fit has seen, too",
-    "rows": "layers and random shapes of 65 to 400 rows, which the fit has seen, too",
-    "fp32": "FP32 off the cubes, which the fit of its costs has seen",
+    "h100/fitted": "layers and random shapes that the costs were fitted to",
+    "h100/held_out": "other models, numbers of tokens and random shapes, timed after the fit",
+    "h100/recorded_shapes": "shapes of the rule's record, which the fit has seen, too",
+    "h100/rows": "layers and random shapes of 65 to 400 rows, which the fit has seen, too",
+    "h100/fp32": "FP32 off the cubes, which the fit of its costs has seen",
+    "h200/fitted_rows": "65 to 400 rows and FP32 off the cubes, which the fit has seen, too",
+    "h200/held_out_rows": "the same of other models, numbers of tokens and random shapes, timed "
+                          "after the fit",
 }
 
 
@@ -108,7 +109,8 @@ def recorded(which: str) -> tuple[str, list[Timed]]:
 
     Raises ValueError if it is not what a search writes; OSError if it can't be read.
     """
-    file = FOLDER / f"{which}.jsonl"
+    gpu, name = which.split("/")
+    file = RESULTS / gpu / "searches" / f"{name}.jsonl"
     head = json.loads(text_of(file).partition("\n")[0])
     return f"{head['by']}, {head['gpu']}", read(file)
 
@@ -154,6 +156,8 @@ def grouped(found: Sequence[Choice]) -> dict[str, list[Choice]]:
 
 
 def _tokens(count: int) -> str:
+    if count in cost.ROWS:
+        return f"{cost.ROWS.start} to {cost.ROWS.stop - 1} tokens"
     return f"{count:,} token{'s' * (count > 1)}"
 
 

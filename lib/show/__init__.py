@@ -31,6 +31,4 @@ note : str
 narrow : bool
     Whether a figure has its layout for phones, where names and numbers stand above and below what
     they stood beside.
-default : tuple of int
-    The positions at which an explorer's controls are shown first.
 """

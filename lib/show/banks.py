@@ -229,8 +229,7 @@ def panel(
     return Panel(label, describe_copy(access, source, past_l1), kind, where)
 
 
-def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None,
-         rows: int | None = None) -> Scene:
+def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) -> Scene:
     """Draw some accesses to shared memory, one under the other.
 
     Parameters
@@ -238,35 +237,32 @@ def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None,
     panels : sequence of Panel
     evidence : str
     title : str, optional
-    rows : int, optional
-        Room for that many wavefronts an access, however few it takes: frames of an explorer.
     """
-    return Scene(title or _finding(panels), column(*(picture(one, rows) for one in panels)),
-                 evidence, "in a cell: the lane that is served; +: others share its word")
+    return Scene(title or _finding(panels), column(*map(picture, panels)), evidence,
+                 "in a cell: the lane that is served; +: others share its word")
 
 
-def picture(panel: Panel, rows: int | None = None) -> str:
+def picture(panel: Panel) -> str:
     """Draw one access: its name, what it costs, and each half of the banks, which may wrap."""
     served = panel.served
-    limit = rows or _MAX_ROWS
-    more = served.wavefronts - limit
+    more = served.wavefronts - _MAX_ROWS
     met = {bank // _HALF * _HALF for cells in served.rows for _, bank, _ in cells}
-    halves = [first for first in (0, _HALF) if rows or first in met]
+    halves = [first for first in (0, _HALF) if first in met]
     return column(
         row(words(panel.kind, bold=True), words(panel.label, code=True), words(panel.where),
             words(f"{plural(served.wavefronts, 'wavefront')}, ideal {served.ideal}", bold=True,
                   worse=served.conflicts > 0)),
-        row(*(_drawing(panel, first, min(served.wavefronts, limit), rows).html()
+        row(*(_drawing(panel, first, min(served.wavefronts, _MAX_ROWS)).html()
               for first in halves)),
         "" if len(halves) == 2 else words(f"none of banks {_HALF - halves[0]} to "
                                           f"{2 * _HALF - halves[0] - 1}"),
         words(f"… and {more} more wavefronts like these") if more > 0 else "",
-        *map(words, dict.fromkeys(filter(None, map(_shared, served.rows[:limit])))))
+        *map(words, dict.fromkeys(filter(None, map(_shared, served.rows[:_MAX_ROWS])))))
 
 
-def _drawing(panel: Panel, first: int, rows: int, room: int | None) -> Drawing:
+def _drawing(panel: Panel, first: int, rows: int) -> Drawing:
     """Half of the banks, a row a wavefront."""
-    drawing = Drawing(_LEFT + _HALF * _CELL, _TOP + max(rows, room or 0) * _ROW + 1)
+    drawing = Drawing(_LEFT + _HALF * _CELL, _TOP + rows * _ROW + 1)
     drawing.text(0, _TOP - 5, f"bank {first}")
     for bank in range(4, _HALF, 4):
         drawing.text(_LEFT + (bank + 0.5) * _CELL, _TOP - 5, first + bank, "middle")

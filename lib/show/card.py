@@ -23,8 +23,8 @@ from lib.show.version import Version
 # Lines that a card shows at most: a screen.
 MAX_LINES = 30
 _LEFT_OUT = "// …"
-# What says nothing of what is computed.
-_SILENT = re.compile(r"\s*(?:#pragma unroll(?:\(.*\))?|static_assert\(.*\);)(?: .*)?$")
+# What says nothing of what is computed; how far a loop is unrolled does.
+_SILENT = re.compile(r"\s*(?:#pragma unroll(?:\(.*\)| [A-Z]+)?|static_assert\(.*\);)(?: *//.*)?$")
 _CONSTEXPR = re.compile(r"^ *constexpr (?:int|unsigned|bool) ((?:[^;/]|/(?!/))*);.*\n", re.M)
 _ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|-]+")
 # What binds as it stands: products, differences, and all that parentheses of their own hold.
@@ -44,6 +44,7 @@ def instantiated(kernel: Kernel, variant: Variant) -> str:
     """
     text = body_of(without_marks(text_of(kernel.file(variant))))
     text = "\n".join(line for line in text.splitlines() if not _SILENT.match(line)) + "\n"
+    text = re.sub(r"^(#pragma unroll \d+.*)\n( *)", r"\2\1\n\2", text, flags=re.M)
     values = _arguments(text, kernel.expression(variant))
     helpers, text = re.split(r"(?:template <[^>]*>\n)?(?=__global__)", text, maxsplit=1)
     text, end, others = text.partition("\n}\n")  # kernels behind it have parameters of their own
@@ -199,9 +200,11 @@ def standing_alone(kernel: Kernel, variant: Variant) -> str:
 
 # Inside the output: a page and Colab show it alike.
 _STYLE = (
-    "<style>.card-code .changed{background:rgba(31,162,116,.22);display:inline-block;width:100%;"
-    "box-shadow:-.35rem 0 0 rgb(31,162,116)}.card-code pre{padding-left:1rem}"
-    "details.whole-kernel{margin:.5rem 0 1rem}</style>"
+    "<style>.card-code pre{padding-left:.6rem}"
+    ".card-code .code-line{border-left:.3rem solid transparent}"
+    ".card-code .code-line::before{content:'';display:inline-block;width:.3rem}"
+    ".card-code .changed{background:rgba(31,162,116,.22);border-color:rgb(31,162,116);"
+    "display:inline-block;width:100%}details.whole-kernel{margin:.5rem 0 1rem}</style>"
 )
 
 
@@ -236,6 +239,8 @@ def change(
     rows, marked = lines(kernel, chosen, pieces, _before(version, before), edits or {})
     file = kernel.file(chosen).relative_to(CUDA)
     said = f"<i>cuda/{file}, constants filled in"
+    if "#pragma unroll\n" in text_of(kernel.file(chosen)):
+        said += ", without #pragma unroll"
     if marked:
         said += "; marked: what the version before hasn't got"
     display({

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lib.dispatch import cost
@@ -24,7 +24,7 @@ from lib.show import chart as style
 from lib.show import dots
 from lib.show.display import both, note, once_recorded, table
 from lib.show.markdown import markdown
-from lib.show.version import RECORDED_ON, called, short_name
+from lib.show.version import RECORDED_ON, short_name
 
 Shape = tuple[int, int, int]
 RULE = "hopper"
@@ -36,19 +36,12 @@ class Timed:
 
     Attributes
     ----------
-    name : str
-        What tables call it: ``"22 split"``.
-    seconds, spread : float
-        Recorded, and how far series lie apart.
     predicted : float
         Cycles, by the rule's costs.
     cycles : float or None
         Of the timed launches, by the SMs' counters; None where those were not read.
     """
 
-    name: str
-    seconds: float
-    spread: float
     predicted: float
     cycles: float | None
 
@@ -68,8 +61,6 @@ class Chosen:
     first, fastest : str
     longer : float
         Time of the first over that of the fastest, less 1.
-    noise : float
-        Both spreads together; 0 where none were recorded.
     of : int
         How many were recorded.
     """
@@ -78,13 +69,7 @@ class Chosen:
     first: str
     fastest: str
     longer: float
-    noise: float
     of: int
-
-    @property
-    def right(self) -> bool:
-        """Whether the first is the fastest, or as fast within both spreads."""
-        return self.longer <= self.noise
 
 
 def candidates_of(rule: str = RULE) -> dict[str, int]:
@@ -112,7 +97,6 @@ def timed(gpu: str = RECORDED_ON, rule: str = RULE) -> dict[Shape, list[Timed]]:
                 problem = one.problem(*row.shape)
                 if not refusal(one, problem):
                     found.setdefault(row.shape, []).append(Timed(
-                        called(stem, one.name), row.seconds, row.spread,
                         cost.cycles(one, problem), row.clock.cycles if row.clock else None))
     return {shape: rows for shape, rows in sorted(found.items()) if len(rows) > 1}
 
@@ -132,17 +116,6 @@ def _recorded_candidates(stem: str, rule: str) -> Iterator[Variant]:
 def _launched(one: Variant) -> tuple[object, ...]:
     """All that decides what a launch of a variant does."""
     return (one.version, one.schedule, one.grid, one.warps_read, one.dtype, one.out, one.b_layout)
-
-
-def by_costs(rows: Mapping[Shape, Sequence[Timed]]) -> list[Chosen]:
-    """Of each shape the instantiation that the costs put first, beside the fastest recorded."""
-    found = []
-    for shape, those in rows.items():
-        first = min(those, key=lambda one: one.predicted)
-        fastest = min(those, key=lambda one: one.seconds)
-        found.append(Chosen(shape, first.name, fastest.name, first.seconds / fastest.seconds - 1,
-                            first.spread + fastest.spread, len(those)))
-    return found
 
 
 def searched(gpu: str = RECORDED_ON) -> list[str]:
@@ -172,7 +145,7 @@ def by_neighbour(name: str, gpu: str = RECORDED_ON) -> list[Chosen]:
         first = choose(KERNELS[stem], tuned, tuned.problem(*row.shape), others).name
         fastest = min(row.seconds, key=row.seconds.__getitem__)
         found.append(Chosen(row.shape, first, fastest,
-                            row.seconds[first] / row.seconds[fastest] - 1, 0.0,
+                            row.seconds[first] / row.seconds[fastest] - 1,
                             len(row.seconds)))
     return found
 
@@ -232,15 +205,6 @@ def _range(rows: Sequence[dots.Row], only: str = "") -> str:
 
 
 @once_recorded()
-def choices() -> None:
-    """Display, shape by shape, what the costs put first, the fastest, and what that loses."""
-    found = by_costs(timed())
-    if not found:
-        raise records.NotRecorded("no two candidates are recorded on a shape: python -m lib record")
-    _chosen(found, "first by predicted time", f"modelled; {_label()}")
-
-
-@once_recorded()
 def neighbours() -> None:
     """Display, of each searched variant, what its other shapes would choose for each shape."""
     names = searched()
@@ -252,7 +216,7 @@ def neighbours() -> None:
         stem, variant = parted(name)
         note(f"**{short_name(KERNELS[stem])}**, "
              f"{len(KERNELS[stem].variant(variant).candidates)} candidates:")
-        _chosen(by_neighbour(name), "by the nearest other shape", records.label(record))
+        _chosen(by_neighbour(name), records.label(record))
 
 
 def searches() -> None:
@@ -282,26 +246,19 @@ def costs() -> None:
          "*modelled: lib/dispatch/cost.py, fitted to an H100*\n\n</details>")
 
 
-def _chosen(found: Sequence[Chosen], how: str, evidence: str) -> None:
+def _chosen(found: Sequence[Chosen], evidence: str) -> None:
     rows = [(_shape(one.shape), str(one.of), f"`{one.first}`",
-             "the same" if one.fastest == one.first else f"`{one.fastest}`", _lost(one))
+             *(("the same", "0") if one.longer <= 0 else (f"`{one.fastest}`", f"{one.longer:.1%}")))
             for one in found]
-    table(("M×N×K", "candidates timed", how, "fastest of those", "takes longer by"), rows,
-          evidence)
-    wrong = [one for one in found if not one.right]
+    table(("M×N×K", "candidates timed", "by the nearest other shape", "fastest of those",
+           "takes longer by"), rows, evidence)
+    right = sum(one.longer <= 0 for one in found)
     mean = math.exp(sum(math.log1p(one.longer) for one in found) / len(found)) - 1
     worst = max(found, key=lambda one: one.longer)
-    said = (f"On {len(found) - len(wrong)} of {len(found)} shapes the choice is the fastest "
-            f"of those timed, or as fast within both spreads. It takes {mean:.1%} longer in the "
-            "geometric mean")
+    said = (f"On {right} of {len(found)} shapes the choice is the fastest of those timed. It takes "
+            f"{mean:.1%} longer in the geometric mean")
     note(f"{said}, and {worst.longer:.1%} at the worst, at {_shape(worst.shape)}."
-         if wrong else f"{said}.")
-
-
-def _lost(one: Chosen) -> str:
-    if one.longer <= 0:
-        return "0"
-    return f"{one.longer:.1%}" + (" (within both spreads)" if one.right else "")
+         if worst.longer > 0 else f"{said}.")
 
 
 def _label() -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.records import reach
 from lib.records import store as records
 from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
-from lib.show import scoreboard as model
 from lib.show.columns import Column, listed
 from lib.show.display import once_recorded, table
 from lib.show.markdown import NOT_READ, reading, without_unread
@@ -69,25 +67,6 @@ def inputs(stem: str, size: int = 4096) -> None:
         Column("SM clock, MHz", lambda one: mhz(one.clock), ",.0f"),
         Column("cuBLAS's", lambda one: mhz(one.cublas_clock), ",.0f"),
     ], rows, f"{records.label(version.record, row)}; TFLOP/s, in turns with the best of cuBLAS")
-
-
-def steadiness(least: int = 2048, bound: float = 0.015) -> None:
-    """Display how many rows have a spread between series under a bound, and what the others met."""
-    rows, sheet = [], GPUS[RECORDED_ON]
-    for title, types in (*((t.title, t) for t in model.TYPES), ("all", None)):
-        found = model.steadiness(RECORDED_ON, types, least, bound)
-        calm, calm_steady = found.rows - found.capped, found.steady - found.capped_steady
-        rows.append((title, _share(found.steady, found.rows), _share(calm_steady, calm),
-                     _share(found.capped_steady, found.capped)))
-    table((f"spread under {bound:.1%}, M, N, K ≥ {least:,}", "all rows",
-           "at the clock of the peak", "below it"), rows,
-          f"recorded: {RECORDED_ON}; spread between five series; by the launches' own clock, below "
-          f"{model.HELD_DOWN:.0%} of {sheet.clock_hz / 1e6:,.0f} MHz in FP32 and of "
-          f"{sheet.tensor_clock_hz / 1e6:,.0f} MHz on tensor cores, or not")
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole}, {part / whole:.0%}" if whole else "none"
 
 
 def _called(version: Version) -> str:

@@ -9,7 +9,8 @@ the unit of the cache's tags.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from lib.ptx.core.machine import LINE, SECTOR, WARP
 from lib.show import scene
-from lib.show.scene import Drawing, Scene, apart, column, row, words
+from lib.show.scene import Drawing, Scene, apart, column, words
 from lib.show.words import percent, plural
 
 
@@ -88,11 +89,6 @@ class Coalescing:
     useful_bytes: int
 
     @property
-    def requests(self) -> int:
-        """1, or 0 where no lane takes part."""
-        return int(self.lanes > 0)
-
-    @property
     def sector_bytes(self) -> int:
         """Bytes of all touched sectors."""
         return SECTOR * len(self.sectors)
@@ -108,38 +104,10 @@ class Coalescing:
         return -(-self.useful_bytes // SECTOR)
 
 
-def touched_bytes(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the distinct byte addresses that the active lanes ask for, ascending.
-
-    Parameters
-    ----------
-    addresses : array of int64, shape (lanes,)
-        First byte of each lane's element.
-    bytes_per_lane : int
-        1, 2, 4, 8 or 16.
-    active : array of bool, shape (lanes,), optional
-        Lanes that take part; all of them if not given.
-    """
-    addresses = np.asarray(addresses, dtype=np.int64)
-    if active is not None:
-        addresses = addresses[np.asarray(active, dtype=bool)]
-    return np.unique(addresses[:, None] + np.arange(bytes_per_lane))
-
-
-def sectors(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the first addresses of the distinct 32-byte sectors touched, ascending."""
-    return np.unique(touched_bytes(addresses, bytes_per_lane, active) // SECTOR) * SECTOR
-
-
-def lines(
-    addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the first addresses of the distinct 128-byte lines touched, ascending."""
-    return np.unique(touched_bytes(addresses, bytes_per_lane, active) // LINE) * LINE
+def _touched(addresses: np.ndarray, access: WarpAccess) -> np.ndarray:
+    """Return the distinct byte addresses that an access's active lanes ask for, ascending."""
+    return np.unique(addresses[np.asarray(access.active, dtype=bool), None]
+                     + np.arange(access.bytes_per_lane))
 
 
 def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coalescing:
@@ -148,7 +116,7 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
     Parameters
     ----------
     access : WarpAccess
-        From a trace or from `strided`.
+        From a trace.
     allocation : Allocation, optional
         The array; addresses are absolute if not given.
 
@@ -161,38 +129,18 @@ def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coales
     base = 0 if allocation is None else int(allocation.base)
     if base % LINE:
         raise ValueError(f"the allocation at {base:#x} does not start on a {LINE}-byte line")
-    active = np.asarray(access.active, dtype=bool)
-    addresses = np.asarray(access.addresses, dtype=np.int64) - base
-    used = touched_bytes(addresses, access.bytes_per_lane, active)
-    return Coalescing(lanes=int(active.sum()),
+    used = _touched(np.asarray(access.addresses, dtype=np.int64) - base, access)
+    lanes = int(np.sum(access.active))
+    return Coalescing(lanes=lanes,
                       sectors=tuple(int(s) for s in np.unique(used // SECTOR) * SECTOR),
                       lines=tuple(int(s) for s in np.unique(used // LINE) * LINE), base=base,
-                      requested_bytes=int(active.sum()) * access.bytes_per_lane,
+                      requested_bytes=lanes * access.bytes_per_lane,
                       useful_bytes=len(used))
-
-
-def strided(stride: int, *, first: int = 0, bytes_per_lane: int = 4, lanes: int = WARP) -> Access:
-    """Return the access in which lane x reads element ``first + x * stride`` of an array.
-
-    Parameters
-    ----------
-    stride : int
-        Elements between neighbouring lanes: 0 is a broadcast, 1 is coalesced, and the row length
-        is what a warp walking down a column has.
-    first : int
-        Lane 0's element.
-    bytes_per_lane : int
-        Size of an element, bytes.
-    lanes : int
-        Active lanes, the first ones of the warp.
-    """
-    x = np.arange(WARP, dtype=np.int64)
-    return Access((first + x * stride) * bytes_per_lane, x < lanes, bytes_per_lane)
 
 
 # -- drawn: lanes above, sectors below, the price under them --------------------------------------
 
-_SIDE = 312.0  # px of the lanes and of the address axis, which a phone's panel has
+_SIDE = 312.0  # of the lanes and of the address axis, which are as wide as their column
 _GAP = 0.38  # what is left out between two cells, in cells
 
 
@@ -257,8 +205,7 @@ def panel(
                  describe(access, allocation), kind, where)
 
 
-def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None,
-         cells: float | None = None) -> Scene:
+def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None) -> Scene:
     """Draw some accesses, the wrong variant under the right one.
 
     All address axes have one scale, so that the width of what is filled is the price.
@@ -268,15 +215,20 @@ def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None,
     groups : sequence of Group
     evidence : str
     title : str, optional
-    cells : float, optional
-        Sectors that fill the width, if the widest axis shall not decide: of frames of an explorer.
     """
     widest = max((_span(one) for group in groups for one in group.panels), default=1.0)
     return Scene(title or _finding(groups), column(*(
         part for group in groups for part in (
             scene.heading(group.name) if group.name else "",
-            row(*(picture(one, max(cells or widest, widest)) for one in group.panels)))
+            _side_by_side(picture(one, widest) for one in group.panels))
     )), evidence)
+
+
+def _side_by_side(pictures: Iterable[str]) -> str:
+    """In columns of one width: three, or two where three would leave one picture over."""
+    made = list(pictures)
+    pairs = " pairs" if len(made) in (2, 4) else ""
+    return f'<div class="thirds{pairs}">{"".join(made)}</div>'
 
 
 def picture(panel: Panel, cells: float | None = None) -> str:
@@ -284,10 +236,12 @@ def picture(panel: Panel, cells: float | None = None) -> str:
     cost = panel.cost
     costly = len(cost.sectors) > cost.least_sectors
     return column(
-        apart(words(panel.kind, bold=True), words(panel.label, code=True), words(panel.where)),
-        _drawing(panel, max(cells or 0.0, _span(panel), 4.0)).html(), words(_axis(panel)),
+        apart(words(panel.kind, bold=True), words(panel.where)), words(panel.label, code=True),
+        apart("<span>lane 0</span>", f"<span>{WARP - 1}</span>"),
+        _drawing(panel, max(cells or 0.0, _span(panel), 4.0)).html(stretched=True),
+        words(_reached(panel)),
         apart(words(plural(len(cost.sectors), "sector"), bold=True, worse=costly),
-              words(f"{percent(cost.efficiency)} of {cost.sector_bytes:,} B useful")), width=_SIDE)
+              words(f"{percent(cost.efficiency)} useful")))
 
 
 def _span(panel: Panel) -> float:
@@ -296,7 +250,7 @@ def _span(panel: Panel) -> float:
 
 def _drawing(panel: Panel, cells: float) -> Drawing:
     pitch, unit = _SIDE / WARP, _SIDE / cells
-    lanes, strip, tall = 15.0, 50.0, 18.0
+    lanes, strip, tall = 1.0, 36.0, 18.0
     left = (_SIDE - _span(panel) * unit) / 2
     place = {address: left + at * unit for at, address in panel.cells}
     active = np.asarray(panel.access.active, dtype=bool)
@@ -306,9 +260,6 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
         return place[byte // SECTOR * SECTOR] + byte % SECTOR / SECTOR * unit
 
     drawing = Drawing(_SIDE, strip + tall + 6)
-    drawing.text(0, 11, "lane 0")
-    for lane in (8, 16, 24, 31):
-        drawing.text((lane + 0.5) * pitch, 11, lane, "middle")
     squares = [(lane * pitch + 1, lanes, pitch - 2, 9) for lane in range(WARP)]
     drawing.boxes([squares[lane] for lane in np.flatnonzero(active)], panel.kind)
     drawing.frames([squares[lane] for lane in np.flatnonzero(~active)], faint=True)
@@ -317,7 +268,7 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
                      strip)) for lane in np.flatnonzero(active)], panel.kind)
     drawing.boxes([(place[address], strip, unit, tall) for address in panel.cost.sectors],
                   panel.kind, pale=True)
-    used = touched_bytes(starts, panel.access.bytes_per_lane, active)
+    used = _touched(starts, panel.access)
     breaks = np.flatnonzero((np.diff(used) != 1) | (used[1:] % SECTOR == 0)) + 1
     drawing.boxes([(x_of(int(run[0])), strip, len(run) / SECTOR * unit, tall)
                    for run in np.split(used, breaks) if len(run)], panel.kind)
@@ -329,23 +280,19 @@ def _drawing(panel: Panel, cells: float) -> Drawing:
     return drawing
 
 
-def _axis(panel: Panel) -> str:
-    """Where the axis begins and ends, and what is left out of it."""
-    cost, addresses = panel.cost, [address for _, address in panel.cells]
-    if not addresses:
+def _reached(panel: Panel) -> str:
+    """What the lanes reach: an element that they share, or how many lines, and how far apart."""
+    cost = panel.cost
+    of = f" of {panel.array}" if panel.array else ""
+    if not cost.lines:
         return "no lane takes part"
     if _is_broadcast(cost):
-        element = int(panel.access.addresses[np.argmax(panel.access.active)]) - cost.base
-        return f"{panel.array} + {element:,} B: one {cost.useful_bytes}-byte element for all lanes"
-    jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
-    said = plural(len(cost.lines), "line")
-    if len(jumps) == 1:
-        said += f", {jumps.pop():,} B left out at each gap"
-    elif jumps:
-        said += ", gaps left out"
-    elif len(cost.lines) == 1:
-        said = "one 128-byte line"
-    return f"{panel.array} + {addresses[0]:,} to + {addresses[-1]:,} B: {said}"
+        return f"one {cost.useful_bytes}-byte element{of} for all lanes"
+    if len(cost.lines) == 1:
+        return f"one {LINE}-byte line{of}"
+    steps = {b - a for a, b in itertools.pairwise(cost.lines)}
+    apart = "" if len(steps) > 1 or steps == {LINE} else f", {steps.pop():,} B apart"
+    return f"{plural(len(cost.lines), 'line')}{of}{apart}"
 
 
 def _finding(groups: Sequence[Group]) -> str:

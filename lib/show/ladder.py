@@ -276,7 +276,7 @@ def draw(size: int = ladder.SIZE) -> None:
             # A public kernel stands before the first of ours that is faster.
             while public and not step.side and (public[0].tflops or 0) < step.row.tflops:
                 bars.append(public.pop(0))
-            number, name = (("", "the rule") if step.kernel.stem in RULES else
+            number, name = (("", "lib.gemm") if step.kernel.stem in RULES else
                             (step.kernel.stem[:2], short_name(step.kernel)[3:]))
             bars.append(Bar(number, name, group, step.share, step.row.tflops, step.stale,
                             side=step.side))

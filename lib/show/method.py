@@ -1,12 +1,10 @@
-"""What the method page alone shows: an SM, data sheets, and what a stride costs."""
+"""What the method page alone shows: an SM, and data sheets."""
 
 from __future__ import annotations
 
 from lib import gpus
 from lib.gpus import Gpu
-from lib.show import coalescing
 from lib.show.columns import Column, compared
-from lib.show.explorer import Control, Explorer, thousands
 from lib.show.scene import Drawing, Scene, apart, column, words
 from lib.show.words import article, quantity
 
@@ -90,26 +88,3 @@ def gpu_table() -> None:
     """Display the data sheets of `lib.gpus`."""
     compared("", SHEET, [(sheet.key, sheet) for sheet in gpus.GPUS.values()],
              "reported: the vendor's data sheets and programming guide")
-
-
-ROW = 1024  # elements of a row of A: the stride that the swapped mapping reads it with
-STRIDES = (0, 1, 2, 4, 8, 16, 32, ROW)
-MAPPINGS = {0: "coalesced lanes read A so", 1: "coalesced lanes read B so",
-            ROW: f"swapped lanes read A so, K = {ROW:,}"}
-WIDEST = 32 + 31 * 0.38  # 32 sectors and the gaps between them: one scale for all frames
-
-
-def strides() -> Explorer:
-    """Thread-to-element mapping and stride against sectors."""
-    def frame(step: int, offset: int) -> Scene:
-        index = {0: "", 1: "lane"}.get(step, f"{step} * lane")
-        index = " + ".join(part for part in (index, str(offset) if offset else "") if part)
-        panel = coalescing.panel(f"x[{index or 0}]", coalescing.strided(step, first=offset),
-                                 where=MAPPINGS.get(step, ""))
-        return coalescing.draw([coalescing.Group("", [panel])],
-                               evidence="modelled: 32-byte sectors touched", cells=WIDEST)
-
-    return Explorer([
-        Control.of("Elements from lane to lane", STRIDES, 1, thousands, slider=True),
-        Control("Lane 0 starts", [("on a sector", 0), ("one float past it", 1)]),
-    ], frame, "Stride and sectors")

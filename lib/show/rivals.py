@@ -80,10 +80,6 @@ class Design:
     types: str = ""
     split: bool = False
 
-    def alike(self, other: Design) -> bool:
-        """Whether tile, lying or standing, and schedule are the same."""
-        return sorted(self.tile) == sorted(other.tile) and self.schedule == other.schedule
-
 
 _NVJET = re.compile(
     r"nvjet_(?P<arch>sm\d+)_(?P<types>[a-z]{3}(?:[a-z]{2})?)_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
@@ -237,30 +233,15 @@ class Autopsy:
     Attributes
     ----------
     size : int
-    stem, variant : str
-        Of ours: which was timed, and what it launched.
     sides : sequence of Side
         Ours, cuBLAS's default, and its best where that is another kernel.
-    twin : str
-        The fastest recorded variant of ours with the best's tile and schedule, where ours has
-        another; with its schedule alone, where no variant has both; empty where there is none.
-    same_tile : bool
-        Whether that variant has the best's tile too.
-    twin_speed, noise : float
-        Its share of cuBLAS over that of ours, and how far that may be off: both spreads together.
     same_day : bool
         Whether ours and cuBLAS were counted on one day. What was not is not compared.
     """
 
     size: int
-    stem: str
-    variant: str
     sides: tuple[Side, ...]
-    twin: str = ""
-    same_tile: bool = False
-    twin_speed: float = 0.0
-    noise: float = 0.0
-    same_day: bool = True
+    same_day: bool
 
 
 def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
@@ -283,45 +264,13 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
                 _counters(stored, size, name), stored.variant(name).registers,
                 row.joules[0] if row.joules else None, row.noise)
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
-    best = rivals[-1].design
-    fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best,
-                                                           day(row.chunk)))
-    same = [one for one in fixed if one[0]] or (
-        fixed if best.schedule not in ("", mine.design.schedule) else [])
-    same_tile, ratio, twin, spread = max(same, default=(False, 0.0, "", 0.0))
     cublas = records.load(CublasRecord, gpu)
-    return Autopsy(size, stem, variant.name, (mine, *rivals), twin, same_tile, ratio / share,
-                   spread + row.spread, bool(cublas and cublas.date == stored.record.date))
-
-
-def day(chunk: str) -> str:
-    """The day on which a chunk of GPU time began: ``"20261122"``."""
-    return chunk.partition("T")[0]
+    return Autopsy(size, (mine, *rivals), bool(cublas and cublas.date == stored.record.date))
 
 
 def _met(row: Benchmark) -> Sequence[str]:
     """The kernels of the cuBLAS that a row was in turns with; none where they were not read."""
     return row.rival.fastest.kernels or ()
-
-
-def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
-           ) -> Iterator[tuple[bool, float, str, float]]:
-    """Alike, ratio, name and spread of our variants that are built like a design, of one day.
-
-    Those that launch another in their place are none.
-    """
-    for stem, kernel in KERNELS.items():
-        record = records.load(KernelRecord, gpu, stem)
-        if record is None:
-            continue
-        for variant in kernel.measured:
-            built = ours(variant, arch)
-            if types.takes(variant) and not variant.candidates and built.schedule == like.schedule:
-                stored = record.variants.get(variant.name)
-                for row in stored.bench if stored else ():
-                    if row.is_cube(size) and day(row.chunk) == when:
-                        name = called(stem, variant.name)
-                        yield built.alike(like), row.ratio, name, row.spread
 
 
 def _candidates(gpu: str, types: Types, size: int, energy: bool = False
@@ -468,53 +417,6 @@ def shares(gpu: str, types: Types, size: int, energy: bool = False) -> Shares | 
     return Shares(types, size, called(stem, name), row.tflops, share, default, peers, row.joules)
 
 
-@dataclass(frozen=True)
-class Reported:
-    """A ratio that somebody reports, and what became of it here.
-
-    Attributes
-    ----------
-    theirs, cublas : float
-        TFLOP/s, as reported.
-    here, best, default : float
-        TFLOP/s here: of their kernel and of the cuBLAS that it met, in turns; and of cuBLAS's
-        default, from its own turns with the best.
-    """
-
-    theirs: float
-    cublas: float
-    here: float
-    best: float
-    default: float
-
-    @property
-    def kernel(self) -> float:
-        """Their kernel's speed here over the reported one."""
-        return self.here / self.theirs
-
-    @property
-    def rival(self) -> float:
-        """The reported cuBLAS's speed over the one that it meets here."""
-        return self.cublas / self.best
-
-
-def fast_cu_reported(gpu: str, size: int = 4096) -> Reported:
-    """What fast.cu's author reports at 4,096, and what is recorded here.
-
-    Raises
-    ------
-    NotRecorded
-        If fast.cu has no record with cuBLAS's default and best.
-    """
-    record = records.load(RivalsRecord, gpu)
-    peer = record.peers.get("fast.cu") if record else None
-    row = next((one for one in (peer.rows if peer else ()) if one.is_cube(size)), None)
-    if row is None or row.rival is None:
-        raise NotRecorded("fast.cu has no record: python -m lib rivals --record")
-    return Reported(reported.FAST_CU, reported.FAST_CU_CUBLAS, row.tflops, row.cublas_tflops,
-                    row.rival.default.tflops)
-
-
 # The cubes that the pictures have rows for.
 SIZES = (2048, 4096, 8192)
 
@@ -554,58 +456,36 @@ def choices() -> None:
     _folded(f"The names of all {len(names)}", every, evidence)
 
 
-def apart(name: str) -> None:
-    """Display a kernel's name, taken apart.
-
-    Raises
-    ------
-    ValueError
-        If it is of no family that is known.
-    """
-    found = taken_apart(name)
-    rows = [("family, written for", f"{found.family}, {found.arch}")]
-    if found.types:
-        rows.append(("A and B, accumulators, C", ", ".join(found.types.split())))
-    rows.append(("tile", style.sides(found.tile)))
-    if found.step:
-        rows.append(("K per stage, stages", f"{found.step}, {found.stages}"))
-    rows.append(("cluster", style.sides(found.cluster)))
-    rows.append(("consumer warpgroups", found.schedule or "no roles"))
-    table((f"`{plain(name)}`", "says"), rows, "modelled: read out of the name, undocumented")
-
-
+@once_recorded()
 def apart_best(key: str, size: int) -> None:
     """Display the name of cuBLAS's fastest kernel for a cube, taken apart."""
-    found = choices_of(RECORDED_ON, _BY_KEY[key], size)
-    if not found:
+    choices = choices_of(RECORDED_ON, _BY_KEY[key], size)
+    if not choices:
         raise NotRecorded(f"cuBLAS has no record: python -m lib record {schema.CUBLAS}")
-    apart(found[-1].best[0])
+    name = choices[-1].best[0]
+    found = taken_apart(name)
+    table((f"`{plain(name)}`", "says"), (
+        ("family, written for", f"{found.family}, {found.arch}"),
+        ("A and B, accumulators, C", ", ".join(found.types.split())),
+        ("tile", style.sides(found.tile)),
+        ("K per stage, stages", f"{found.step}, {found.stages}"),
+        ("cluster", style.sides(found.cluster)),
+        ("consumer warpgroups", found.schedule or "no roles"),
+    ), "modelled: read out of the name, undocumented")
 
 
+@once_recorded()
 def autopsies(key: str, *sizes: int) -> None:
-    """Display, folded, for cubes of some types ours beside what cuBLAS runs, and what rows say.
-
-    Raises
-    ------
-    NotRecorded
-        If none of them has a record; one that has none is named.
-    """
-    types, shown = _BY_KEY[key], 0
+    """Display, folded, for cubes of some types ours beside what cuBLAS runs."""
+    types = _BY_KEY[key]
     for size in sizes:
-        try:
-            found = autopsy(RECORDED_ON, types, size)
-        except NotRecorded as missing:
-            if shown == 0 and size == sizes[-1]:
-                raise
-            note(f"*{types.title}, {size:,}: not recorded yet: {missing}.*")
-            continue
-        shown += 1
-        sides = [(side.name, side) for side in found.sides]
+        found = autopsy(RECORDED_ON, types, size)
         _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
-                markdown(*down(f"{types.title}, {size:,}", _properties(found), sides)),
-                finding(found),
+                markdown(*down(f"{types.title}, {size:,}", _properties(found),
+                               [(side.name, side) for side in found.sides])),
                 f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one "
-                "launch, joules by NVML; tiles per SM modelled*")
+                f"launch{'' if found.same_day else ', ours on another day'}, joules by NVML; tiles "
+                "per SM modelled*")
 
 
 def _folded(summary: str, *parts: str) -> None:
@@ -712,18 +592,24 @@ def _days(kind: type[Record], how: str) -> str:
 
 
 @once_recorded()
-def fast_cu() -> None:
+def fast_cu(size: int = 4096) -> None:
     """Display why fast.cu's reported ratio is another one here."""
-    one = fast_cu_reported(RECORDED_ON)
-    table(("at 4,096, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
-        ("its author: cuBLAS's default, each in a run of its own (reported)", f"{one.theirs:.0f}",
-         f"{one.cublas:.0f}", f"{one.theirs / one.cublas:.2f}"),
-        ("here: cuBLAS's default, of its own turns with the best", f"{one.here:.0f}",
-         f"{one.default:.0f}", f"{one.here / one.default:.2f}"),
-        ("here: the best of cuBLAS, in turns with fast.cu", f"{one.here:.0f}", f"{one.best:.0f}",
-         f"**{one.here / one.best:.2f}**"),
-        ("here over reported", f"{one.kernel:.2f}", f"{one.best / one.cublas:.2f}",
-         f"{one.kernel:.2f} / {one.best / one.cublas:.2f} = {one.kernel * one.rival:.2f}"),
+    record = records.load(RivalsRecord, RECORDED_ON)
+    peer = record.peers.get("fast.cu") if record else None
+    row = next((one for one in (peer.rows if peer else ()) if one.is_cube(size)), None)
+    if row is None or row.rival is None:
+        raise NotRecorded("fast.cu has no record: python -m lib rivals --record")
+    theirs, cublas = reported.FAST_CU, reported.FAST_CU_CUBLAS
+    here, best, default = row.tflops, row.cublas_tflops, row.rival.default.tflops
+    table((f"at {size:,}, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
+        ("its author: cuBLAS's default, each in a run of its own (reported)", f"{theirs:.0f}",
+         f"{cublas:.0f}", f"{theirs / cublas:.2f}"),
+        ("here: cuBLAS's default, of its own turns with the best", f"{here:.0f}",
+         f"{default:.0f}", f"{here / default:.2f}"),
+        ("here: the best of cuBLAS, in turns with fast.cu", f"{here:.0f}", f"{best:.0f}",
+         f"**{here / best:.2f}**"),
+        ("here over reported", f"{here / theirs:.2f}", f"{best / cublas:.2f}",
+         f"{here / theirs:.2f} / {best / cublas:.2f} = {here / theirs * cublas / best:.2f}"),
     ), f"reported by the author; recorded: {_label(RivalsRecord)}")
 
 
@@ -759,66 +645,6 @@ def _counter(
 ) -> Column[Side]:
     return Column(head, lambda side: read(side.counters) if side.counters else None, form, unit,
                   absent="not counted")
-
-
-def finding(found: Autopsy) -> str:
-    """What the rival does otherwise, what that costs or saves, and what the same gave us."""
-    ours, best = found.sides[0], found.sides[-1]
-    parts = [_difference(ours.design, best.design)]
-    if not found.same_day:
-        parts.append("Ours and cuBLAS were counted on different days: bytes and cycles are not "
-                     "compared.")
-    elif ours.counters and best.counters:
-        parts.append(
-            f"Against ours it executes {_of(best, ours, 'instructions')} of the instructions, "
-            f"moves {_of(best, ours, 'l2_bytes')} of the bytes through L2 and "
-            f"{_dram(best.counters) / _dram(ours.counters):.0%} from and to DRAM, and takes "
-            f"{_of(best, ours, 'cycles')} of the cycles."
-        )
-        slower = best.counters["cycles"] > ours.counters["cycles"]
-        if slower != (ours.share > 1):
-            parts.append(
-                "Turns and cycles disagree on which is faster: turns time launches in a row, at "
-                "the clock that the power limit leaves; cycles count one launch by itself.")
-    else:
-        parts.append("Ours was not profiled at this size, so bytes and cycles can't be compared.")
-    parts.append(_gave(found))
-    return " ".join(parts)
-
-
-def _difference(ours: Design, best: Design) -> str:
-    said = []
-    if sorted(ours.tile) != sorted(best.tile):
-        said.append(f"tiles of {style.sides(best.tile)} in place of {style.sides(ours.tile)}")
-    if best.stages and ours.stages and ours.stages != best.stages:
-        said.append(f"{best.stages} stages in place of {ours.stages}")
-    if sorted(ours.cluster) != sorted(best.cluster):
-        said.append(f"clusters of {style.sides(best.cluster)} in place of "
-                    f"{style.sides(ours.cluster)}")
-    if best.schedule != ours.schedule:
-        said.append(f"{best.schedule or 'no'} consumers in place of {ours.schedule or 'none'}")
-    if best.split and not ours.split:
-        said.append("a K that several blocks share")
-    if not said:
-        return "cuBLAS's kernel is built as ours is: tile, stages, cluster and schedule agree."
-    *highest, last = said
-    return f"cuBLAS takes {', '.join(highest) + ' and ' if highest else ''}{last}."
-
-
-def _gave(found: Autopsy) -> str:
-    """What doing as the rival does gave us, where a record says."""
-    ours, best = found.sides[0], found.sides[-1]
-    if best.design.alike(ours.design):
-        return ("Tile and schedule are the same already; which of the other differences counts "
-                "isn't isolated.")
-    if not found.twin:
-        return "No recorded variant of ours is built so: what it would give us isn't measured."
-    change = found.twin_speed - 1
-    what = "its tile and schedule" if found.same_tile else "its schedule, with another tile,"
-    verdict = f"is {abs(change):.1%} {'faster' if change > 0 else 'slower'} than what we launch"
-    if abs(change) <= found.noise:
-        verdict += f", which is less than both spreads between series ({found.noise:.1%})"
-    return f"Our `{found.twin}` has {what} and {verdict}."
 
 
 def peers() -> None:
@@ -890,10 +716,6 @@ def _ring(side: Side) -> str:
     if design.stages is None or design.step is None:
         return "not named"
     return f"{design.step} × {design.stages}"
-
-
-def _of(one: Side, other: Side, counter: str) -> str:
-    return f"{one.counters[counter] / other.counters[counter]:.0%}"
 
 
 def _dram(counters: Mapping[str, float]) -> float:

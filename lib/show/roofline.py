@@ -231,7 +231,7 @@ def picture(
     under = (_NARROW_LINE * len(names) + 4) / 72 if narrow else 0.0
     height = _NARROW_HEIGHT if narrow else _HEIGHT
     fig = style.figure(_finding(roofs, points, current, peaks[0]), height + under, width)
-    inset = 0.46 if narrow else 0.62
+    inset = 0.48 if narrow else 0.62
     ax = style.axes(fig, inset, 0.42 + under, width - inset - 0.16, height - 0.5)
     drawn = {name: roofs.peaks[name] for name in peaks}
     ridges = [max(drawn.values()) / bandwidth for bandwidth in roofs.bandwidths.values()]

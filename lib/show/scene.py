@@ -121,7 +121,7 @@ class _Widths(HTMLParser):
         attributes, text, inside = self._open.pop()
         kind = attributes.get("class") or ""
         size = attributes.get("width") or attributes.get("style") or ""
-        if kind == "lanes":
+        if kind in ("lanes", "wide"):
             width = float("inf")
         elif known := re.fullmatch(r"(?:width:)?([\d.]+)(?:px)?", size):
             width = float(known[1])
@@ -275,10 +275,12 @@ class Drawing:
                       "middle", over=over, bold=bold)
         return self
 
-    def html(self) -> str:
-        """The drawing; without words it is decoration, which nobody reads out."""
+    def html(self, stretched: bool = False) -> str:
+        """The drawing; without words it is decoration, which nobody reads out, and may stretch."""
         how = 'role="group"' if self._texts else 'aria-hidden="true"'
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" {how} width="{self.width:g}" '
+        wide = (' class="wide" preserveAspectRatio="none"' if stretched
+                else f' width="{self.width:g}"')
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" {how}{wide} '
                 f'height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}">'
                 f'{"".join(self._shapes + self._texts)}</svg>')
 

@@ -327,50 +327,6 @@ def csv_text() -> str:
     return text.getvalue()
 
 
-@dataclass(frozen=True)
-class Steadiness:
-    """How many rows' series lie close together.
-
-    Attributes
-    ----------
-    rows, steady : int
-        Those that were looked at, and those whose spread between series is under the bound.
-    capped, capped_steady : int
-        The same of rows that are `held_down`.
-    """
-
-    rows: int
-    steady: int
-    capped: int
-    capped_steady: int
-
-
-def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: float = 0.015
-               ) -> Steadiness:
-    """How steady recorded rows are whose M, N and K are all at least `least`.
-
-    Parameters
-    ----------
-    gpu : str
-    types : Types, optional
-        All if not given.
-    least : int
-    bound : float
-        Of the spread between series: half the distance between the quartiles of the series'
-        medians, over their median.
-    """
-    rows_of = [
-        (row.spread < bound, held_down(row, gpu))
-        for record in records.versions() if record.gpu.key == gpu
-        for variant in record.variants.values()
-        for row in variant.bench
-        if min(row.shape) >= least and (types is None or types.has(row))
-    ]
-    return Steadiness(len(rows_of), sum(steady for steady, _ in rows_of),
-                      sum(capped for _, capped in rows_of),
-                      sum(steady for steady, capped in rows_of if capped))
-
-
 # What stands in an empty cell, and what it is read out as; and behind a share that was measured
 # while the GPU held its clock down.
 NONE = '<span aria-hidden="true">–</span><span class="board-unseen">not recorded</span>'

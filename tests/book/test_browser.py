@@ -29,7 +29,6 @@ PAGES = checks.page_paths()
 OTHERS = ["search.html", "genindex.html", "404.html"]
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = [(390, 844, "light"), (1280, 1000, "dark"), (390, 844, "dark"), (1280, 1000, "light")]
-CONTROLS = ".explorer-controls input:not(:checked)"
 
 RUN_AXE = """
 const [everything, done] = arguments;
@@ -59,13 +58,11 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
   });
 """
 
-# Texts that leave their picture, with how many pixels of them do: of all pictures, folded ones,
-# those that a control would show, and those given. The page is as it was afterwards.
+# Texts that leave their picture, with how many pixels of them do: of all pictures, folded ones and
+# those given. The page is as it was afterwards.
 CLIPPED = """
 const holder = document.createElement('div');
-const frames = Array.from(document.querySelectorAll('.explorer > script'),
-  script => JSON.parse(script.textContent));
-holder.innerHTML = [...frames.flat(), ...arguments[0]].join('');
+holder.innerHTML = arguments[0].join('');
 document.querySelector('article').append(holder);
 const folded = Array.from(document.querySelectorAll('article details:not([open])'));
 folded.forEach(one => { one.open = true; });
@@ -87,15 +84,9 @@ return [found, many, document.querySelectorAll('article img[src*=".svg"], articl
 """
 
 # What scrolls sideways inside of a page, code apart, which wraps, and boxes of text that a reader
-# edits: of all figures, folded ones, those that a control would show, and the panel's.
+# edits: of all figures, folded ones, and the panel's.
 SCROLLED = """
 const added = [];
-document.querySelectorAll('article .explorer').forEach(box => {
-  const holder = document.createElement('div');
-  holder.innerHTML = JSON.parse(box.querySelector('script').textContent).join('');
-  box.querySelector('.explorer-frame').append(holder);
-  added.push(holder);
-});
 const panel = document.querySelector('article .live:not([role])');
 if (panel) {
   const holder = document.createElement('div');
@@ -304,40 +295,6 @@ def test_text_of_figures_is_legible(reader, path):
 
 
 @on_pages()
-def test_each_control_has_a_name_and_changes_the_picture(reader, path):
-    page = reader(path, changes=True)
-    for control in page.find_elements(By.CSS_SELECTOR, CONTROLS):
-        assert len(control.accessible_name) > 0
-        frame = control.find_element(
-            By.XPATH, "ancestor::div[@class='explorer']/div[@class='explorer-frame']")
-        before = frame.get_attribute("innerHTML")
-        page.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
-        if control.get_attribute("type") == "radio":
-            control.find_element(By.XPATH, "..").click()
-        else:
-            now, end = map(control.get_attribute, ("value", "max"))
-            control.send_keys(Keys.ARROW_LEFT if now == end else Keys.ARROW_RIGHT)
-            value = control.find_element(By.XPATH, "../output").text
-            assert control.get_attribute("aria-valuetext") == value
-        assert frame.get_attribute("innerHTML") != before, "moving it changes nothing"
-    assert complaints(page) == []
-
-
-def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
-    page = reader("chapters/method.html", changes=True)
-    box = page.find_element(By.CSS_SELECTOR, ".explorer")
-    frame = box.find_element(By.CSS_SELECTOR, ".explorer-frame")
-    first = frame.get_attribute("innerHTML")
-    group = box.find_element(By.CSS_SELECTOR, "fieldset")
-    chosen = group.find_element(By.CSS_SELECTOR, "input:checked")
-    chosen.send_keys(Keys.ARROW_RIGHT)
-    assert frame.get_attribute("innerHTML") != first
-    group.find_element(By.CSS_SELECTOR, "input:checked").send_keys(Keys.ARROW_LEFT)
-    # Whether it scrolls, and so takes the focus, is looked at in the next animation frame.
-    WebDriverWait(page, 5).until(lambda _: frame.get_attribute("innerHTML") == first)
-
-
-@on_pages()
 def test_text_of_figures_is_nowhere_under_nine_points_on_a_phone(reader, path):
     assert small_texts(reader(path, width=360, height=740)) == []
 
@@ -432,13 +389,10 @@ def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
 def test_what_is_scrolled_sideways_is_found(reader):
     page = reader("chapters/07_double_buffer.html", width=390, changes=True)
     _, many = page.execute_script(SCROLLED, [])
-    assert many > 10, "figures, and the frames of an explorer"
+    assert many > 10, "figures"
     planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'
     (found,), more = page.execute_script(SCROLLED, [planted])
     assert found[1:3] == ["wide", 900] and more == many + 1
-    page.execute_script("document.querySelector('article .explorer script').textContent ="
-                        "JSON.stringify([arguments[0]])", planted)
-    assert [one[1] for one in page.execute_script(SCROLLED, [])[0]] == ["wide"]
 
 
 @pytest.mark.parametrize("width", [360, 390])
@@ -517,10 +471,6 @@ def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
 def test_page_reads_with_scripts_blocked(reader, path):
     page = reader(path, scripts=False)
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
-    for box in page.find_elements(By.CSS_SELECTOR, ".explorer"):
-        assert not box.find_element(By.CSS_SELECTOR, ".explorer-controls").is_displayed()
-        still = box.find_element(By.CSS_SELECTOR, ".explorer-frame figure")
-        assert still.is_displayed() and still.size["height"] > 50
 
 
 def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
@@ -549,15 +499,13 @@ def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
 
 
 @on_pages()
-def test_print_shows_explorers_and_whole_figures(reader, path):
+def test_print_shows_whole_figures(reader, path):
     page = reader(path, media="print", width=794)
     hidden = page.execute_script("""
         return Array.from(document.querySelectorAll('figure.figure-scroll'))
           .filter(figure => figure.getClientRects().length)
           .filter(figure => figure.scrollWidth > figure.clientWidth + 1).length;""")
     assert hidden == 0, "figures cut off at the edge of the paper"
-    for box in page.find_elements(By.CSS_SELECTOR, ".explorer"):
-        assert box.find_element(By.CSS_SELECTOR, ".explorer-frame svg").is_displayed()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -582,29 +530,6 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
         .filter(bar => bar.getClientRects().length).length;""") == 0
     assert page.find_element(By.CSS_SELECTOR, "article h1").is_displayed()
     assert not page.find_element(By.CSS_SELECTOR, ".drawing-switch").is_displayed()
-
-
-def test_explorers_have_names_and_controls_that_a_finger_meets(reader):
-    page = reader("chapters/07_double_buffer.html", width=360, height=740)
-    boxes = page.find_elements(By.CSS_SELECTOR, ".explorer")
-    assert boxes and all(len(box.accessible_name) > 10 for box in boxes)
-    controls = page.find_elements(
-        By.CSS_SELECTOR, ".explorer input[type=range], .explorer input[type=radio]")
-    assert controls and all(min(control.size.values()) >= 24 for control in controls)
-
-
-def test_on_a_phone_the_value_of_a_slider_stands_beside_its_label(reader):
-    page = reader("chapters/07_double_buffer.html", width=360, height=740)
-    sliders = page.find_elements(By.CSS_SELECTOR, ".explorer input[type=range]")
-    assert len(sliders) >= 2
-    for slider in sliders:
-        box = slider.find_element(By.XPATH, "..")
-        label, value = (box.find_element(By.CSS_SELECTOR, f":scope > {part}").rect
-                        for part in ("span", "output"))
-        assert abs(label["y"] + label["height"] / 2 - value["y"] - value["height"] / 2) < 3
-        assert label["x"] + label["width"] <= value["x"]
-        assert slider.rect["y"] >= label["y"] + label["height"]
-        assert slider.rect["width"] > 0.85 * box.rect["width"]
 
 
 class Under(serve.Handler):

@@ -155,7 +155,7 @@ def test_a_version_that_is_begun_changes_nothing_of_the_others(clone):
     status, said = played(
         clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kernels/test_catalogue.py",
         "tests/chapters/test_chapters.py", "tests/chapters/test_budget.py",
-        "tests/book/test_course.py", "-k", "catalogue or contents or stand or source or budget_is")
+        "-k", "catalogue or contents or stand or source or budget_is")
     assert status == 0, said
 
 

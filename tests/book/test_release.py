@@ -7,7 +7,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import course, paper, release
+from book import paper, release
 from lib.__main__ import main
 
 
@@ -60,8 +60,7 @@ def copied(tmp_path, monkeypatch, revision):
     (tmp_path / "chapters").mkdir()
     notebook = new_notebook(cells=[new_markdown_cell("# T")])
     (tmp_path / "chapters" / "a.ipynb").write_text(nbformat.writes(notebook))
-    monkeypatch.setattr(course, "PAGES", {})  # they and the papers have tests of their own
-    monkeypatch.setattr(paper, "PAPERS", ())
+    monkeypatch.setattr(paper, "PAPERS", ())  # they have tests of their own
     monkeypatch.setattr(release, "REPOSITORY", "https://github.com/someone/else")
     monkeypatch.setattr(release, "REVISION", revision)
     monkeypatch.setattr(release, "VERSION", "9.8.7")

@@ -126,8 +126,14 @@ def words(part: Tag) -> int:
 
 
 def prose(part: Tag, tables: bool = False) -> str:
-    """The text of sentences, without code, drawings, formulas, headings and links' own text."""
+    """The text of sentences, without code, drawings, formulas, headings and links' own text.
+
+    A number alone is none of code, however it is set.
+    """
     part = copy.copy(part)
+    for each in part.select("code"):
+        if re.fullmatch(NUMBER, each.get_text()):
+            each.unwrap()
     _drop(part, f"{DRAWINGS}, pre, code, math, h1, h2, h3, a" + ("" if tables else ", table"))
     return part.get_text(" ")
 

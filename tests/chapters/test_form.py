@@ -142,7 +142,8 @@ def test_a_page_of_the_emulator_draws_by_other_calls(call, drawn):
 
 
 # A chapter in the form of cards in small: what of it is counted.
-CARDED = f"""<article><section><h1>02 Title</h1><p>From 5.9 to <code>8.5</code> TFLOP/s.</p>
+CARDED = f"""<article><section><h1>02 Title</h1>
+<p>From <code>f(9)</code> to <code>8.5</code> TFLOP/s.</p>
 <div class="cell tag_card tag_draws"><div class="cell_input"><pre>page.change(1)</pre></div>
 <div class="cell_output">{FIGURE}<div class="highlight-cpp"><pre>int x;</pre></div>
 <details class="whole-kernel"><pre>many more lines</pre></details></div></div>
@@ -155,9 +156,9 @@ CARDED = f"""<article><section><h1>02 Title</h1><p>From 5.9 to <code>8.5</code> 
 def test_of_a_chapter_with_a_card_all_is_counted_but_listings_and_drawings():
     article = form.body(built(CARDED))
     first = form.card(article)
-    assert form.words(first) == 2 + 6 + 2 + 4  # heading, sentence, line of code, table
-    assert form.prose(first, tables=True).split() == "From 5.9 to TFLOP/s. a b 1 2".split()
-    assert form.words(article) == 14 + 1 + 7 + 2
+    assert form.words(first) == 2 + 7 + 2 + 4  # heading, sentence, line of code, table
+    assert form.prose(first, tables=True).split() == "From to 8.5 TFLOP/s. a b 1 2".split()
+    assert form.words(article) == 15 + 1 + 7 + 2
     assert form.numbers(form.prose(article)) == 2 and form.figures(article) == 1
     assert form.too_much(built(CARDED)) == ["15.38 numbers per 100 words, at most 6"]
     wide = CARDED.replace("<th>b</th>", "<th>b</th>" * 6)

@@ -37,11 +37,14 @@ def test_every_kernel_compiles_for_every_architecture_from_its_oldest_on(kernel,
     compiled = compile_kernel(kernel, variant, arch)
     assert f".target {arch}" in compiled.ptx
     assert compiled.cubin.startswith(b"\x7fELF")
-    assert 0 < compiled.resources.registers <= 255
     limit = SPILLS.get((kernel.stem, variant.name), 0)
-    assert max(compiled.resources.spill_store_bytes, compiled.resources.spill_load_bytes) <= limit
-    # A block of the kernel must fit an SM.
-    assert compiled.resources.registers * variant.threads <= 65536
+    for changed in ({}, variant.vectors.narrow or {}):
+        used = compile_kernel(kernel, variant.scheduled(**changed), arch).resources
+        assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= (
+            0 if changed else limit)
+        # A block of the kernel must fit an SM.
+        assert 0 < used.registers <= 255 and used.registers * variant.threads <= 65536
+        assert used.shared_bytes <= 227 * 1024
 
 
 def test_nvrtc_is_loaded_before_cupy_is_asked_for_it(monkeypatch):

@@ -161,6 +161,30 @@ ON_ARCHITECTURES = slow_but(
 )
 
 
+# Orders of warps and of copies; but for the first they are slow.
+LATE = {"schedule": "lowest", "landing": "late"}
+ORDERS = [pytest.param(options, id=options["schedule"], marks=[pytest.mark.slow] if place else [])
+          for place, options in enumerate((
+              LATE,
+              {"schedule": "random", "landing": "late", "seed": 3},
+              {"schedule": "highest", "landing": "early"}))]
+
+
+def two_each(variants, names, cases):
+    """Parameter sets of (variant, *case): those named with two cases in turn, the rest slow."""
+    tried = [(name, cases[(place + more) % len(cases)]) for place, name in enumerate(names)
+             for more in (0, 1)]
+    return [pytest.param(one, *case, id=f"{one.name} {case}",
+                         marks=[] if (one.name, case) in tried else [pytest.mark.slow])
+            for one in variants for case in cases]
+
+
+def problem_of(variant, *shape, alpha=0.5, beta=0.0):
+    """A variant's problem, whose C is added if it has no gates."""
+    gates = variant.epilogue and variant.epilogue.fold == 2
+    return variant.problem(*shape, alpha, 0.0 if gates else beta)
+
+
 def legal(variant, M, N, K):
     """Round a shape up to one whose rows the variant can load, if it doesn't pack them, and store,
     if an epilogue reads there in pairs."""

@@ -14,6 +14,7 @@ from lib.kernels.source import edited
 from lib.ptx.mutants import SETTINGS, mutants
 from lib.run.runner import run
 from tests.kernels.conftest import clean, found_out, pairwise
+from tests.kernels.test_cta_pairs import small as pair
 from tools.mutation import template
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
@@ -38,15 +39,17 @@ def test_a_block_walks_through_ragged_tiles(options, accumulators):
 
 
 # With 0, C holds NaN. What reads C or not is the same code for every shape.
-BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (128, 128, 0): (-2.0,)}
+BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (256, 128, 0): (-2.0,)}
+WAYS = pairwise(list(BETAS), [0, 1, 2], [{}, hopper.BF16_COLUMN, hopper.HALF])
 
 
-@pytest.mark.parametrize("shape, staged, types", pairwise(
-    list(BETAS), [0, 1, 2], [{}, hopper.BF16_COLUMN, hopper.HALF]))
-def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
-    variant = small(tile=(128, 128), staged=staged, types=types)
+@pytest.mark.parametrize("kernel, shape, staged, types", [
+    (kernel, *way) for kernel in (TENSOR, CATALOGUE["28_cta_pairs"]) for way in WAYS])
+def test_every_way_out_of_tensor_memory_is_right(kernel, shape, staged, types):
+    variant = (small(tile=(128, 128), staged=staged, types=types) if kernel is TENSOR
+               else pair(staged=staged, types=types))
     for beta in BETAS[shape]:
-        clean(TENSOR, variant, *shape, 0.5, beta, sms=2, landing="late")
+        clean(kernel, variant, *shape, 0.5, beta, sms=2, landing="late")
 
 
 def test_two_accumulators_fill_tensor_memory_and_a_third_does_not_fit():

@@ -194,13 +194,3 @@ def test_mutants_are_found_out_or_equivalent(name, every, table, monkeypatch):
         partial(runner.run, PAIRS, problem, variant=variant, backend="emulator", trace=False)])
     table.check(f"28_cta_pairs {name}", [(compiled.ptx, compiled.name, runs)],
                 one_of_a_kind=not every)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kernel, variant", [
-    pytest.param(PAIRS, each, id=each.name) for each in PAIRS.laid])
-@pytest.mark.parametrize("M, N, K, beta", [(1, 8, 32, 0.0), (330, 392, 864, -2.0),
-                                           (2048, 2048, 2048, 0.0)])
-def test_right_on_the_gpu(kernel, variant, M, N, K, beta):
-    done = runner.run(kernel, variant.problem(M, N, K, 1.5, beta), variant=variant, backend="gpu")
-    assert done.verdict.ok

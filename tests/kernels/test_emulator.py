@@ -11,7 +11,6 @@ from lib.compiler.compiled import Compiled
 from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE, KERNELS
-from lib.kernels.source import edited
 from lib.kernels.spec import Vectors
 from lib.problem import Problem
 from lib.run import runner
@@ -21,12 +20,10 @@ from tests.kernels.conftest import (
     ALIKE,
     ALPHAS,
     BETAS,
-    OLDEST_AND_NEWEST,
     ON_ARCHITECTURES,
     REPRESENTATIVES,
     SCALARS,
     SHAPES,
-    SPILLS,
     VARIANTS,
     architectures,
     by_kernel,
@@ -228,16 +225,6 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
     assert wide["shared_wavefronts"] == wide["shared_wavefronts_ideal"]
 
 
-@pytest.mark.parametrize("kernel, variant, arch", one_in(8, [
-    param for param in ON_ARCHITECTURES if param.values[1].vectors.narrow
-]))
-def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
-    for changed in ({}, variant.vectors.narrow):
-        used = compile_kernel(kernel, variant.scheduled(**changed), arch).resources
-        limit = 0 if changed else SPILLS.get((kernel.stem, variant.name), 0)
-        assert max(used.spill_store_bytes, used.spill_load_bytes) <= limit
-
-
 @pytest.mark.parametrize("kernel, variant, arch", [
     param for param in ON_ARCHITECTURES
     if param.values[0].stem == "09_fp32_limit" and param.values[1] in param.values[0].variants
@@ -283,52 +270,6 @@ def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monke
     source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
     quick = run(TILE, problem, backend="emulator", source=source, trace=False)
     assert (quick.C == counted.C).all() and quick.launch.trace is None
-
-
-@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
-def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
-    """A K tile costs a warp 32 LDS and 8 LDS.128; a wide broadcast takes two wavefronts."""
-    counters = run(TILE, Problem(64, 64, 64), backend="emulator", arch=arch).launch.trace.counters()
-    tiles = 4 * 32 * 2  # blocks × warps × K tiles
-    assert counters["shared_load_instructions"] == 40 * tiles
-    assert counters["shared_store_instructions"] == 2 * tiles
-    assert counters["shared_wavefronts"] == (32 + 8 * 2 + 2) * tiles
-    assert counters["shared_wavefronts_ideal"] == counters["shared_wavefronts"]
-    assert counters["global_load_requests"] == 2 * tiles
-    assert counters["global_load_sectors"] == 8 * tiles
-
-
-@pytest.mark.parametrize("arch", OLDEST_AND_NEWEST)
-@pytest.mark.parametrize("stem", ["03_strip", "04_register_tile", "05_bank_conflicts"])
-def test_thread_tiles_do_not_spill(stem, arch):
-    kernel = CATALOGUE[stem]
-    for variant in kernel.variants:
-        for timeline in (False, True):
-            used = compile_kernel(kernel, variant, arch, timeline=timeline).resources
-            assert used.spill_store_bytes == used.spill_load_bytes == 0
-
-
-def broken(kernel, old, new, problem, **options):
-    """Run a kernel whose source was changed on purpose; return its verdict and its hazards."""
-    text = kernel.source.read_text()
-    assert text.count(old) >= 1, f"{old!r} is not in {kernel.source.name}"
-    done = run(kernel, problem, backend="emulator", source=edited(text, old, new, 1), **options)
-    return done.verdict, done.launch.hazards
-
-
-@pytest.mark.parametrize("which", ["whole before anyone reads", "before they are overwritten"])
-def test_a_missing_barrier_is_a_race(which):
-    line = next(row for row in TILE.source.read_text().splitlines() if which in row)
-    _, hazards = broken(TILE, line, "", Problem(64, 64, 64), races=True)
-    assert hazards
-    text = str(hazards[0])
-    assert "02_shared_tile.cu" in text and "warp" in text
-
-
-def test_an_unwritten_element_is_seen():
-    verdict, _ = broken(TILE, "if (row < M && col < N) up", "if (row < M - 1 && col < N) up",
-                        Problem(40, 40, 40))
-    assert not verdict.ok and verdict.unwritten == 40
 
 
 def test_operands_of_the_wrong_kind_are_refused():

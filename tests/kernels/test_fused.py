@@ -13,7 +13,6 @@ from lib.dispatch.parts import apart_launch
 from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
 from lib.kernels.fused import EPILOGUE, EPILOGUES, IN_TURN, apart, fused, slices
-from lib.kernels.fused import EVERY as EVERY_VARIANT
 from lib.kernels.hopper import BF16_COLUMN
 from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
@@ -21,31 +20,25 @@ from lib.problem import Epilogue, Problem, with_epilogue
 from lib.problem.epilogue import ACTIVATIONS, Given, halves, interleaved
 from lib.run import runner
 from lib.run.prepared import apart_arguments
-from tests.kernels.conftest import found_out, on_changed, pairwise
+from tests.kernels.conftest import (
+    LATE,
+    ORDERS,
+    clean,
+    found_out,
+    on_changed,
+    pairwise,
+    problem_of,
+    two_each,
+)
 from tools.mutation import Equivalent
 
 # Of each way to store C, and to multiply, one; the others differ in the epilogue alone.
 TEMPLATES = ("bias_gelu", "bias_gelu_unstaged", "bias_gelu_wide", "all_float", "few_swapped",
              "few_swiglu")
-EVERY = [pytest.param(one, id=one.name, marks=[] if one.name in TEMPLATES else [pytest.mark.slow])
-         for one in EVERY_VARIANT]
-SCHEDULES = [{"schedule": "lowest", "landing": "late"},
-             {"schedule": "random", "landing": "late", "seed": 3},
-             {"schedule": "highest", "landing": "early"}]
 ALL = Epilogue("gelu", True, True, True)
 
 
-def problem_of(variant, *shape, alpha=0.5, beta=0.0) -> Problem:
-    return variant.problem(*shape, alpha, 0.0 if variant.epilogue.fold == 2 else beta)
-
-
-def run_on(problem, variant, **options) -> runner.Run:
-    options = {"backend": "emulator", "trace": False, "exact": True} | options
-    return runner.run(EPILOGUE, problem, variant=variant, **options)
-
-
-def run(variant, *shape, alpha=0.5, beta=0.0, **options) -> runner.Run:
-    return run_on(problem_of(variant, *shape, alpha=alpha, beta=beta), variant, **options)
+run_on = partial(runner.run, EPILOGUE, backend="emulator", trace=False, exact=True)
 
 
 # More tiles than blocks, which come round the ring; the last step of K and the last tiles of M and
@@ -53,32 +46,18 @@ def run(variant, *shape, alpha=0.5, beta=0.0, **options) -> runner.Run:
 SHAPES = [((67, 144, 200), -2.0), ((130, 272, 456), 0.0), ((1, 16, 8), 0.0), ((3, 16, 0), 0.5)]
 
 
-# Of the templates each on two shapes in turn, so that each shape meets three of them.
-TRIED = [(name, SHAPES[(place + more) % 4]) for place, name in enumerate(TEMPLATES)
-         for more in (0, 1)]
-
-
 # Those that differ in the epilogue alone are run ragged, and in a random order of warps, with all
 # kernels (test_emulator): here they are slow.
-@pytest.mark.parametrize("variant, shape, beta", [
-    pytest.param(one, *case, id=f"{one.name} {case}",
-                 marks=[] if (one.name, case) in TRIED else [pytest.mark.slow])
-    for one in EPILOGUE.measured for case in SHAPES
-])
+@pytest.mark.parametrize("variant, shape, beta", two_each(EPILOGUE.measured, TEMPLATES, SHAPES))
 def test_ragged_shapes_are_right_and_clean(variant, shape, beta):
-    done = run(variant, *shape, beta=beta, sms=2, races=True)
-    assert done.verdict.ok, done.verdict
-    assert not done.launch.hazards
+    clean(EPILOGUE, variant, problem_of(variant, *shape, beta=beta), sms=2)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("options", [
-    pytest.param(one, id=one["schedule"], marks=[pytest.mark.slow] if place else [])
-    for place, one in enumerate(SCHEDULES)
-])
+@pytest.mark.parametrize("options", ORDERS)
 def test_any_order_of_warps_and_copies(name, options):
-    done = run(EPILOGUE.variant(name), 66, 272, 456, beta=1.0, sms=2, races=True, **options)
-    assert done.verdict.ok and not done.launch.hazards
+    variant = EPILOGUE.variant(name)
+    clean(EPILOGUE, variant, problem_of(variant, 66, 272, 456, beta=1.0), sms=2, **options)
 
 
 @pytest.mark.parametrize("activation", [a for a in ACTIVATIONS if a != "swiglu"])
@@ -93,7 +72,7 @@ def test_each_element_is_the_formula_s(activation):
     x = np.linspace(-30, 30, 128, dtype="f4")
     x[:6] = 0, -0.0, 1e-6, -1e4, 1e4, -3e18
     given.bias[...] = x
-    done = run_on(problem, variant, given=given)
+    done = run_on(problem, variant=variant, given=given)
     wanted = ACTIVATIONS[activation](x.astype("f8"))
     tolerance = 1e-3 if activation == "gelu_unit" else 2e-6
     # What is left of GELU far below 0 is a difference of two numbers near 1.
@@ -106,7 +85,7 @@ def test_beta_and_bias_come_before_the_activation_and_the_residual_behind():
     variant = EPILOGUE.variant("all_float")
     problem = problem_of(variant, 64, 128, 16, alpha=2.0, beta=-3.0)
     given = problem.inputs(5)
-    done = run_on(problem, variant, given=given)
+    done = run_on(problem, variant=variant, given=given)
     x = 2.0 * (given.A.astype("f8") @ given.B.astype("f8")) - 3.0 * given.C + given.bias
     wanted = ACTIVATIONS["gelu"](x) + given.residual
     np.testing.assert_allclose(done.C, wanted, 1e-4, 1e-5)
@@ -123,7 +102,7 @@ def test_amax_is_of_c_alone(name):
     given.bias[...] = 100
     if given.residual is not None:
         given.residual[...] = -100
-    done = run_on(problem, variant, given=given)
+    done = run_on(problem, variant=variant, given=given)
     assert done.verdict.ok
     assert amax_of(done) == float(abs(done.C.astype("f4")).max()) or name == "few_swiglu"
 
@@ -137,7 +116,7 @@ def test_amax_grows_and_keeps_a_nan():
     problem = problem_of(variant, 65, 136, 72)
     given = problem.inputs()
     before = given._replace(amax=np.full(1, 1e6, "f4"))
-    done = run_on(problem, variant, given=before)
+    done = run_on(problem, variant=variant, given=before)
     assert amax_of(done) == 1e6 and done.verdict.ok
     given.A[64, 3] = np.nan
     assert math.isnan(emulated(variant, problem, given).amax[0])
@@ -252,14 +231,6 @@ def test_slices_are_whole_or_refused():
         fused("x", "", Schedule((128, 224), 64, stages=4, staged=1), Epilogue())
 
 
-@pytest.mark.parametrize("variant", EVERY)
-def test_an_sm_holds_it_without_spills(variant):
-    used = compile_kernel(EPILOGUE, variant, "sm_90a").resources
-    assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
-    assert variant.shared_bytes + 1024 <= 228 * 1024
-    assert EPILOGUE.oldest(variant) == "sm_90a"
-
-
 def test_what_an_epilogue_lacks_compiles_to_nothing():
     def code(name):
         return [one.opcode for one in compile_kernel(EPILOGUE, EPILOGUE.variant(name),
@@ -304,7 +275,9 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", [
+    pytest.param(mistake, marks=pytest.mark.slow if place % 2 else [])
+    for place, mistake in enumerate(MISTAKES)])
 def test_a_mistake_is_found_out(mistake):
     old, new = MISTAKES[mistake]
     slices, values = ((EPILOGUE.source.parent / "include" / name).read_text().replace(
@@ -334,9 +307,9 @@ def contested(source: str) -> str:
             # All that is in C is smaller than the bias of one column is by itself.
             given.bias[20], given.A[...] = 16, 0.1
             given.B[:, 20] = -1
-        run = partial(run_on, problem, variant, given=given, sms=2, source=source)
+        run = partial(run_on, problem, variant=variant, given=given, sms=2, source=source)
         # The other schedules find nothing more.
-        if shown := found_out(run, {"races": False}, {"races": True} | SCHEDULES[0]):
+        if shown := found_out(run, {"races": False}, {"races": True} | LATE):
             return shown
     return ""
 
@@ -367,17 +340,7 @@ def test_mutants_are_found_out_or_equivalent(name, every, table, monkeypatch):
     # Three tiles for a cluster, whose ring is not at its beginning when the next comes.
     shape = rows * less.grid.cluster - 3, 3 * less.grid.cluster_n * columns - 16, 3 * 64 - 32
     runs = on_changed(runner, monkeypatch, [
-        partial(run, less, *shape, beta=beta, sms=size) for beta in (-2.0, 0.0)])
+        partial(run_on, problem_of(less, *shape, beta=beta), variant=less, sms=size)
+        for beta in (-2.0, 0.0)])
     table.check(f"25_epilogue {name}", [(compiled.ptx, compiled.name, runs)],
                 one_of_a_kind=not every)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("variant", EVERY)
-@pytest.mark.parametrize("shape, beta", [
-    ((1, 16, 8), 0.0), ((67, 144, 200), -2.0), ((1000, 1040, 2064), 0.0), ((3, 16, 0), 0.5),
-    ((4096, 4096, 1024), 0.0),
-], ids=str)
-def test_the_gpu_is_right(variant, shape, beta):
-    done = run(variant, *shape, beta=beta, backend="gpu")
-    assert done.verdict.ok, done.verdict

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from lib.kernels.catalogue import find
+from lib.kernels.fused import EPILOGUE, EVERY
 from lib.measure.counters import EMULATED, counters
 from lib.paths import ROOT
 from lib.run import device
 from lib.run.runner import run
-from tests.kernels.conftest import REPRESENTATIVES, SCALARS, SHAPES, VARIANTS, legal
+from tests.kernels.conftest import (
+    REPRESENTATIVES,
+    SCALARS,
+    SHAPES,
+    VARIANTS,
+    legal,
+    problem_of,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -47,6 +55,23 @@ def test_every_candidate_is_right_on_ragged_tiles(kernel, variant):
         problem = variant.problem(*shape, 0.5, -2.0)
         verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"{shape}: {verdict}"
+
+
+# What is laid out for calls alone, and gates: no page measures them.
+LAID = [pytest.param(kernel, each, id=f"{kernel.stem}-{each.name}")
+        for kernel, every in ((EPILOGUE, EVERY), *((one, one.laid) for one in map(
+            find, ("26_fp8", "28_cta_pairs")))) for each in every if each not in kernel.measured]
+
+
+@pytest.mark.parametrize("kernel, variant", LAID)
+@pytest.mark.parametrize("shape, beta", [
+    ((1, 16, 32), 0.0), ((67, 144, 416), -2.0), ((1000, 1040, 2080), 0.0), ((3, 16, 0), 0.5),
+    ((4096, 4096, 1024), 0.0),
+], ids=str)
+def test_what_is_laid_out_for_calls_is_right(kernel, variant, shape, beta):
+    problem = problem_of(variant, *shape, beta=beta)
+    verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
+    assert verdict.ok, verdict
 
 
 @pytest.mark.parametrize("kernel, variant", EACH)

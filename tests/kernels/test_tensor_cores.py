@@ -42,18 +42,8 @@ def warps(trace, opcode):
     return sum(count for name, (count, _) in trace.instructions.items() if name.startswith(opcode))
 
 
-@pytest.mark.parametrize("kernel, variant, arch", one_in(3, [
-    param for param in ON_ARCHITECTURES if param.values[0].group == "FP16"
-]))
-def test_nothing_spills(kernel, variant, arch):
-    used = compile_kernel(kernel, variant, arch).resources
-    limit = SPILLS.get((kernel.stem, variant.name), 0)
-    assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= limit
-
-
 @pytest.mark.parametrize("kernel, variant, arch", one_in(8, [
-    param for param in ON_ARCHITECTURES
-    if param.values[0].group == "FP16" and not param.values[1].file
+    param for param in ON_ARCHITECTURES if not param.values[1].file
     and (param.values[0].stem, param.values[1].name) not in SPILLS
 ]))
 def test_marks_make_nothing_spill(kernel, variant, arch):

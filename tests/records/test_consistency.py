@@ -87,6 +87,7 @@ def swapped(record):
      "seconds and alone are 0.001 and 0.004"),
     (lambda r: first(r)["rival"]["best"].update(
         seconds=5e-5, tflops=10 * first(r)["cublas_tflops"]), "cublas_seconds and rival"),
+    (lambda r: first(r)["rival"]["best"].update(tflops=1.0), "rival.best: tflops"),
     (lambda r: first(r)["turns"][0].update(seconds=0.01), "seconds and turns are 0.001 and 0.01"),
     (lambda r: first(r)["other_inputs"][0].update(cublas_seconds=0.01),
      "cublas_seconds and other_inputs"),

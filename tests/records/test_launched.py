@@ -51,14 +51,6 @@ def of_shape(stored, shape):
     return next(row for row in stored.bench if row.shape == shape)
 
 
-def costs(monkeypatch, **changes):
-    """Give the rule other costs."""
-    ranked, other = cost.ranked, dataclasses.replace(cost.H100, **changes)
-    monkeypatch.setattr(cost, "ranked", lambda kernel, variant, problem, costs=None: ranked(
-        kernel, variant, problem, other))
-    launched.forget()
-
-
 def prefer(monkeypatch, name, shape):
     """Make the rule take a candidate on one shape."""
     ranked = cost.ranked
@@ -81,13 +73,6 @@ def second(shape):
 def test_rows_of_today_are_current(stored):
     assert store.current(RULE, TUNED.name, stored) is stored
     assert not store.changed(RULE, TUNED.name, stored)
-
-
-def test_other_costs_that_keep_a_choice_leave_its_row_current(stored, monkeypatch):
-    before = {row.shape: row.chosen for row in stored.bench}
-    costs(monkeypatch, aspect=cost.H100.aspect * 1.01)
-    assert {shape: launched.chosen(RULE, TUNED, shape)[1] for shape in before} == before
-    assert store.current(RULE, TUNED.name, stored) is stored
 
 
 def test_another_set_of_candidates_that_keeps_a_choice_leaves_its_row_current(stored):

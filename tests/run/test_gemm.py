@@ -18,6 +18,7 @@ from lib.run import device, launching, plans
 from lib.run import gemm as products
 from lib.run import trials as timing
 from tests import driver, played
+from tests.tables import refused
 
 TYPES = [
     ("float32", "float32", "row"), ("float16", "float32", "row"), ("float16", "float16", "row"),
@@ -253,7 +254,7 @@ def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(gpu):
     too_far = driver.Array(gpu, flat.data.ptr, (64, 48), "f2", 4096)
     elsewhere = gpu.new((32, 48), "f2")
     elsewhere.data.device_id = 1
-    for word, call in {
+    refused({
         "both must be one of": lambda: lib.gemm(A, gpu.new((32, 48), "f4")),
         "must be M×K and K×N": lambda: lib.gemm(A, B.T),
         "or batches of as many": lambda: lib.gemm(gpu.new((2, 4, 8), "f2"),
@@ -280,10 +281,7 @@ def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(gpu):
             trials=4),
         "trials is 0": lambda: lib.gemm(A, B, C=C, trials=0),
         "the stream is a str": lambda: lib.gemm(A, B, C=C, stream="mine"),
-    }.items():
-        with pytest.raises(ValueError) as refused:
-            call()
-        assert word in str(refused.value) and "\n" not in str(refused.value)
+    })
     assert not gpu.launched
 
 

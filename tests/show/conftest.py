@@ -5,21 +5,21 @@ from functools import partial
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from msgspec import structs
 
 from lib.gpus import GPUS, data_bytes_per_clock
 from lib.records import schema, store
 from lib.show import accumulators, dots, ladder, operand, overlap, roofline, timeline
 from lib.show import bottleneck as busiest
-from lib.show import double_buffer as pipeline
 from lib.show import fragment_maps as fragments
 from lib.show import issue_slots as slots
 from lib.show import ldmatrix as matrix_loads
 from lib.show import method as sm
 from lib.show import occupancy_chart as occupancy
 from lib.show.accumulators import InRegisters, InTensorMemory
+from lib.show.coalescing import Access
 from lib.show.display import collected
-from lib.show.double_buffer import pipeline as loop
 from lib.show.fragment_maps import held
 from lib.show.issue_slots import Account
 from lib.show.ldmatrix import HalfTile, MatrixLoad
@@ -33,6 +33,17 @@ from lib.show.version import Version
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
+
+
+def words_of(fig):
+    """The texts on a figure."""
+    return [text.get_text() for text in fig.findobj(Text)]
+
+
+def strided(stride, first=0, bytes_per_lane=4, lanes=32):
+    """The access in which lane x reads element ``first + x * stride`` of an array."""
+    lane = np.arange(32)
+    return Access((first + lane * stride) * bytes_per_lane, lane < lanes, bytes_per_lane)
 
 
 def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
@@ -182,9 +193,6 @@ def overlap_recorded():
 
 
 SCENES = {
-    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
-    "pipeline, three buffers": lambda: pipeline.draw(
-        loop(1200, 300, 3)),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, recorded": lambda: overlap_recorded(),
     "accumulators": lambda: accumulators.where_picture(

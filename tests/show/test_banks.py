@@ -15,8 +15,9 @@ from lib.run import runner
 from lib.show import accesses as page
 from lib.show import banks, coalescing
 from lib.show import bottleneck as busiest
-from lib.show.coalescing import Access, strided
+from lib.show.coalescing import Access
 from lib.show.version import Version
+from tests.show.conftest import strided
 
 LANES = np.arange(32)
 ALL = np.ones(32, bool)
@@ -188,4 +189,4 @@ def test_any_access_counts_as_in_the_emulator(width, elements, active):
     wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width, store=True)
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
     sectors = emulated_sectors(addresses[None], active[None], width)
-    assert len(coalescing.sectors(addresses, width, active)) == sectors[0]
+    assert len(coalescing.describe(Access(addresses, active, width)).sectors) == sectors[0]

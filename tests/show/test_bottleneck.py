@@ -12,6 +12,7 @@ from lib.show import accounts, epilogue, overlap, roofline
 from lib.show import bottleneck as busiest
 from lib.show.numbers import Numbers
 from lib.show.version import RECORDED_ON
+from tests.show.conftest import words_of
 
 SHEET = GPUS[RECORDED_ON]
 MACHINE = records.load(MachineRecord, RECORDED_ON)
@@ -90,3 +91,9 @@ def test_a_tile_s_products_are_a_part_of_what_a_launch_of_its_tiles_takes():
             rounds = math.ceil(math.ceil(row.M / down) * math.ceil(row.N / across) / SHEET.sms)
             least = rounds * epilogue.loop_cycles((down, across), row.K)
             assert 0.6 < least / side.clock.cycles < 1, (side.variant, row.shape)
+
+
+def test_whose_seconds_are_drawn_is_said():
+    fig = busiest.picture({"DRAM": 1e-3}, 2e-3, seconds_evidence="measured",
+                          evidence="modelled: H100 data sheet")
+    assert "measured 2 ms" in words_of(fig)

@@ -57,6 +57,7 @@ def test_constants_follow_from_arguments_and_dead_branches_go():
     ahead = text_of("07_double_buffer", "both")
     assert "buffer ^= 1" in ahead and ahead.count("__syncthreads();") == 1
     assert "STAGED" not in ahead and "    fetch(K);\n" in ahead
+    assert "        #pragma unroll 2 " in text_of("04_register_tile")
 
 
 @pytest.mark.parametrize("stem", [stem for stem in CATALOGUE if stem < "22"])

@@ -244,3 +244,44 @@ def test_numbers_in_a_figure_s_text_are_not_rounded():
     fig = style.figure("0.125 wavefronts", 1.0)
     style.finish(fig, alt="alt", evidence="modelled: nothing")
     assert ">0.125 wavefronts<" in html.svg(fig)
+
+# The finding, texts on the sheet, and parts of them or of the alternative text.
+SAID = {
+    "ladder": ("103.0% of cuBLAS in FP32, 99.9% in FP16",
+               {"not recorded yet", "71*", "*: stale", "103.0", "FP32: 52.9 TFLOP/s", "naive"},
+               ["10 WMMA: not recorded.",
+                "06 vectorised: 71% of cuBLAS in FP32, 36.3 TFLOP/s (stale)."]),
+    # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
+    "roofline": ("02 shared tile: 41% of the L1/shared roof, 13.9% of FFMA's",
+                 {"●", "◆", "DRAM 3.02 TB/s", "FFMA 65.2 TFLOP/s"}, ["0.661 FLOP/B at L1/shared"]),
+    "roofline, tensor": ("14 ldmatrix: 60% of the mma.m16n8k8 roof, 13.2% of DRAM's",
+                         {"mma.m16n8k8 459 TFLOP/s"}, []),
+    "busiest": ("L1 lines: busy for at least 76% of the time",
+                {"recorded 2.71 ms", "15 µs (compulsory bytes)"},
+                ["The longest is L1 lines. The kernel took 2.71 ms (recorded)."]),
+    "busiest, with a remark": ("Tensor pipe: busy for at least 70% of the time",
+                               {"the L2 must deliver 1"}, []),
+    "occupancy": ("registers and warps on T4; registers on A100; registers on H100",
+                  {"room for 25 blocks"},
+                  ["H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers"]),
+    "timeline": ("Warps are in the inner loop for ",
+                 {"block 17", "block 18", "the first 8 of 32 warps"},
+                 ["the first 512 of 4,096 blocks", "a mark costs 37 cycles",
+                  "16 warps of 2 blocks over cycles 0 to 5,000"]),
+    "timeline, roles": ("Consumers are in the inner loop for ",
+                        {"consumers", "producer", "stages\nin flight"},
+                        ["block 3; the first 9"]),
+    "slots": ("09 large: 84% of the issue slots hold an FMA, 11% stay empty; the largest stall is "
+              "dispatch", {"60", "20", "long scoreboard"},
+              ["cuBLAS: 77% FMA, 1% tensor, 1% load, store", "12% empty by short scoreboard"]),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_figure_says_what_its_numbers_say(drawn, name):
+    finding, words, parts = SAID[name]
+    found = {text.get_text() for text in texts(drawn[name])}
+    assert finding in drawn[name].finding and words <= found
+    assert all(part in " ".join([drawn[name].alt, *found]) for part in parts)
+    # The tensor pipe's share is under 2% in each bar of issue slots: it joins the others.
+    assert "tensor" not in found

@@ -205,8 +205,8 @@ def test_partial_sums_are_drawn_from_a_run_that_cuts():
     with display.collected() as figures:
         shares_page.coalescing(Version("23_stream_k"), "cut")
     [picture] = figures
-    stored = picture.text.split("store mine[i * 128] ")[1]
-    assert "16 sectors 100% of 512 B useful" in stored and "load parts" in picture.text
+    stored = picture.text.split(" mine[i * 128] ")[1]
+    assert "16 sectors 100% useful" in stored and " parts" in picture.text
 
 
 def test_shapes_that_were_won_are_counted(monkeypatch):

@@ -3,12 +3,14 @@
 import itertools
 import re
 
+import pytest
 from matplotlib.text import Text
 
 from lib.kernels.catalogue import in_book
 from lib.records import ladder
 from lib.show import display
 from lib.show import ladder as page
+from tests.show.conftest import words_of
 
 
 def test_the_ladder_has_every_number_once_and_in_order():
@@ -67,3 +69,35 @@ def test_the_pass_of_each_gpu_is_one_column_beside_the_other(monkeypatch):
         tuned = recorded[gpu].entries["09_fp32_limit/tuned"].bench
         assert speed == f"{next(one.tflops for one in tuned if one.is_cube(4096)):.1f}"
     assert not any("stream-K" in row[0] for row in rows) and evidence.count("board") == 2
+
+
+def test_ladder_without_records_says_so():
+    fig = page.picture([page.Bar("01", "naive", "FP32", None, None)], evidence="recorded: none")
+    assert fig.finding == "Nothing is recorded yet"
+
+
+def test_ladder_leaves_out_groups_of_which_nothing_is_recorded():
+    bars = [page.Bar("01", "a", "FP32", 0.2, 10.0), page.Bar("26", "b", "FP8", None, None)]
+    texts = words_of(page.picture(bars, evidence="recorded: H100"))
+    assert "01" in texts and "26" not in texts
+
+
+@pytest.mark.parametrize("ratio, exact", [(0.9996, "99.9%"), (1.0, "100.0%"), (1.0534, "105.3%")])
+def test_what_is_slower_is_never_called_as_fast(ratio, exact):
+    assert page.exact(ratio) == exact
+    fig = page.picture([page.Bar("01", "a", "FP32", ratio, 10.0)], evidence="recorded: H100")
+    assert exact.rstrip("%") in words_of(fig)  # the tallest says what the headline says
+    two = [page.Bar("01", "a", "FP32", ratio, 10.0), page.Bar("02", "b", "FP32", 1.2, 12.0)]
+    shares = words_of(page.picture(two, evidence="recorded: H100"))
+    assert ("100" in shares) == (ratio == 1.0) and ("99" in shares) == (ratio < 1)
+
+
+def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
+    bars = [page.Bar("01", "a", "FP32", 0.5, 25.0),
+            page.Bar("", "theirs", "FP32", 0.7, 35.0, peer=True)]
+    fig = page.picture(bars, evidence="recorded: H100", rival="the best of cuBLAS",
+                      defaults={"FP32": 0.9})
+    assert fig.finding == "50.0% of the best of cuBLAS in FP32"
+    assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
+    assert "cuBLAS's default, FP32: 90% of the best of cuBLAS." in fig.alt
+    assert "dotted: default; hollow: public" in words_of(fig)

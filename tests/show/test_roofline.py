@@ -1,6 +1,9 @@
 """Roofline, busiest unit, tile sizes and instruction mix against arithmetic by hand."""
 
+from dataclasses import replace
+
 import pytest
+from matplotlib.text import Text
 
 from lib import chapter
 from lib.chapter import Chapter
@@ -14,8 +17,9 @@ from lib.records.schema import MachineRecord
 from lib.show import bottleneck as busiest
 from lib.show import instruction_mix as mix
 from lib.show import roofline
-from lib.show.roofline import Roofs, l1_bytes, roofs_table
+from lib.show.roofline import Point, Roofs, l1_bytes, roofs_table
 from lib.show.version import tensor_flops
+from tests.show.conftest import sheet_roofs, words_of
 
 H100 = GPUS["H100"]
 
@@ -206,3 +210,75 @@ def test_a_compiler_s_fence_changes_no_instruction_of_12():
 
     without = opcodes("")
     assert opcodes('asm volatile("" ::: "memory")') == without != opcodes("__syncwarp()")
+
+
+def test_roofline_above_the_ridge_names_the_arithmetic_roof():
+    roofs = sheet_roofs(H100)
+    points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
+    fig = roofline.picture(roofs, points, current="x", evidence="modelled: data sheet")
+    assert fig.finding == "x: 50% of the FFMA roof, 2% of DRAM's"
+
+
+def test_this_chapter_s_version_is_heard_before_the_others():
+    roofs = sheet_roofs(H100)
+    points = [Point("w", "DRAM", 10.0, 5e12), Point("x", "DRAM", 500.0, 0.95 * roofs.ffma)]
+    fig = roofline.picture(roofs, points, current="x", evidence="modelled: data sheet")
+    assert fig.alt.index("x (this chapter)") < fig.alt.index("w: ")
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("group", ["FP32", "FP16"])
+def test_the_names_of_a_roofline_s_roofs_stand_inside_it_and_apart(narrow, group):
+    roofs = sheet_roofs(H100)
+    top, peak = (roofs.ffma, "FFMA") if group == "FP32" else (roofs.tensor, "tensor")
+    for share in (0.1, 0.4, 0.8, 0.97):
+        dots = [Point("21 x", level, intensity * top / 1e14, share * top)
+                for level, intensity in (("L1/shared", 8), ("DRAM", 900))]
+        fig = roofline.picture(roofs, dots, current="21 x", evidence="recorded: H100",
+                               peaks=(peak,), narrow=narrow)
+        renderer, ax = fig.canvas.get_renderer(), fig.axes[0]
+        frame = ax.get_window_extent(renderer)
+        names = {text.get_text().split(" ")[0]: text.get_window_extent(renderer)
+                 for text in ax.texts if text.get_text().endswith("/s")}
+        slanted = [names["L1/shared"], names["DRAM"]]
+        assert not any(box.overlaps(names[peak]) for box in slanted)
+        assert all(frame.x0 <= box.x0 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+                   for box in slanted)
+        # No dot lies off the axes.
+        assert all(frame.contains(*ax.transData.transform((dot.intensity, dot.flops_per_s)))
+                   for dot in dots)
+
+
+def test_two_close_roofs_are_named_with_one_unit():
+    roofs = replace(sheet_roofs(H100), products={"wgmma": 904e12})
+    fig = roofline.picture(roofs, [Point("x", "DRAM", 500.0, 7e14)], current="x",
+                        evidence="recorded: H100", peaks=("wgmma", "tensor"), narrow=True)
+    assert any(text.startswith("tensor ") and text.endswith(", under it wgmma 904 TFLOP/s")
+               and text.count("FLOP/s") == 1 for text in words_of(fig))
+
+
+def test_a_name_begins_behind_the_dots_of_versions_as_fast():
+    roofs = sheet_roofs(H100)
+    points = [Point("05", "DRAM", 20.0, 30.1e12), Point("04", "DRAM", 25.0, 29.9e12)]
+    fig = roofline.picture(roofs, points, current="04", evidence="recorded: H100")
+    renderer, ax = fig.canvas.get_renderer(), fig.axes[0]
+    name = next(text for text in fig.findobj(Text) if text.get_text().startswith("05, "))
+    dot = ax.transData.transform((25.0, 29.9e12))[0]
+    assert name.get_window_extent(renderer).x0 > dot
+
+
+@pytest.mark.parametrize("speeds", [
+    (737, 726), (640, 737, 736), (5.9, 5.8), (9, 9, 9),
+])
+def test_names_at_the_roofline_never_overlap(speeds):
+    roofs = Roofs(2.9e12, 33e12, 66e12, 989e12, "recorded: H100")
+    points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]
+    fig = roofline.picture(roofs, points, current="v00", evidence="recorded: H100",
+                        peaks=("tensor",) if max(speeds) > 66 else ("FFMA",))
+    fig.canvas.draw()
+    ax = fig.axes[0]
+    names = [t.get_window_extent() for t in ax.texts if t.get_text().startswith("v")]
+    assert len(names) == len(speeds)
+    for i, box in enumerate(names):
+        assert not any(box.overlaps(other) for other in names[i + 1 :])
+        assert box.y0 >= ax.get_window_extent().y0 - 2

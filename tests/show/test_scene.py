@@ -100,3 +100,20 @@ def test_a_small_picture_is_larger_on_a_wide_page():
                          (scene.column(small, scene.key(("load", "loads", False))), True)):
         made = scene.Scene("A finding", body, "modelled: by hand").html()
         assert ('class="figure-scroll scene larger"' in made) == larger
+
+
+@pytest.mark.parametrize("name, title, words", [
+    ("fragments, product", "mma.m16n8k8: lane 5 holds 4 elements of A, 2 of B, 4 of C",
+     "row g + 8·m, column 2·t + h"),
+    ("ldmatrix, plain", "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do", ""),
+    ("ldmatrix, transposed", "", "names row 3 of matrix 3"),
+    ("ldmatrix, transposed", "", "gets (6, 6) (7, 6)"), ("ldmatrix, two", "", "names no row"),
+])
+def test_a_scene_says_what_its_numbers_say(scenes, name, title, words):
+    assert title in scenes[name].title and words in scenes[name].text
+
+
+def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
+    widths = {(name, float(width)) for name, scene in scenes.items()
+              for width in re.findall(r'width(?:=":?|:|=")([0-9.]+)', scene.html())}
+    assert widths and not {(name, width) for name, width in widths if width > 349}

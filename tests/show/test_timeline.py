@@ -1,5 +1,6 @@
 """Phases of warps and residency of blocks against tiny examples by hand."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,20 +11,24 @@ from matplotlib.text import Text
 from msgspec import structs
 
 from lib.show import chart as style
-from lib.show import timeline as timeline_figure
 from lib.show.timeline import (
     Phase,
+    Shown,
     as_recorded,
     at_work,
     draw,
+    of_marks,
     parts,
     phases,
+    picture,
     recorded_until,
     residency,
     share,
     without_other_lanes,
 )
 from lib.show.version import Version
+from tests import built
+from tests.show.conftest import record, words_of
 
 EVENTS = ["load", "compute"]
 
@@ -56,7 +61,7 @@ def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
     version = Version("20_persistent")
     turns, together = (as_recorded(version, version.kernel.variant(name))
                        for name in ("ping_pong", "cooperative"))
-    said = [" ".join(text.get_text() for text in timeline_figure.picture(
+    said = [" ".join(text.get_text() for text in picture(
         [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
         for one in (turns, together)]
     assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
@@ -69,7 +74,7 @@ def test_a_few_blocks_that_outlast_the_others_can_be_seen():
     one = as_recorded(version, version.kernel.variant("cooperative"))
     last = max(end for _, _, end in one.overview)
     one = replace(one, overview=[*one.overview, (0, 0, 2 * last)])
-    fig = timeline_figure.picture([one], evidence="recorded: x", window=(19000, 29000))
+    fig = picture([one], evidence="recorded: x", window=(19000, 29000))
     (staircase,) = [patch for patch in fig.findobj(PathPatch)
                     if patch.get_alpha() == 0.5 and to_hex(patch.get_facecolor()) == style.OTHER]
     heights = staircase.get_path().vertices[:, 1]
@@ -132,3 +137,89 @@ def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(sho
         record, variants=record.variants | {name: older})
     draw(version)
     assert "at abc-dirty" in shown[1] and "at abc-dirty" not in shown[0]
+
+
+def test_timeline_shares_and_time_scale():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
+        "overview": [[0, 0, 1000]],
+    }
+    version = of_marks("x", built.marks(record), clock_hz=1e9)
+    fig = picture([version], evidence="measured: H100")
+    assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
+    assert "load 10%, wait 30%, inner loop 60%" in fig.alt
+    assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in words_of(fig))
+    ticks = [t for t in words_of(fig) if t.replace(",", "").replace(".", "").isdigit()]
+    assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+@pytest.mark.parametrize("cycles", [1000, 4200, 4900, 6000, 9999, 14000])
+def test_a_timeline_of_any_window_fits_a_phone(cycles):
+    one = of_marks("02 shared tile", built.marks(record()), 1.98e9)
+    fig = picture([one], evidence="recorded: H100", window=(0, cycles), narrow=True)
+    numbers = [t.get_position()[0] for t in fig.findobj(Text)
+               if re.fullmatch(r"[\d,]+", t.get_text()) and t.get_va() == "top"]
+    assert 2 <= len(numbers) <= 7
+    assert np.diff(sorted(numbers)).min() > 20  # pt from one number to the next
+
+
+def test_timeline_says_where_steps_are_not_marked(drawn):
+    marks = [[0, 0], [2, 100], [5, 200], [0, 800], [2, 900], [5, 1000]]
+    made = Shown("x", ["load", "wait", "compute", "barrier", "store", "end"],
+                            [("block 0", [marks])], 1e9)
+    fig = picture([made], evidence="measured: H100")
+    assert "gaps: steps not marked" in words_of(fig)
+    assert "load 50%, inner loop 50%" in fig.alt
+    assert not any("not marked" in text for text in words_of(drawn["timeline"]))
+
+
+def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
+    one = of_marks("x", built.marks(record()), 1e9)
+    for evidence in ("recorded: H100", "recorded: H100 80GB HBM3, 2026-11-24, the timeline at abc; "
+                     "recorded: H100 80GB HBM3, 2026-11-23, 4,096³",
+                     "recorded: H100 80GB HBM3, 2026-11-27 to 28, 3 boards (15 tile_128x256); "
+                     "2026-11-24, 4 boards at 0b1e0dc (16 tile_256x128), 2,048³"):
+        fig = picture([one], evidence=evidence, window=(0, 5000))
+        renderer = fig.canvas.get_renderer()
+        cost, below = (next(t for t in fig.findobj(Text) if t.get_text().startswith(said))
+                       .get_window_extent(renderer) for said in ("a mark costs", "recorded: H100"))
+        assert not cost.overlaps(below) and below.x0 >= 0
+
+
+def test_a_warp_that_waits_for_its_turn_is_counted_as_waiting():
+    events = ["load", "wait", "compute", "barrier", "store", "end"]
+    first, second = [[1, 0], [2, 100], [5, 500]], [[1, 500], [2, 600], [5, 1000]]
+    made = Shown("x", events, [("block 0", [first, second, [[0, 0], [5, 900]]])], 1e9,
+                            roles=(("consumer", 2), ("producer", 1)))
+    fig = picture([made], evidence="measured: H100")
+    # 800 of the 1,500 cycles from the block's first mark to each consumer's last one.
+    assert "wait 47%, inner loop 53%" in fig.alt
+
+
+def test_timeline_of_a_record_without_blocks_is_an_error():
+    with pytest.raises(ValueError, match="no block"):
+        of_marks("x", built.marks({**record(), "blocks": []}), 1e9)
+
+
+def test_two_timelines_share_a_scale(drawn):
+    assert drawn["timeline, before and after"].finding.count("%") == 2
+    np.testing.assert_array_less(
+        drawn["timeline"].get_figheight(), drawn["timeline, before and after"].get_figheight()
+    )
+
+
+def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1024,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
+        "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
+    }
+    version = of_marks("x", built.marks(record), clock_hz=1e9)
+    fig = picture([version], evidence="measured: H100", window=(0, 5000))
+    assert "The first 512 of 1,024 blocks all begin within 511 ns." in words_of(fig)
+    assert "blocks\nrunning" not in words_of(fig)
