@@ -167,8 +167,8 @@ H100 = Costs(
     energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
-# So many rows of C, each of so many columns at least, have costs and candidates of their own, fitted
-# to the searches ``h100/rows`` and ``h200/fitted_rows``; what they choose on products that the fit
+# So many rows of C, each of so many columns at least, have costs and candidates of their own,
+# fitted to the searches ``h100/rows`` and ``h200/fitted_rows``; what they choose on products that the fit
 # hasn't seen is in ``h200/held_out_rows``. Elsewhere `H100` chooses better.
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(

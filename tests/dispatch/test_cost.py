@@ -34,7 +34,8 @@ def timed():
     rule = {one.name: one for one in RULE.menu}
     return [
         (laid(rule[name], one.problem), one.problem, seconds)
-        for which in ("h100/fitted", "h100/recorded_shapes") for one in rule_searches.recorded(which)[1]
+        for which in ("h100/fitted", "h100/recorded_shapes")
+        for one in rule_searches.recorded(which)[1]
         for name, seconds in one.seconds.items()
         if name in rule and not refusal(rule[name], one.problem)
     ]

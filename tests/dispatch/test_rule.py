@@ -104,7 +104,8 @@ def test_which_operand_a_cluster_should_share_hangs_on_the_rows_of_c(rows, shari
         geometric_mean(ratios) < 0.98)
 
 
-@pytest.mark.parametrize("which", [pytest.param("h100/fitted", marks=pytest.mark.slow), "h100/held_out"])
+@pytest.mark.parametrize("which", [
+    pytest.param("h100/fitted", marks=pytest.mark.slow), "h100/held_out"])
 def test_without_what_searches_added_it_chooses_worse(which, monkeypatch):
     """Tiles of 8 rows, clusters that share B, and widths between the multiples of 64 columns."""
     ranked = cost.ranked
@@ -122,7 +123,8 @@ def test_rows_between_others_gain_by_tiles_of_their_own(monkeypatch):
 
 
 @pytest.mark.parametrize("searched_on, asked_on", [
-    ("h100/fitted", "h100/held_out"), pytest.param("h100/held_out", "h100/fitted", marks=pytest.mark.slow)])
+    ("h100/fitted", "h100/held_out"),
+    pytest.param("h100/held_out", "h100/fitted", marks=pytest.mark.slow)])
 def test_what_was_fastest_on_the_nearest_product_is_a_worse_choice(searched_on, asked_on):
     """Of a search that is handed in, the nearest product that shares a candidate with the one."""
     shares = []
