@@ -184,7 +184,7 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
     stem, name = parted(before)
     chosen = version.kernel.variant(variant)
     panels = [(f"{stem[:2]}: each block its own MMA", shares(find(stem).variant(name))),
-              (f"{version.kernel.stem[:2]}: one MMA reads all of A and B", shares(chosen))]
+              (f"{version.kernel.stem[:2]}: one MMA for both", shares(chosen))]
     kib = [blocks[0].stage_bytes // 1024 for _, blocks in panels]
     panels = [(f"{said}; {size} KiB each", blocks)
               for (said, blocks), size in zip(panels, kib, strict=True)]

@@ -123,26 +123,27 @@ def xored(chunk: int = 2) -> str:
 
 def _descriptor() -> str:
     """What a descriptor says of a tile whose rows run along K: where, how far, which swizzle."""
-    strip, left = Drawing(345, 22), 0.0
+    strip, left = Drawing(338, 22), 0.0
     for name, wide in (("start", 76.0), ("next 8 rows: + 1,024", 160.0), ("swizzle: 128", 100.0)):
         box = (left, 1, wide, 20)
         strip.boxes([box], "store", pale=True).frames([box]).label(box, name)
         left += wide
-    atom = Drawing(345, 114)
+    atom = Drawing(338, 114)
     _chunks(atom, 1, range(2))
     atom.text(0, 12, "start").arrow((30, 8), (44, 8))
     for line, text in enumerate(("8 rows of", "128 bytes")):
         atom.text(216, 54 + 15 * line, text)
     return column(words("its descriptor, 64 bits", bold=True), strip.html(), atom.html(),
-                  words("pink: 16 of K, what one wgmma reads; the next 16 begin 32 bytes on"))
+                  words("pink: 16 of K, what one wgmma reads; the next 16 begin 32 bytes on"),
+                  width=338)
 
 
 def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, int] = (16, 8, 16)
           ) -> Scene:
-    """17: one WGMMA and one mma.sync to one scale, a pixel an element of C; under it a descriptor.
+    """17: one WGMMA and one mma.sync to one scale, a pixel an element of C, and a descriptor.
     """
     rows, columns, depth = shape
-    one, many = Drawing(110, 108), Drawing(depth + 8 + columns + 4, 142)
+    one, many = Drawing(96, 108), Drawing(depth + 8 + columns + 4, 142)
     one.text(0, 12, "mma.sync", bold=True).text(0, 27, "one warp")
     one.boxes([(0, 36, small[1], small[0])], "compute")
     one.text(14, 48, f"{small[0]}×{small[1]} of C")
@@ -161,6 +162,6 @@ def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, in
     count = instructions_for(shape, small)
     return Scene(f"One wgmma does the work of {count} mma.sync, and reads both operands from "
                  "shared memory", row(one.html(), many.html(), _descriptor()),
-                 "reported: PTX ISA", f"above: m{rows}n{columns}k{depth} and "
-                 f"m{small[0]}n{small[1]}k{small[2]}, to one scale")
+                 "reported: PTX ISA", f"m{small[0]}n{small[1]}k{small[2]} and "
+                 f"m{rows}n{columns}k{depth} to one scale")
 

@@ -121,7 +121,7 @@ def columns_of_b() -> tuple[list[Access], list[Access]]:
     """Four floats of B for each lane: in 04 its neighbours, in 05 sixteen apart."""
     tx = [lane % 16 for lane in range(WARP)]
     return ([Access("04: a thread's columns are neighbours", [8 * x for x in tx], 4)],
-            [Access("05: they lie 16 apart; lanes 16 to 31 want what 0 to 15 want",
+            [Access("05: they lie 16 apart",
                     [x + 16 * j for x in tx]) for j in range(4)])
 
 

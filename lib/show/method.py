@@ -5,7 +5,7 @@ from __future__ import annotations
 from lib import gpus
 from lib.gpus import Gpu
 from lib.show.columns import Column, compared
-from lib.show.scene import Drawing, Scene, apart, column, words
+from lib.show.scene import Drawing, Scene, column, words
 from lib.show.words import article, quantity
 
 _WIDE, _SUB = 349.0, 86.0  # px: the SM, a sub-partition
@@ -27,7 +27,8 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Scene:
               ("not selected", "ready, another was issued"),
               ("dispatch", "held back by the dispatcher"), ("wait", "a fixed number of cycles"),
               ("math pipe throttle", "the lanes are busy"))
-    rows = [_row(_sub_partitions(gpu), *stalls)]
+    rows = [words(f"SM: 1 of {gpu.sms}", bold=True),
+            _row(_sub_partitions(gpu), *stalls)]
     for number, (name, what, stall) in enumerate(levels):
         drawing, box = Drawing(_WIDE, 44), (1.0, 1.0, _WIDE - 2, 40.0)
         drawing.boxes([box] if number else [], "load", pale=True).frames([box])
@@ -36,8 +37,7 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Scene:
     return Scene(
         f"An SM of {article(gpu.key)} issues up to {gpus.ISSUE_SLOTS} warp instructions per cycle; "
         "a warp that waits has a reason with a name",
-        apart(words(f"SM: 1 of {gpu.sms}", bold=True), words("why a warp isn’t issued", bold=True))
-        + column(*rows), evidence or f"modelled: data sheet of {gpu.name}")
+        column(*rows), evidence or f"modelled: data sheet of {gpu.name}")
 
 
 def _row(drawing: Drawing, *stalls: tuple[str, str]) -> str:

@@ -87,10 +87,10 @@ def through_registers(steps: int = 4) -> Scene:
 def ring(stages: int = 4) -> Scene:
     """16: copies go past the registers into a ring, several tiles ahead."""
     drawing = Drawing(345, 176)
-    drawing.frames([(0, 8, 74, 40), (128, 8, 90, 40)])
-    drawing.label((0, 8, 74, 40), "global\nmemory")
-    drawing.label((128, 8, 90, 40), "registers")
-    drawing.text(101, 20, "as in 15", "middle").arrow((76, 28), (126, 28))
+    registers, memory = (0.0, 8.0, 80.0, 40.0), (173.0, 8.0, 74.0, 40.0)
+    drawing.frames([registers, memory])
+    drawing.label(registers, "registers").label(memory, "global\nmemory")
+    drawing.text(127, 20, "as in 15", "middle").arrow((171, 28), (82, 28))
     wide = 80.0
     for stage in range(stages):
         box = (stage * (wide + 5), 104.0, wide, 36.0)
@@ -100,10 +100,10 @@ def ring(stages: int = 4) -> Scene:
         drawing.text(box[0] + wide / 2, 156,
                      ("multiplied", "awaited next")[stage] if stage < 2 else "on its way",
                      "middle")
-    drawing.arrow((173, 50), (60, 101))
+    drawing.arrow((40, 50), (40, 101))
     for stage in range(1, stages):
-        drawing.arrow((40, 50), (stage * (wide + 5) + wide / 2, 101), "load")
-    drawing.text(258, 78, "cp.async", bold=True)
+        drawing.arrow((210, 50), (stage * (wide + 5) + wide / 2, 101), "load")
+    drawing.text(282, 78, "cp.async", bold=True)
     drawing.text(0, 172, f"shared memory: a ring of {stages} stages")
     return Scene(f"Copies go past the registers: {stages - 1} tiles are on their way while one is "
                  "multiplied", drawing.html(), "modelled: the order of the source")

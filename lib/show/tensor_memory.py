@@ -408,8 +408,10 @@ def roofs(
         colour = style.WARNING if allowed < peak else style.FOCUS
         ax.plot([intensity, intensity], [peak / 40, allowed], color=colour, linestyle=":")
         ax.plot([intensity], [allowed], marker="o", color=colour, linestyle="none")
-        ax.text(intensity * 1.06, peak / 34 * 1.7 ** (len(at) - place - 1), name,
-                ha="left" if intensity < 500 else "right")
+        said = name.removeprefix("shared memory, ").partition(",")[0] if narrow else name
+        before = not (place or narrow)  # the first stands left of its line, off the second's
+        ax.text(intensity * 1.06 ** (-1 if before else 1), peak / 34, said,
+                ha="right" if before else "left")
     said = "; ".join(
         f"{name}: {style.number(x)} FLOP per byte, where the roofs allow "
         f"{style.quantity(min(peak, x * bandwidths[line]), 'FLOP/s')}" for name, x, line in at)

@@ -83,7 +83,7 @@ def loaded(tile: tuple[int, int, int], cluster: int) -> tuple[int, int]:
 def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
     """21: each of two blocks loads half of B's tile for both."""
     alone, together = loaded(tile, 2)
-    drawing = Drawing(345, 196)
+    drawing = Drawing(345, 172)
     drawing.text(172, 12, "tile of B in the L2", "middle", bold=True)
     halves = ((12.0, 20.0, 158.0, 38.0), (176.0, 20.0, 158.0, 38.0))
     colours, deep = ("load", "store"), tile[2] // 2
@@ -93,15 +93,14 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
         drawing.label(box, f"{rows[block]}\nblock {block} asks, for both", over=colour)
     for block in range(2):
         left = 4 + block * 178.0
-        drawing.frames([(left, 112, 160, 80)])
-        drawing.text(left + 8, 128, f"block {block}, its own SM", bold=True)
-        drawing.text(left + 8, 184, "multiplies with all of B")
+        drawing.frames([(left, 104, 160, 64)])
+        drawing.text(left + 8, 158, f"block {block}, its own SM", bold=True)
         for half, colour in enumerate(colours):
-            box = (left + 8 + 72 * half, 138.0, 70.0, 28.0)
+            box = (left + 8 + 72 * half, 112.0, 70.0, 28.0)
             drawing.boxes([box], colour)
             drawing.label(box, rows[half], over=colour)
             start = halves[half]
-            drawing.arrow((start[0] + 79, 59), (box[0] + 35, 136), colour)
+            drawing.arrow((start[0] + 79, 59), (box[0] + 35, 110), colour)
     return Scene(f"Each block loads half of B for both: {together / alone:.0%} of the bytes",
                  drawing.html(), "modelled: from the tile's sizes",
                  f"tile {tile[0]}×{tile[1]}×{tile[2]}; A's tile is each block's own")

@@ -216,7 +216,6 @@ _LEFT, _WIDTH, _NARROW_WIDTH = 57.0, 447.0, 189.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
 _LINE = 13.0  # of words
-_WORDS = 30.0  # of those in place of the overview
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
 
 # What a phase is called where not as its mark: "compute" would hide that a warp also
@@ -379,7 +378,7 @@ def _height(one: Shown, window: tuple[float, float], narrow: bool) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
     said = _LINE * (len(_remarks(one)) + bool(one.roles)) + _KEY if narrow else 0.0
     return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
-            + (_WORDS if _instead(one, window) else _OVERVIEW) * bool(one.overview)
+            + _OVERVIEW * _tells(one, window)
             + _FLIGHT * bool(one.stages))
 
 
@@ -454,7 +453,7 @@ def _version(
     y -= _BAND
     _axis(ax, y, window, x_of, 1.0, "cycles", wide, above=False)
     y -= _AXIS
-    if one.overview:
+    if _tells(one, window):
         _overview(ax, y - _OVERVIEW + 24, one, window, wide)
 
 
@@ -518,7 +517,7 @@ def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
             x, y = 0.0, y - _KEY
         style.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
         ax.text(x + 11, y - 1, text, va="bottom")
-        x += 11 + 6.2 * len(text) + 12
+        x += 11 + 1.04 * style.text_width(text, style.SMALL) + 12
 
 
 def _axis(
@@ -571,29 +570,20 @@ def _band(
     ax.text(_LEFT - 4, bottom + _BAND / 2, text, ha="right", va="center", linespacing=1.05)
 
 
-def _instead(one: Shown, window: tuple[float, float]) -> str:
-    """What is said where blocks running over time are not drawn; nothing where they are.
+def _tells(one: Shown, window: tuple[float, float]) -> bool:
+    """Whether blocks running over time say something.
 
-    Where all blocks begin at once, the first of them tell nothing of the time that is drawn above.
+    Nothing where thread 0 notes a block's end and other warps go on, or where the blocks that are
+    noted all begin at once: these say nothing of the time that is drawn above.
     """
-    if not one.overview:
-        return ""
-    if _outlasted(one):
-        return "blocks running: not drawn. Thread 0\nnotes a block's end, and other warps go on."
-    end = recorded_until(one.overview, one.total_blocks)
-    if end < (window[1] - window[0]) / one.clock_hz:
-        return (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks\nall begin "
-                f"within {style.duration(end)}.")
-    return ""
+    return bool(one.overview) and not _outlasted(one) and (
+        recorded_until(one.overview, one.total_blocks) >= (window[1] - window[0]) / one.clock_hz)
 
 
 def _overview(
     ax: Axes, bottom: float, one: Shown, window: tuple[float, float], wide: float
 ) -> None:
     """The whole kernel: blocks running over time, and where the rows above are from."""
-    if words := _instead(one, window):
-        ax.text(_LEFT, bottom + 33, words if wide < _WIDTH else words.replace("\n", " "), va="top")
-        return
     end = recorded_until(one.overview, one.total_blocks)
     seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)

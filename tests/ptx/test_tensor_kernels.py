@@ -42,26 +42,3 @@ def test_products(arch, name, dtype):
     assert len(errors) == 1  # whatever lands when, to the bit
 
 
-def test_counters_of_the_pipelined_kernel():
-    _, launch = product("compute_80", "pipelined", np.float16, (128, 128, 128))
-    warps, tiles = 4 * 4, 4
-    counters = launch.trace.matrix_counters()
-    assert counters["mma_instructions"] == warps * tiles * 2 * 8
-    assert counters["ldmatrix_instructions"] == warps * tiles * 2 * 4
-    assert counters["ldmatrix_wavefronts"] == 4 * counters["ldmatrix_instructions"]
-    assert counters["ldmatrix_wavefronts_ideal"] == counters["ldmatrix_wavefronts"]
-    # 64 x 32 halves of A and of B a tile: 8 KiB, 512 bytes a warp instruction.
-    assert counters["copy_instructions"] == counters["copy_requests"] == 4 * tiles * 16
-    assert counters["copy_sectors"] == 4 * tiles * 8192 // 32
-    # Past the L1 lines don't share wavefronts. A row of B is a line, one of A only half of one.
-    assert counters["copy_wavefronts_ideal"] == 4 * counters["copy_instructions"]
-    assert counters["copy_wavefronts"] == (4 + 8) // 2 * counters["copy_instructions"]
-    whole = launch.trace.counters()
-    assert whole["global_load_requests"] == counters["copy_requests"]
-    assert whole["global_load_sectors"] == 4 * tiles * 8192 // 32
-    assert whole["shared_store_instructions"] == 0
-    assert whole["shared_wavefronts"] == (
-        counters["copy_wavefronts"] + counters["ldmatrix_wavefronts"]
-    )
-
-

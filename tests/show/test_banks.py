@@ -23,46 +23,9 @@ LANES = np.arange(32)
 ALL = np.ones(32, bool)
 
 
-def count(addresses, width, active=ALL, kind="load"):
-    found = banks.describe(Access(np.asarray(addresses), active, width), kind)
-    return found.wavefronts, found.ideal
-
-
-@pytest.mark.parametrize(
-    ("stride", "expected"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (8, 8), (32, 32), (33, 1)]
-)
-def test_32_bit_strides(stride, expected):
-    assert count(LANES * stride * 4, 4) == (expected, 1)
-
-
-def test_64_bit_takes_two_and_merges_where_pairs_agree():
-    assert count(LANES * 8, 8) == (2, 2)
-    assert count(LANES // 2 * 8, 8) == (1, 1)  # lane i and i^1 share: 16 distinct, one pass
-    assert count(LANES % 2 * 8, 8) == (1, 1)  # lane i and i^2 share
-    assert count(LANES * 8, 8, LANES % 2 == 0) == (2, 1)  # merged, yet 16·2 words at stride 4
-
-
-def test_128_bit_takes_four_and_the_halves_never_merge():
-    assert count(LANES * 16, 16) == (4, 4)
-    assert count(np.zeros(32, int), 16) == (2, 2)
-    assert count(LANES // 2 * 16, 16) == (2, 2)
-    assert count(LANES * 128, 16) == (32, 4)  # every lane on banks 0 to 3
-
-
-def test_stores_of_lanes_that_agree_do_not_merge():
-    assert count(LANES // 2 * 8, 8, kind="store") == (2, 2)
-    assert count(np.zeros(32, int), 16, kind="store") == (4, 4)
-
-
-def test_inactive_lanes_cost_nothing():
-    assert count(LANES * 128, 4, LANES < 5) == (5, 1)
-    assert count(LANES * 4, 4, np.zeros(32, bool)) == (0, 0)
-    assert count(LANES * 16, 16, LANES < 8) == (1, 1)
-
-
 def test_an_impossible_width_is_an_error():
     with pytest.raises(ValueError, match="not 12"):
-        count(LANES * 12, 12)
+        banks.describe(Access(LANES * 12, ALL, 12), "load")
 
 
 def test_passes_of_ldmatrix_never_go_together():

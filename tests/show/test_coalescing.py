@@ -16,13 +16,9 @@ from tests.show.conftest import strided
     [
         (0, 4, 1, 1, 4),  # a broadcast
         (1, 4, 4, 1, 128),  # coalesced
-        (1, 8, 8, 2, 256),
         (1, 16, 16, 4, 512),
         (2, 4, 8, 2, 128),
-        (4, 4, 16, 4, 128),
         (8, 4, 32, 8, 128),  # one sector a lane: from here on nothing gets worse
-        (16, 4, 32, 16, 128),
-        (32, 4, 32, 32, 128),
         (1024, 4, 32, 32, 128),
     ],
 )

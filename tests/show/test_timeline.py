@@ -64,8 +64,7 @@ def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
     said = [" ".join(text.get_text() for text in picture(
         [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
         for one in (turns, together)]
-    assert "Thread 0 notes a block's end" in said[0] and "the whole kernel" not in said[0]
-    assert "the whole kernel" in said[1]
+    assert "the whole kernel" not in said[0] and "the whole kernel" in said[1]
     assert all("of the time" in one for one in said)
 
 
@@ -221,5 +220,4 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
     }
     version = of_marks("x", built.marks(record), clock_hz=1e9)
     fig = picture([version], evidence="measured: H100", window=(0, 5000))
-    assert "The first 512 of 1,024 blocks all begin within 511 ns." in words_of(fig)
     assert "blocks\nrunning" not in words_of(fig)

@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.count import banks, cp_async
 from lib.ptx.count.banks import sectors as count_sectors
-from tests.tables import cases
 
 from ..conftest import HEAD, f32s, run, u32s
 
 LANE = np.arange(32)
-RANDOM = np.random.default_rng(0).permutation(1024)[:32]
 
 
 def load(words, space="global", width=1, block=32, active=None, repeat=1, **options):
@@ -48,59 +46,6 @@ def load(words, space="global", width=1, block=32, active=None, repeat=1, **opti
     result = module.get_function("k")(1, block, (f32s(8192),), **options)
     (site,) = [s for s in result.trace.sites if s.kind == "load" and s.space == space][:1]
     return site, result
-
-
-def words_of(text):
-    """Word addresses of the lanes."""
-    return eval(text, {"lane": LANE, "random": RANDOM})
-
-
-@cases("""
-words          | width | sectors
-lane           | 1 | 4
-lane + 1       | 1 | 5
-lane * 2       | 1 | 8
-lane * 8       | 1 | 32
-lane * 32      | 1 | 32
-lane * 0       | 1 | 1
-lane[::-1]     | 1 | 4
-lane * 2       | 2 | 8
-lane * 4       | 4 | 16
-lane // 16 * 64 | 1 | 2
-random         | 1 | 29
-lane * 0       | 4 | 1
-""")
-def test_sectors(words, width, sectors):
-    site, result = load(words_of(words), width=width)
-    assert (site.requests, site.lanes, site.sectors) == (1, 32, sectors)
-    assert result.trace.counters()["global_load_sectors"] == sectors
-
-
-# 64 and 128 bits: halves and quarters merge where lanes i and i ^ 1, or i ^ 2, share an address;
-# halves of 128 bits never do.
-@cases("""
-words          | width | wavefronts | ideal
-lane           | 1 | 1  | 1
-lane * 2       | 1 | 2  | 1
-lane * 8       | 1 | 8  | 1
-lane * 32      | 1 | 32 | 1
-lane * 33      | 1 | 1  | 1
-lane * 0       | 1 | 1  | 1
-lane[::-1]     | 1 | 1  | 1
-lane % 2 * 32  | 1 | 2  | 1
-lane * 2       | 2 | 2  | 2
-lane // 2 * 2  | 2 | 1  | 1
-lane // 4 * 4 + lane % 2 * 2 | 2 | 1 | 1
-lane * 32      | 2 | 32 | 2
-lane * 0       | 2 | 1  | 1
-lane * 4       | 4 | 4  | 4
-lane // 2 * 4  | 4 | 2  | 2
-lane * 0       | 4 | 2  | 2
-lane * 32      | 4 | 32 | 4
-""")
-def test_wavefronts(words, width, wavefronts, ideal):
-    site, _ = load(words_of(words), "shared", width)
-    assert (site.wavefronts, site.ideal) == (wavefronts, ideal)
 
 
 def test_predicated_off_lanes_count_nothing():

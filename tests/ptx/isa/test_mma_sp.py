@@ -235,7 +235,13 @@ def architecture(form) -> str:
     return "120a" if form[3] == "f16" else "89"
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"k{form[0]} {' '.join(form[1:4])}")
+# Each third is compiled; the others are slow.
+COMPILED = [pytest.param(form, id=f"k{form[0]} {' '.join(form[1:4])}",
+                         marks=pytest.mark.slow if place % 3 else [])
+            for place, form in enumerate(FORMS)]
+
+
+@pytest.mark.parametrize("form", COMPILED)
 def test_ptxas_refuses_the_same_selectors(form):
     # ptxas 13 takes 2 and 3 for this one form, unlike those beside it; the manual has 0 and 1.
     lax = form == (32, "f16", "f16", "f32", 4)
@@ -244,7 +250,7 @@ def test_ptxas_refuses_the_same_selectors(form):
         compile_nvrtc(source, [], [f"-arch=sm_{architecture(form)}"], "sparse.cu")
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"k{form[0]} {' '.join(form[1:4])}")
+@pytest.mark.parametrize("form", COMPILED)
 def test_inline_ptx_is_assembled_and_runs(form):
     """ptxas takes every form with these operands; what NVRTC writes around it runs here."""
     source, arch = cuda_source(form, 0, True), architecture(form)
