@@ -167,9 +167,9 @@ H100 = Costs(
     energy=5.338e-07, l2_energy=33.62, sharpness=2.379,
 )
 
-# So many rows of C, each of so many columns at least, have costs and candidates of their own,
-# fitted to the searches ``h100/rows`` and ``h200/fitted_rows``; what they choose on products that the fit
-# hasn't seen is in ``h200/held_out_rows``. Elsewhere `H100` chooses better.
+# So many rows of C, each of so many columns at least, have costs and candidates of their own. They
+# were fitted to the searches ``h100/rows`` and ``h200/fitted_rows``; ``h200/held_out_rows`` has what
+# they choose on products that the fit hasn't seen. Elsewhere `H100` chooses better.
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,
