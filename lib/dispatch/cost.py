@@ -168,8 +168,8 @@ H100 = Costs(
 )
 
 # So many rows of C, each of so many columns at least, have costs and candidates of their own. They
-# were fitted to the searches ``h100/rows`` and ``h200/fitted_rows``; ``h200/held_out_rows`` has what
-# they choose on products that the fit hasn't seen. Elsewhere `H100` chooses better.
+# were fitted to the searches ``h100/rows`` and ``h200/fitted_rows``; in ``h200/held_out_rows`` is
+# what they choose on products that the fit hasn't seen. Elsewhere `H100` chooses better.
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,
