@@ -20,10 +20,10 @@ from lib.show.version import RECORDED_ON, short_name
 
 
 def markdown() -> str:
-    """What each version changes, at which level, and where it runs, as a Markdown table."""
-    head = ("", "version", "what changes", "level of the machine", "types", "runs on")
+    """What each version changes, and where it runs, as a Markdown table."""
+    head = ("version", "what changes", "types", "runs on")
     return table(head, (
-        (f"[{stem[:2]}]({stem}.ipynb)", kernel.title, kernel.change, kernel.level, kernel.group,
+        (f"[{stem[:2]} {kernel.title}]({stem}.ipynb)", kernel.change, kernel.group,
          _runs_on(kernel.min_arch))
         for stem, kernel in in_book().items()))
 

@@ -23,7 +23,7 @@ def test_the_ladder_as_a_table():
     assert "sm_90a only" in contents.markdown() and "sm_80 and later" in contents.markdown()
     assert len(lines) == 2 + len(in_book())
     for (stem, kernel), line in zip(in_book().items(), lines[2:], strict=True):
-        assert f"[{stem[:2]}]({stem}.ipynb)" in line and kernel.change in line
+        assert f"[{stem[:2]} {kernel.title}]({stem}.ipynb)" in line and kernel.change in line
 
 
 def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypatch):
