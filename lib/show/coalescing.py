@@ -287,7 +287,7 @@ def _reached(panel: Panel) -> str:
     if not cost.lines:
         return "no lane takes part"
     if _is_broadcast(cost):
-        return f"one {cost.useful_bytes}-byte element{of} for all lanes"
+        return f"{cost.useful_bytes} bytes{of} for all lanes"
     if len(cost.lines) == 1:
         return f"one {LINE}-byte line{of}"
     steps = {b - a for a, b in itertools.pairwise(cost.lines)}
