@@ -10,9 +10,21 @@ from msgspec import structs
 
 from lib.gpus import GPUS, data_bytes_per_clock
 from lib.records import schema, store
-from lib.show import accumulators, dots, ladder, operand, overlap, roofline, timeline
+from lib.show import (
+    accumulators,
+    dots,
+    ladder,
+    operand,
+    overlap,
+    pipelines,
+    roofline,
+    signals,
+    tiles,
+    timeline,
+)
 from lib.show import bottleneck as busiest
 from lib.show import fragment_maps as fragments
+from lib.show import fragments as cards
 from lib.show import issue_slots as slots
 from lib.show import ldmatrix as matrix_loads
 from lib.show import method as sm
@@ -222,6 +234,12 @@ SCENES = {
         MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
     ),
 }
+
+# Of the cards from 10 on.
+SCENES |= {f"card {number}": draw for number, draw in enumerate((
+    cards.fragment, tiles.shared, partial(pipelines.blocks_overlap, 687, 427, 132, 8),
+    tiles.vectors, cards.ldmatrix, pipelines.through_registers, pipelines.ring, cards.wgmma,
+    partial(signals.ring, 49152, 4), signals.roles, pipelines.tiles_in_turn, tiles.multicast), 10)}
 
 BOTH = {  # in both layouts
     "slots": accounts, "dots": dots_in_rows, "roofline": roof,
