@@ -190,7 +190,8 @@ def ease_body(
     body = context.get("body")
     if body is None or app.builder.name != "html":
         return
-    body = tables.arranged(f"{body}\n{SWITCH}" if DRAWING in body else body)
+    body = lean.unmarked(f"{body}\n{SWITCH}" if DRAWING in body else body)
+    body = tables.arranged(body)
     kernels = context["pathto"](f"{lean.KERNELS}/", 1)
     body = lean.taken_apart(body, Path(app.outdir) / lean.KERNELS, kernels)
     context["body"] = lean.typeset(lean.uncoloured(body))

@@ -19,6 +19,9 @@ _CODE = re.compile(r"<pre>.*?</pre>", re.S)
 _UNCOLOURED = re.compile(rf'<span(?: class="(?:{"|".join(PLAIN)})")?>([^<]*)</span>')
 _TWICE = re.compile(r'(<span class="(\w+)">[^<]*)</span>( *)<span class="\2">')
 _LINE = re.compile(r'^((?:<pre>)?)<span class="code-line"[^>]*>(.*)</span>$', re.M)
+_SUM = re.compile(r'<code class="docutils literal notranslate">'
+                  r'((?:<span class="pre">[\d,.×·/()+−=^%²³-]+</span> ?)+)</code>')
+_PRODUCT = re.compile(r' (<span class="pre">[·/]</span>) ')
 _COPY = re.compile(
     r'<details class="whole-kernel"><summary>To copy: a file that compiles alone</summary>'
     r'<div class="highlight-cpp notranslate"><div class="highlight"><pre>([^<]*)</pre></div></div>'
@@ -46,6 +49,12 @@ def _merged(code: str) -> str:
     while (shorter := _TWICE.sub(r"\1\3", code)) != code:
         code = shorter
     return code
+
+
+def unmarked(page: str) -> str:
+    """A page that sets numbers and sums, which notebooks have as code, like the text around."""
+    return _SUM.sub(lambda code: '<code class="sum">{}</code>'.format(
+        _PRODUCT.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", code[1])), page)
 
 
 def typeset(page: str) -> str:

@@ -35,7 +35,6 @@ KERNEL = Kernel(
     function="{function}",
     title="{title}",
     change="what {number} changes, in a few words",
-    level="grid and thread",
     builds_on=("01_naive",),
     variants=(square("first", 16, 1, "warp", "one thread per element, blocks of 16×16"),),
 )

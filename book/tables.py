@@ -24,8 +24,10 @@ _LETTER, _PADDING, _LINE = 8.0, 20.0, 14
 _TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 _ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.S)
-# What a browser would break behind its dash, or beside its dots.
-_WHOLE = re.compile(r"(<[^>]*>)|([\d.,]+–[\d.,]+(?:\s?%)?|&lt;…&gt;)")
+# What a browser would break behind its dash, beside its dots, or before its number.
+_WHOLE = re.compile(
+    r"(<[^>]*>)|([\d.,]+–[\d.,]+(?:\s?%)?|&lt;…&gt;|± [\d.,]+%?|\d{4}-\d\d-\d\d)")
+_EVIDENCE = re.compile(r"<em>[^<]*\d{4}-\d\d-\d\d[^<]*</em>")
 _CODE = re.compile(r"<code\b([^>]*)>(.*?)</code>", re.S)
 _JOINT = re.compile(r"(<[^>]*>)|((?:&\w+;|[^\w\s&<>]|_)+)(?=\w)")
 
@@ -33,11 +35,14 @@ _JOINT = re.compile(r"(<[^>]*>)|((?:&\w+;|[^\w\s&<>]|_)+)(?=\w)")
 def arranged(page: str) -> str:
     """Return a page whose tables know how wide they are, and whose cells know their column's name.
 
+    No date breaks, in a cell or in the line of evidence under it.
+
     Parameters
     ----------
     page : str
         HTML. A table with cells over several rows or columns stays as it is.
     """
+    page = _EVIDENCE.sub(lambda found: _WHOLE.sub(_unbroken, found[0]), page)
     return _TABLE.sub(_arranged, page)
 
 

@@ -101,7 +101,6 @@ FP8 = Kernel(
     function="fp8",
     title="FP8",
     change="8-bit operands with scales, partial sums promoted to FP32",
-    level="warpgroup",
     group="FP8",
     min_arch="sm_90a",
     builds_on=("20_persistent",),

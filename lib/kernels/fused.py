@@ -109,7 +109,6 @@ EPILOGUE = Kernel(
     function="fused",
     title="A fused epilogue",
     change="bias, activation and residual before C is stored",
-    level="warpgroup",
     group="FP16",
     min_arch="sm_90a",
     builds_on=("21_clusters",),

@@ -569,7 +569,7 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
         candidates=tuple(f"{stem}/{one.name}" for stem, launched in listed for one in launched),
     )
     return Kernel(
-        stem="hopper", function="", title="Hopper's rule", level="grid", group="FP16",
+        stem="hopper", function="", title="Hopper's rule", group="FP16",
         change=f"whichever of {', '.join(taken)} and {last} suits the problem",
         min_arch="sm_90a", large=True, layers=True, variants=tuple(variants),
         laid=(laid,), menu=tuple(menu),

@@ -220,8 +220,6 @@ class Kernel:
         Name of the ``__global__`` template.
     title, change : str
         For people: the version's name, and what it changes.
-    level : str
-        The level of the machine that it works at.
     group : str
         ``"FP32"``, ``"FP16"`` or ``"FP8"``: which rival it is measured against.
     variants : tuple of Variant
@@ -264,7 +262,6 @@ class Kernel:
     function: str
     title: str
     change: str
-    level: str
     variants: tuple[Variant, ...]
     group: str = "FP32"
     best: str = ""

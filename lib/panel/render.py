@@ -26,6 +26,7 @@ from lib.ptx.source_lines import SourceLines
 from lib.show import banks, coalescing, scene
 from lib.show.accesses import Named, named
 from lib.show.scene import Drawing
+from lib.show.words import plural
 
 Answer = dict[str, Any]
 
@@ -241,11 +242,11 @@ def caption(one: Named) -> str:
     """What an access takes, with the line that makes it, as HTML."""
     if one.space == "global":
         seen = coalescing.describe(one.access, one.allocation)
-        words = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
-                 f"{seen.sector_bytes} bytes used")
+        words = (f"{plural(len(seen.sectors), 'sector')} for {plural(seen.lanes, 'lane')}, "
+                 f"{seen.useful_bytes} of {seen.sector_bytes} bytes used")
     else:
         served = _served(one)
-        words = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
+        words = f"{plural(served.wavefronts, 'wavefront')}, ideal {served.ideal}"
     return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {words}")
 
 

@@ -64,7 +64,7 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
             0.08, "five blocks hide most of the latency already",
             "12_wmma_pipeline/stores_first"),
         "products_first_alone": Prediction(
-            0.35, "L + P + C becomes max(L, C) + P, and nobody else hides L",
+            0.35, "L + P + T becomes max(L, T) + P, and nobody else hides L",
             "12_wmma_pipeline/stores_first_alone"),
     },
     "14_ldmatrix": {

@@ -212,7 +212,7 @@ def change(
     version: Version, *pieces: tuple[str, str], variant: str | None = None,
     before: str | None = None, edits: Mapping[str, str] | None = None, whole: bool = True,
 ) -> None:
-    """Display the lines that change, marked where the version before hasn't got them.
+    """Display the lines that change, marked where they are not in the version before.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def change(
     if "#pragma unroll\n" in text_of(kernel.file(chosen)):
         said += ", without #pragma unroll"
     if marked:
-        said += "; marked: what the version before hasn't got"
+        said += "; marked: not in the version before"
     display({
         "text/html": f'{_STYLE}<div class="card-code">{_highlighted(rows, marked)}</div>'
                      f"<small>{said}.</i></small>{_whole(kernel, chosen) if whole else ''}",

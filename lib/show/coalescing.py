@@ -10,7 +10,7 @@ the unit of the cache's tags.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from lib.ptx.core.machine import LINE, SECTOR, WARP
 from lib.show import scene
-from lib.show.scene import Drawing, Scene, apart, column, words
+from lib.show.scene import Drawing, Scene, apart, column, side_by_side, words
 from lib.show.words import percent, plural
 
 
@@ -220,15 +220,8 @@ def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None) ->
     return Scene(title or _finding(groups), column(*(
         part for group in groups for part in (
             scene.heading(group.name) if group.name else "",
-            _side_by_side(picture(one, widest) for one in group.panels))
+            side_by_side(picture(one, widest) for one in group.panels))
     )), evidence)
-
-
-def _side_by_side(pictures: Iterable[str]) -> str:
-    """In columns of one width: three, or two where three would leave one picture over."""
-    made = list(pictures)
-    pairs = " pairs" if len(made) in (2, 4) else ""
-    return f'<div class="thirds{pairs}">{"".join(made)}</div>'
 
 
 def picture(panel: Panel, cells: float | None = None) -> str:
@@ -287,7 +280,7 @@ def _reached(panel: Panel) -> str:
     if not cost.lines:
         return "no lane takes part"
     if _is_broadcast(cost):
-        return f"one {cost.useful_bytes}-byte element{of} for all lanes"
+        return f"{cost.useful_bytes} bytes{of} for all lanes"
     if len(cost.lines) == 1:
         return f"one {LINE}-byte line{of}"
     steps = {b - a for a, b in itertools.pairwise(cost.lines)}

@@ -14,7 +14,6 @@ from lib.show import chart as style
 
 _NAME, _NARROW_NAME = 142.0, 96.0  # pt
 _ROW, _AXIS, _KEY = 18.0, 30.0, 20.0
-_TEXT = 118.0  # what is written at a row's end
 _TICK = 44.0  # from one tick to the next, at least
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -70,8 +69,9 @@ def draw(
     left = _NAME
     if narrow:  # a long name takes its room from the axis
         left = max(_NARROW_NAME, *(style.text_width(row.name, style.SMALL) + 10 for row in rows))
-    long = width - left - (10 if narrow or not any(row.text for row in rows) else _TEXT)
-    lines = _key_lines(kinds, width)
+    written = 0.0 if narrow else max(style.text_width(row.text, style.SMALL) for row in rows)
+    long = width - left - (1.04 * written + 24 if written else 10)
+    lines = _key_lines(kinds, width) if len(kinds) > 1 else 0
     height = _AXIS + _ROW * len(rows) + _KEY * lines
     fig, ax = style.canvas(title, height, narrow)
     low, high, step = _scale([*values, 1.0], long)
@@ -103,7 +103,8 @@ def draw(
                     **_mark(kinds[kind]))
         if row.text and not narrow:
             ax.text(width, middle, row.text, ha="right", va="center")
-    _key(ax, height, kinds, width)
+    if lines:
+        _key(ax, height, kinds, width)
     return style.finish(fig, alt=_alt(rows, same), evidence=evidence, note=f"100%: {same}")
 
 

@@ -1,14 +1,14 @@
 """Who waits while a tile is fetched: four orders of fetch, store and multiply, as a model.
 
 A step of a block's main loop fetches the next tile from global memory, which takes a latency L and
-nothing else; stores it to shared memory, which takes P; and multiplies a tile, which takes C. The
+nothing else; stores it to shared memory, which takes P; and multiplies a tile, which takes T. The
 SM stores one tile at a time and multiplies one at a time, and different warps may do both at once;
 a fetch on its way needs nobody. The orders, and what a step takes a block that is alone:
 
-``one buffer``  L + P + C: fetch, wait, store, multiply that tile (11)
-``at once``     L + P + C: fetch the next, wait, store it to the other buffer, multiply the present
-``staged``      max(L, C) + P: fetch the next, multiply the present one, wait for the rest, store
-``roles``       max(L + P, C): warps that fetch, wait and store, and warps that multiply; two
+``one buffer``  L + P + T: fetch, wait, store, multiply that tile (11)
+``at once``     L + P + T: fetch the next, wait, store it to the other buffer, multiply the present
+``staged``      max(L, T) + P: fetch the next, multiply the present one, wait for the rest, store
+``roles``       max(L + P, T): warps that fetch, wait and store, and warps that multiply; two
                 buffers
 """
 
@@ -155,9 +155,9 @@ class Times:
 
 
 def times_of(at_once: Step, staged: Step) -> Times:
-    """L, P and C of two recorded orders that differ in nothing else.
+    """L, P and T of two recorded orders that differ in nothing else.
 
-    L is what warps wait in the first, C what the second hides, which is min(L, C), and P the rest.
+    L is what warps wait in the first, T what the second hides, which is min(L, T), and P the rest.
 
     Raises
     ------
@@ -316,10 +316,10 @@ def _who(found: Overlap, row: int) -> str:
     return "warps that load" if row % 2 else "warps that multiply"
 
 
-# What a step takes, with L the latency of a fetch, P the time to store and C that to multiply.
+# What a step takes, with L the latency of a fetch, P the time to store and T that to multiply.
 FORMULAS = {
-    ONE_BUFFER: "L + P + C", AT_ONCE: "L + P + C", STAGED: "max(L, C) + P",
-    ROLES: "max(L + P, C)",
+    ONE_BUFFER: "L + P + T", AT_ONCE: "L + P + T", STAGED: "max(L, T) + P",
+    ROLES: "max(L + P, T)",
 }
 LATENCY, STORING, MULTIPLYING, STEPS = 400.0, 150.0, 500.0, 8
 SIZE = 4096  # M = N = K of the recorded steps
@@ -346,4 +346,4 @@ def recorded_orders(version: Version, pair: tuple[str, str], names: Mapping[str,
         title=f"One block alone: a step of {first.cycles:,.0f} cycles, of which products first "
               f"hide {times.multiply:,.0f}",
         evidence=f"{records.label(version.record)}, {SIZE:,}³: steps, L = {times.latency:,.0f}; "
-                 f"modelled: P = {times.store:,.0f}, C = {times.multiply:,.0f}"))
+                 f"modelled: P = {times.store:,.0f}, T = {times.multiply:,.0f}"))

@@ -155,6 +155,13 @@ def row(*pieces: str) -> str:
     return f'<div class="row">{"".join(pieces)}</div>'
 
 
+def side_by_side(pieces: Iterable[str]) -> str:
+    """In columns of one width: three, or two where three would leave a piece over."""
+    made = list(pieces)
+    pairs = " pairs" if len(made) in (2, 4) else ""
+    return f'<div class="thirds{pairs}">{"".join(made)}</div>'
+
+
 def column(*pieces: str, width: float | None = None) -> str:
     """Pieces one below the other, `width` px wide if it is given."""
     wide = f' style="width:{width:g}px"' if width else ""
@@ -193,7 +200,8 @@ def lanes(rows: Iterable[tuple[str, Iterable[Span]]], end: float, *, unit: str =
         made.append(f'<span>{_escaped(name)}</span><div class="lane" style="height:{tall}px">'
                     f"{bars}</div>")
     axis = f'<span></span>{apart("<span>0</span>", f"<span>{_escaped(unit)}</span>")}'
-    return f'<div class="lanes">{"".join(made)}{axis if unit else ""}</div>'
+    low = f' style="line-height:{tall}px"' if tall < 16 else ""
+    return f'<div class="lanes"{low}>{"".join(made)}{axis if unit else ""}</div>'
 
 
 def _share(part: float, whole: float) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from book import serve
-
-ROOT = Path(__file__).resolve().parents[2]
+from lib.paths import ROOT
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
@@ -14,8 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import checks, gemm_book, redirects
-
-ROOT = Path(__file__).resolve().parents[2]
+from lib.paths import ROOT
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import executed, execution
+from lib.paths import ROOT
 
 pytestmark = pytest.mark.chapters
-ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_GPU = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
 
 

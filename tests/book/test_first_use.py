@@ -1,13 +1,12 @@
 """The first use of a glossary term on a page leads to the glossary, where a link belongs."""
 
 import copy
-from pathlib import Path
 
 import pytest
 
 from book import checks, first_use
+from lib.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = tuple(first_use.terms((ROOT / "chapters/glossary.md").read_text(encoding="utf-8")))
 OTHER_PAGES = [path for path in checks.page_paths() if "glossary" not in path]
 

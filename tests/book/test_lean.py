@@ -37,6 +37,17 @@ def test_negative_numbers_have_a_minus_sign_and_code_keeps_its_hyphen():
     assert lean.typeset(page) == page.replace(">-5.4 %", ">−5.4%").replace("(-2)", "(−2)")
 
 
+def test_numbers_and_sums_are_set_as_text_and_names_as_code():
+    def code(*words):
+        return '<code class="docutils literal notranslate">{}</code>'.format(
+            " ".join(f'<span class="pre">{word}</span>' for word in words))
+
+    for words, kind in ((("64×64",), ["sum"]), (("16", "·", "128", "=", "48"), ["sum"]),
+                        (("a", "%", "4"), ["docutils", "literal", "notranslate"])):
+        made = BeautifulSoup(lean.unmarked(code(*words)), "html.parser").code
+        assert made["class"] == kind and made.get_text().split() == [*words]
+
+
 def test_no_line_ends_between_a_sign_and_its_number():
     page = "<p>÷ 1.5: × <b>2</b>, M × N, <b>3</b> % of 9 % 4, <code>9 % 4</code></p>"
     assert lean.typeset(page) == page.replace("÷ ", "÷\xa0").replace("× <", "×\xa0<").replace(

@@ -164,8 +164,8 @@ def test_a_version_that_is_begun_changes_nothing_of_the_others(clone):
      "asks for mine<16>, and {}.cu has template <int TILE, bool WIDE> mine: "),
     ("lib/kernels/own/{}.py", 'function="mine"', 'function="mime"',
      "asks for mime<16>, and {}.cu has template <int TILE> mine: "),
-    ("lib/kernels/own/{}.py", "level=", "levle=",
-     "lib/kernels/own/{}.py is no entry of a version: got an unexpected keyword argument 'levle'"),
+    ("lib/kernels/own/{}.py", "change=", "chagne=",
+     "lib/kernels/own/{}.py is no entry of a version: got an unexpected keyword argument 'chagne'"),
 ])
 def test_an_entry_that_does_not_fit_is_told_in_a_line(scratch, file, right, wrong, said):
     write(new.parts(NAME, scratch))

@@ -10,8 +10,8 @@ import pytest
 
 from book import checks, release
 from book.site import address
+from lib.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = checks.page_paths()
 OTHERS = ["search.html", "genindex.html", "404.html"]
 

@@ -13,14 +13,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
 from book import serve
+from lib.paths import ROOT
 from tests.book.conftest import serving
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = "<!DOCTYPE html><title>A page</title>" + "<p>The same again.</p>" * 1000
 
 

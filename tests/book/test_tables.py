@@ -55,6 +55,9 @@ def test_a_range_and_what_is_left_out_of_a_name_stay_on_one_line():
     made = arranged(table("60–70%, 1,024–2,048 rows", "<code><span>impl&lt;…&gt;</span></code>"))
     assert '<span class="whole">60–70%</span>, <span class="whole">1,024–2,048</span> rows' in made
     assert '<code><span>impl<span class="whole">&lt;…&gt;</span></span></code>' in made
+    dated = arranged(table("609.7 ± 0.3%", "7d2e, 2026-11-24") + "<em>recorded: 2026-11-27</em>")
+    assert '609.7 <span class="whole">± 0.3%</span>' in dated
+    assert dated.count('<span class="whole">2026-11-2') == 2
 
 
 def test_a_table_with_joined_cells_is_left_alone():

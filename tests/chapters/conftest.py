@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from book import executed
-
-ROOT = Path(__file__).resolve().parents[2]
+from lib.paths import ROOT
 
 
 @pytest.fixture(scope="session")

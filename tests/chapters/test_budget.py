@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from book import executed, record_pages
+from lib.paths import ROOT
 
 pytestmark = pytest.mark.chapters
-ROOT = Path(__file__).resolve().parents[2]
 BUDGET = json.loads(Path(__file__).with_name("budget.json").read_text())
 CHAPTERS = [name for name in executed.chapters(ROOT) if not name.startswith(record_pages.FOLDER)]
 

@@ -4,7 +4,6 @@
 """
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -12,9 +11,9 @@ import pytest
 from book import checks, notebooks, redirects, release
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import CATALOGUE, find, in_book
+from lib.paths import ROOT
 
 pytestmark = pytest.mark.chapters
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = redirects.notebooks(ROOT)
 KERNELS = [path for path in CHAPTERS if re.match(r"\d\d_", path.stem)]
 # What a compared cell must not do: it differs between releases and machines.

@@ -1,7 +1,6 @@
 """The form of a chapter: what a reader finds in each, read from the committed notebooks."""
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,10 +8,10 @@ from bs4 import BeautifulSoup
 
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import in_book
+from lib.paths import ROOT
 from tests.chapters import form
 
 pytestmark = pytest.mark.chapters
-ROOT = Path(__file__).resolve().parents[2]
 # Told of what the emulator knows: no GPU of theirs has run them.
 EMULATED = [stem for stem, kernel in in_book().items() if kernel.min_arch == BLACKWELL]
 MAX_CODE = 30  # lines of a visible cell

@@ -4,16 +4,15 @@ nbval would execute each chapter once more; the executed ones of the book are co
 (`pytest --nbval-lax chapters/01_naive.ipynb` does the same for one chapter, with a kernel.)
 """
 
-from pathlib import Path
 
 import nbformat
 import pytest
 from nbval.plugin import IPyNbFile, coalesce_streams
 
 from book import executed
+from lib.paths import ROOT
 
 pytestmark = pytest.mark.chapters
-ROOT = Path(__file__).resolve().parents[2]
 TAG = "nbval-check-output"
 
 

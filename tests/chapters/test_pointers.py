@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -13,10 +12,10 @@ from lib.claims.ledger import CLAIMS
 from lib.compiler.arch import legal
 from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.panel.tasks import TASKS
+from lib.paths import ROOT
 from lib.show.numbers import Numbers
 from lib.show.zoo import specimens
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.stem: nbformat.read(path, 4) for path in sorted((ROOT / "chapters").glob("*.ipynb"))}
 DATA = re.compile(r"<data value=[^>]*>.*?</data>")
 NUMBERS = {"one": 1, "two": 2, "four": 4}

@@ -2,12 +2,12 @@
 
 import ast
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from lib.paths import ROOT
+
 WORDS = ("fragment", "stage", "turn", "group", "tile", "step", "ring", "slab", "atom", "raster",
          "parity")
 # By the word: where it meant something else than the glossary says. Claims quote others.

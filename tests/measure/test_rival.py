@@ -75,17 +75,23 @@ class Lt:
     matrix_layout_destroy = matmul_preference_destroy = matmul_desc_destroy
 
 
+def placed(address):
+    """Memory there."""
+    return SimpleNamespace(data=SimpleNamespace(ptr=address))
+
+
+def bound(made, monkeypatch):
+    """A binding in cublasLt's place."""
+    cp = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=5)))
+    for room, name, value in ((cublaslt, "binding", made), (cublaslt, "_handle", 1),
+                              (cublaslt, "_workspace", placed(99)), (cublaslt.device, "cupy", cp)):
+        monkeypatch.setattr(room, name, lambda value=value: value)
+    return made
+
+
 @pytest.fixture
 def lt(monkeypatch):
-    made = Lt()
-    stream = SimpleNamespace(ptr=0)
-    cp = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: stream))
-    memory = SimpleNamespace(data=SimpleNamespace(ptr=0))
-    monkeypatch.setattr(cublaslt, "binding", lambda: made)
-    monkeypatch.setattr(cublaslt, "_handle", lambda: 1)
-    monkeypatch.setattr(cublaslt, "_workspace", lambda: memory)
-    monkeypatch.setattr(cublaslt.device, "cupy", lambda: cp)
-    return made
+    return bound(Lt(), monkeypatch)
 
 
 @pytest.mark.parametrize("name, layouts, transposed", [
@@ -103,9 +109,8 @@ def test_cublaslt_is_asked_for_all_it_has_of_the_same_product(lt, name, layouts,
     assert [one.place for one in offered] == [0, 1]  # the unusable one is left out
     assert offered[0].about == cublaslt.About(66, "128x256", "99", None, 1)
     assert offered[0].workspace_bytes == 64
-    memory = SimpleNamespace(data=SimpleNamespace(ptr=0))
     for one in offered:
-        one.gemm(memory, memory, memory)
+        one.gemm(*[placed(0)] * 3)
     assert lt.launched == [0, 16]  # the first and the third of the heuristic's algorithms
 
 

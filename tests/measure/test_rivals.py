@@ -16,12 +16,12 @@ from lib.__main__ import main
 from lib.kernels.catalogue import KERNELS
 from lib.measure import bench, peers, record, rivals
 from lib.measure.peers import PEERS, Built, PeerMissing
-from lib.measure.probe import Sample
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import PublicPeer
 from tests import built
 from tests.built import BOARD, CHUNK, GPU
+from tests.measure.test_rival import SPEED, Timed
 
 FP32_PEER = PEERS["siboehm"]
 
@@ -164,39 +164,24 @@ class Fake:
         B = B if self.problem.b_layout == "row" else B.T
         # It scales C by 0, so NaN in it would stay.
         C[...] = A.astype("float32") @ B.astype("float32") * (1 + self.errors[place]) + 0 * C
-        CLOCK["now"] = {0: 2e-6, 1: 1e-6, 2: 3e-6}[place]
-
-
-CLOCK = {"now": 1e-6}
-
-
-class Player:
-    def __init__(self, call, copies):
-        self._call = call
-
-    def once(self):
-        return self.take(1).seconds
-
-    def take(self, launches):
-        self._call(0)
-        return Sample(CLOCK["now"], launches)
+        SPEED["now"] = {0: 2e-6, 1: 1e-6, 2: 3e-6}[place]
 
 
 @pytest.fixture
 def numpy_gpu(monkeypatch):
     """cuBLAS takes 4 µs, and ours 5."""
     def product(problem, A, B, C, half_sums=False):
-        CLOCK["now"] = 4e-6
+        SPEED["now"] = 4e-6
         B = B if problem.b_layout == "row" else B.T
         C[...] = A.astype("float32") @ B.astype("float32")
 
     def ours(self, kernel, variant, ptx_arch=None, exact=False):
-        return Player(lambda index: CLOCK.update(now=5e-6), 2), "ours<>"
+        return Timed(lambda index: SPEED.update(now=5e-6), 2), "ours<>"
 
     monkeypatch.setattr(bench.device, "cupy", lambda: np)
     monkeypatch.setattr(bench, "copies_of", lambda problem, cp, name: [
         problem.inputs(seed, np) for seed in range(2)])
-    monkeypatch.setattr(bench, "KernelPlayer", Player)
+    monkeypatch.setattr(bench, "KernelPlayer", Timed)
     monkeypatch.setattr(bench.Contest, "player", ours)
     monkeypatch.setattr(bench.cublas, "gemm", product)
     monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem, *first: [])

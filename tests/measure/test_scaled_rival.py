@@ -9,7 +9,7 @@ import pytest
 from lib.measure import cublaslt
 from lib.problem import with_scales
 from lib.problem.scales import BLOCK, SCALES, Operands
-from tests.measure.test_rival import Lt
+from tests.measure.test_rival import Lt, bound, placed
 
 NAMES = ("SCALAR_32F", "VEC16_UE4M3", "VEC32_UE8M0", "OUTER_VEC_32F", "VEC128_32F",
          "BLK128x128_32F")
@@ -38,18 +38,7 @@ class Scaled(Lt):
 
 @pytest.fixture
 def lt(monkeypatch):
-    made = Scaled()
-    monkeypatch.setattr(cublaslt, "binding", lambda: made)
-    monkeypatch.setattr(cublaslt, "_handle", lambda: 1)
-    monkeypatch.setattr(cublaslt, "_workspace", lambda: placed(99))
-    current = SimpleNamespace(cuda=SimpleNamespace(
-        get_current_stream=lambda: SimpleNamespace(ptr=5)))
-    monkeypatch.setattr(cublaslt.device, "cupy", lambda: current)
-    return made
-
-
-def placed(address):
-    return SimpleNamespace(data=SimpleNamespace(ptr=address))
+    return bound(Scaled(), monkeypatch)
 
 
 def operands(first):

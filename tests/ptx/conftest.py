@@ -60,6 +60,11 @@ def s32s(shape):
     return np.zeros(shape, np.int32)
 
 
+def kinds(launch):
+    """The kinds of hazard of a launch."""
+    return {hazard.kind for hazard in launch.hazards}
+
+
 def function_of(text, name="k"):
     """A kernel of a PTX text."""
     return ptx.Module(text).get_function(name)

@@ -5,7 +5,7 @@ import pytest
 
 from lib import ptx
 
-from .conftest import HERE, compile_kernels, each_landing, each_schedule, function_of, u32s
+from .conftest import HERE, compile_kernels, each_landing, each_schedule, function_of, kinds, u32s
 
 STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring
 # Each with each of the others: a schedule with its landing, shape and whether races are looked for.
@@ -30,10 +30,6 @@ def product(name, shape, options=(), text=None, **launch):
     function = function_of(text, name)
     result = function(grid, 288, (*maps, c, M, N, K), STAGES, **launch)
     return result, c, a.astype(float) @ b.astype(float).T
-
-
-def kinds(launch) -> set[str]:
-    return {hazard.kind for hazard in launch.hazards}
 
 
 @pytest.mark.parametrize("schedule, landing, shape, races", ORDERS)

@@ -12,7 +12,7 @@ from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.ptx.mutants import SETTINGS
 
-from .conftest import function_of
+from .conftest import function_of, kinds
 
 SOURCE = Path(__file__).parent / "pairs.cu"
 LAST_WAITS = """
@@ -67,7 +67,7 @@ def test_a_buffer_of_the_peer_refilled_early():
     waits = [line for line in text.splitlines() if "mbarrier.try_wait" in line]
     with pytest.raises(ptx.Deadlock) as stopped:
         run(change=lambda text: _at_once(text, waits[0]), races=True)
-    assert {"race", "mbarrier"} & {h.kind for h in stopped.value.hazards}
+    assert {"race", "mbarrier"} & kinds(stopped.value)
 
 
 def test_a_block_that_ends_before_a_commit_has_come():
@@ -77,7 +77,7 @@ def test_a_block_that_ends_before_a_commit_has_come():
         arch="sm_100a", options=(f"-I{CUDA / 'include'}", "-lineinfo"),
     )
     launch, right = run(change=lambda text: module.ptx, races=True)
-    assert right and {h.kind for h in launch.hazards} == {"block exited"}
+    assert right and kinds(launch) == {"block exited"}
 
 
 def _at_once(text, line):

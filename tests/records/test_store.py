@@ -226,7 +226,14 @@ def spoilt_in_turn(sound):
             yield ".".join(map(str, (*into, last))), value, changed
 
 
-@pytest.mark.parametrize("made_of", [made, calibrated, machine])
+def of_one_variant():
+    """A version's record, quicker to spoil."""
+    record = made()
+    del record["variants"]["swapped"]
+    return record
+
+
+@pytest.mark.parametrize("made_of", [of_one_variant, calibrated, machine])
 def test_no_key_may_go_or_change_its_type(made_of, capsys, results):
     """Each gives one line and status 2; sealed again, so does each but what a record may lack."""
     sound = built.document_of(built.parsed(made_of()))

@@ -208,10 +208,7 @@ def refused(gpu, problem, words, change):
         "A": gpu.new((32, 128), "f4"), "B": gpu.new((128, 64), "f4")}),
     ("both must be the same", lambda g, gpu: {"A": gpu.new((32, 128), "f2")}),
     ("must be M×K and K×N, one product", lambda g, gpu: {"A": gpu.new((2, 32, 128), "f2")}),
-    ("beta is 1 and there is no C", lambda g, gpu: {"C": None, "beta": 1.0}),
     ("C overlaps residual", lambda g, gpu: {"residual": g["C"]}),
-    ("C overlaps A", lambda g, gpu: {
-        "C": driver.Array(gpu, g["A"].data.ptr, (32, 64), g["C"].dtype)}),
     ("bias takes 128 bytes and is a view past", lambda g, gpu: {
         "bias": driver.Array(gpu, gpu.new((4,), "f2").data.ptr, (64,), g["C"].dtype)}),
     ("takes no epilogue", lambda g, gpu: {"scale_a": g["bias"]}),
@@ -228,10 +225,12 @@ def refused(gpu, problem, words, change):
     ("must be M×K and K×N", lambda g, gpu: {"A": gpu.new((32, 128), "u1")}),
     ("C must be a C-contiguous array of 32×64", lambda g, gpu: {"C": gpu.new((32, 65), "f4")}),
     ("C can't be float16", lambda g, gpu: {"C": gpu.new((32, 64), "f2")}),
-    ("beta is 1 and there is no C", lambda g, gpu: {"C": None, "beta": 1.0}),
-    ("C overlaps A", lambda g, gpu: {"C": driver.Array(gpu, g["A"].data.ptr, (32, 64), "f4")}),
     ("scale_a takes 256 bytes and is a view past", lambda g, gpu: {
         "scale_a": driver.Array(gpu, gpu.new((4,), "f4").data.ptr, (32, 2), "f4")}),
+]), *((problem, *one) for problem in (FUSED, SCALED) for one in [
+    ("beta is 1 and there is no C", lambda g, gpu: {"C": None, "beta": 1.0}),
+    ("C overlaps A", lambda g, gpu: {
+        "C": driver.Array(gpu, g["A"].data.ptr, (32, 64), g["C"].dtype)}),
 ]), (with_scales(32, 64, 40), "K = 40 must be a multiple of 16", lambda g, gpu: {})])
 def test_what_doesn_t_fit_is_refused_in_one_line(gpu, problem, words, change):
     refused(gpu, problem, words, change)

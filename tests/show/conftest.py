@@ -10,9 +10,21 @@ from msgspec import structs
 
 from lib.gpus import GPUS, data_bytes_per_clock
 from lib.records import schema, store
-from lib.show import accumulators, dots, ladder, operand, overlap, roofline, timeline
+from lib.show import (
+    accumulators,
+    dots,
+    ladder,
+    operand,
+    overlap,
+    pipelines,
+    roofline,
+    signals,
+    tiles,
+    timeline,
+)
 from lib.show import bottleneck as busiest
 from lib.show import fragment_maps as fragments
+from lib.show import fragments as cards
 from lib.show import issue_slots as slots
 from lib.show import ldmatrix as matrix_loads
 from lib.show import method as sm
@@ -139,13 +151,13 @@ def dots_in_rows(narrow=False):
 
 def bars():
     return [
-        ladder.Bar("01", "naive", "FP32", 0.114, 5.82),
-        ladder.Bar("02", "shared tile", "FP32", 0.17, 8.7),
-        ladder.Bar("06", "vectorised", "FP32", 0.71, 36.3, stale=True),
-        ladder.Bar("08", "warp tile", "FP32", 0.94, 48.3),
-        ladder.Bar("09", "beyond", "FP32", 1.03, 52.9),
-        ladder.Bar("10", "WMMA", "FP16", None, None),
-        ladder.Bar("11", "wgmma", "FP16", 0.9995, 730.0),
+        ladder.Bar("01 naive", "FP32", 0.114, 5.82),
+        ladder.Bar("06 vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Bar("theirs", "FP32", 0.8, 40.0, ladder.PUBLIC),
+        ladder.Bar("cuBLAS", "FP32", 1.0, 51.0, ladder.RIVAL),
+        ladder.Bar("09 beyond", "FP32", 1.03, 52.9),
+        ladder.Bar("10 WMMA", "FP16", None, None),
+        ladder.Bar("11 wgmma", "FP16", 0.9995, 730.0),
     ]
 
 
@@ -201,6 +213,7 @@ SCENES = {
     "atoms": lambda: accumulators.atoms_picture(
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
         title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
+    "ladder": lambda: ladder.picture(bars(), evidence=RECORDED),
     "SM": lambda: sm.draw(GPUS["H100"]),
     "ldmatrix, stacked": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled",
@@ -222,11 +235,16 @@ SCENES = {
     ),
 }
 
+# Of the cards from 10 on.
+SCENES |= {f"card {number}": draw for number, draw in enumerate((
+    cards.fragment, tiles.shared, partial(pipelines.blocks_overlap, 687, 427, 132, 8),
+    tiles.vectors, cards.ldmatrix, pipelines.through_registers, pipelines.ring, cards.wgmma,
+    partial(signals.ring, 49152, 4), signals.roles, pipelines.tiles_in_turn, tiles.multicast), 10)}
+
 BOTH = {  # in both layouts
     "slots": accounts, "dots": dots_in_rows, "roofline": roof,
     "roofline, close versions": close_roof, "timeline, roles": timeline_with_roles,
     "timeline, before and after": partial(timelines, 2),
-    "ladder": partial(ladder.picture, bars(), evidence=RECORDED),
 }
 FIGURES = {
     **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},

@@ -2,10 +2,11 @@
 
 import pytest
 
+from lib.chapter import Chapter
 from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.run import runner
-from lib.show import banks, coalescing
+from lib.show import banks, coalescing, display
 from lib.show.accesses import named
 
 
@@ -78,3 +79,14 @@ def test_shared_accesses_are_called_as_their_lines_call_them(stem, name, shape, 
     found = {(n.kind, n.label) for n in named(run.launch, "shared")}
     assert expected <= found
     assert stem != "14_ldmatrix" or expected == {one for one in found if one[0] == "ldmatrix"}
+
+
+def test_pages_draw_copies_and_say_what_has_none():
+    with display.collected() as figures:
+        Chapter("16_cp_async").coalescing("tile_128x256")
+        Chapter("16_cp_async").banks("tile_128x256")
+    copied = figures[0].text.split("A[(row0 + ar) * K + ac * 8] ")[1]
+    assert "16 sectors 100% useful" in copied.split("copy ")[0]
+    assert "storage" in figures[1].text and "4 wavefronts, ideal 4" in figures[1].text
+    with pytest.raises(ValueError, match="draw its boxes"):
+        Chapter("20_persistent").coalescing("staged")

@@ -153,3 +153,19 @@ def test_any_access_counts_as_in_the_emulator(width, elements, active):
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
     sectors = emulated_sectors(addresses[None], active[None], width)
     assert len(coalescing.describe(Access(addresses, active, width)).sectors) == sectors[0]
+
+
+def test_copies_of_one_line_to_one_line_go_together():
+    straight = strided(1, bytes_per_lane=16)
+    assert banks.describe_copy(straight, straight, True).wavefronts == 4
+    assert banks.describe_copy(straight, straight, False).wavefronts == 4
+    lanes = np.arange(32)
+    short = Access(lanes // 4 * 512 + lanes % 4 * 16, np.ones(32, bool), 16)  # rows of 64 bytes
+    found = banks.describe_copy(straight, short, True)
+    assert (found.wavefronts, found.ideal) == (8, 4)
+    halves = Access(lanes * 64, np.ones(32, bool), 16)
+    with pytest.raises(ValueError, match="not known"):
+        banks.describe_copy(halves, Access(lanes * 32, np.ones(32, bool), 16), True)
+    assert banks.describe_copy(halves, straight, False).wavefronts == 16
+    with pytest.raises(ValueError, match="16 bytes"):
+        banks.describe_copy(strided(1), strided(1), True)

@@ -1,13 +1,15 @@
 """What limits a kernel, against launches whose answer is known: over all records, and the roofs."""
 
 import math
+from functools import partial
 
 import pytest
 
 from lib.gpus import GPUS
-from lib.kernels.catalogue import KERNELS
+from lib.kernels.catalogue import KERNELS, find
 from lib.records import store as records
 from lib.records.schema import KernelRecord, MachineRecord, mhz
+from lib.run.runner import run
 from lib.show import accounts, epilogue, overlap, roofline
 from lib.show import bottleneck as busiest
 from lib.show.numbers import Numbers
@@ -97,3 +99,33 @@ def test_whose_seconds_are_drawn_is_said():
     fig = busiest.picture({"DRAM": 1e-3}, 2e-3, seconds_evidence="measured",
                           evidence="modelled: H100 data sheet")
     assert "measured 2 ms" in words_of(fig)
+
+
+def test_counters_of_a_large_problem():
+    """One emulated block at two depths gives those of four blocks at a third, exactly."""
+    kernel = find("14_ldmatrix")
+    variant = kernel.variants[0]
+    M, N = variant.tile
+
+    def counters(rows, columns, K):
+        problem = variant.problem(rows, columns, K)
+        done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
+        return done.launch.trace.counters()
+
+    found = busiest.scaled(counters(M, N, 64), counters(M, N, 128), (64, 128), K=256, blocks=4)
+    assert found == counters(2 * M, 2 * N, 256)
+    with pytest.raises(ValueError, match="tell nothing"):
+        busiest.scaled({}, {}, (64, 64), K=1, blocks=1)
+    with pytest.raises(ValueError, match="no whole number"):
+        busiest.scaled({"x": 1}, {"x": 2}, (64, 128), K=96, blocks=1)
+
+
+def test_what_a_t4_would_saturate():
+    """Padding and single buffers ask more of a T4's shared memory than of its tensor cores."""
+    times = partial(busiest.emulated_times, "15_turing_limit", gpu=GPUS["T4"])
+    start, limit = (times(name, size=1024) for name in ("padded", "tile_128x256"))
+    assert start["tensor pipe"] == limit["tensor pipe"]
+    assert busiest.longest(start) == "shared memory"
+    assert busiest.longest(limit) == "tensor pipe"
+    with pytest.raises(ValueError, match="no multiple"):
+        times("padded", size=1000)

@@ -247,10 +247,6 @@ def test_numbers_in_a_figure_s_text_are_not_rounded():
 
 # The finding, texts on the sheet, and parts of them or of the alternative text.
 SAID = {
-    "ladder": ("103.0% of cuBLAS in FP32, 99.9% in FP16",
-               {"not recorded yet", "71*", "*: stale", "103.0", "FP32: 52.9 TFLOP/s", "naive"},
-               ["10 WMMA: not recorded.",
-                "06 vectorised: 71% of cuBLAS in FP32, 36.3 TFLOP/s (stale)."]),
     # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
     "roofline": ("02 shared tile: 41% of the L1/shared roof, 13.9% of FFMA's",
                  {"●", "◆", "DRAM 3.02 TB/s", "FFMA 65.2 TFLOP/s"}, ["0.661 FLOP/B at L1/shared"]),

@@ -117,7 +117,7 @@ def test_what_the_lanes_touch_is_said_in_lines_of_the_array():
     first = (1 << 30) + 256
     for stride, said in ((1, "one 128-byte line of B"), (2, "2 lines of B<"),
                          (64, "32 lines of B, 256 B apart"),
-                         (0, "one 4-byte element of B for all lanes")):
+                         (0, "4 bytes of B for all lanes")):
         panel = coalescing.panel("B[k * N + col]", strided(stride, first=first), array)
         assert said in coalescing.picture(panel)
     assert "2 lines<" in coalescing.picture(

@@ -16,7 +16,7 @@ from lib.show import chart as style
 from lib.show import fp8 as figure
 from lib.show import fp8 as model
 from lib.show import fp8 as scales
-from lib.show import fp8_errors, roofline
+from lib.show import fp8_errors
 from lib.show.version import Version
 
 PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
@@ -141,6 +141,3 @@ def test_8_bit_products_have_twice_the_peak():
     with pytest.raises(ValueError, match="T4 multiplies no 8-bit floats"):
         GPUS["T4"].flops("float8_e4m3fn")
     assert busiest.fp8_flops(gpu, gpu.clock_hz / 2) == gpu.flops("float8_e4m3fn") / 2
-    wgmma = "wgmma.mma_async.sync.aligned.m64n128k32.f32.{0}.{0}"
-    assert roofline.product_of([wgmma.format("e4m3")]) == roofline.FP8
-    assert roofline.product_of([wgmma.format("f16")]) == "wgmma"

@@ -1,11 +1,11 @@
 """Numbers in sentences: each is what its expression gives today."""
 
-from pathlib import Path
 
 import nbformat
 import pytest
 
 from book import numbers
+from lib.paths import ROOT
 from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.schema import KernelRecord
@@ -13,7 +13,6 @@ from lib.show import numbers as model
 from lib.show.numbers import evaluate, evidence
 from lib.show.version import roof
 
-ROOT = Path(__file__).resolve().parents[2]
 QUOTING = [
     path for path in sorted((ROOT / "chapters").glob("*.ipynb"))
     if "<data value=" in path.read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from lib.show import operand as model
 from lib.show import operand as page
 from lib.show.fragment_maps import maps
 from lib.show.operand import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
+from tests.pages import cells
 from tests.ptx.conftest import run as run_ptx
 from tests.ptx.isa.test_cp_async_bulk import dump
 from tests.ptx.isa.test_tcgen05 import PROGRAM, idesc
@@ -338,16 +339,11 @@ def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
 # -- as the page displays them ---------------------------------------------------------------------
 
 
-def rows(text):
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
-            if line.startswith("|")]
-
-
 def test_the_rules_of_both_readers(shown):
     page.rules()
     page.rules("tcgen05")
     for text, reader in zip(shown, ("wgmma", "tcgen05"), strict=True):
-        found = rows(text)[2:]
+        found = cells(text)
         assert len(found) == 8
         for along, swizzle, leading, _, step, bits in found:
             order, mode = {"K": "K", "M or N": "MN"}[along], swizzle.removesuffix(" B")
@@ -360,9 +356,8 @@ def test_the_rules_of_both_readers(shown):
 def test_fields_beside_each_other(shown):
     page.fields(Tile(), Tile(order="MN", rows=256, side="B"))
     [text] = shown
-    head, _, *found = rows(text)
-    assert head[2:4] == ["A, along K, 128 B", "B, along M or N, 128 B"]
-    by_name = {row[1]: row for row in found}
+    assert "| A, along K, 128 B | B, along M or N, 128 B |" in text
+    by_name = {row[1]: row for row in cells(text)}
     assert by_name["leading byte offset"][2:4] == ["1 = 16 B / 16", "512 = 8,192 B / 16"]
     assert by_name["swizzle"][0] == "62 to 63" and by_name["swizzle"][2:4] == ["1", "1"]
 
@@ -370,14 +365,14 @@ def test_fields_beside_each_other(shown):
 def test_lines_show_which_chunks_change_places(shown):
     page.lines(Tile(mode="32"))
     page.lines(Tile())
-    found = rows(shown[0])[2:]
+    found = cells(shown[0])
     assert [row[4] for row in found] == 4 * ["0 1"] + 4 * ["1 0"]
     assert [row[2] for row in found] == 4 * ["000"] + 4 * ["001"]
-    assert rows(shown[1])[2 + 5][4] == "5 4 7 6 1 0 3 2"  # chunk c of row 5 lies at c XOR 5
+    assert cells(shown[1])[5][4] == "5 4 7 6 1 0 3 2"  # chunk c of row 5 lies at c XOR 5
 
 
 def test_what_lanes_name_and_what_it_becomes(shown):
     page.named(Tile("ldmatrix"))
     page.named(Tile("ldmatrix", side="B", order="MN"))
-    assert rows(shown[0])[2 + 1] == ["8 to 15", "8 to 15", "0 to 7", "r1"]
-    assert rows(shown[1])[2 + 1] == ["8 to 15", "0 to 7", "8 to 15", "r1"]
+    assert cells(shown[0])[1] == ["8 to 15", "8 to 15", "0 to 7", "r1"]
+    assert cells(shown[1])[1] == ["8 to 15", "0 to 7", "8 to 15", "r1"]

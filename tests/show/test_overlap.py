@@ -44,8 +44,8 @@ def test_staged_hides_the_product_behind_the_fetch_and_roles_the_store_too():
 @pytest.mark.parametrize(("latency", "store", "multiply"), [(400, 150, 500), (700, 90, 300)])
 def test_a_step_takes_what_the_formulas_of_the_pages_say(latency, store, multiply):
     takes = {
-        "L + P + C": latency + store + multiply, "max(L, C) + P": max(latency, multiply) + store,
-        "max(L + P, C)": max(latency + store, multiply),
+        "L + P + T": latency + store + multiply, "max(L, T) + P": max(latency, multiply) + store,
+        "max(L + P, T)": max(latency + store, multiply),
     }
     for form, formula in page.FORMULAS.items():
         assert overlap(form, latency, store, multiply, steps=12).step == takes[formula], form
@@ -55,7 +55,7 @@ def test_orders_stand_above_each_other_with_the_cycles_of_a_step():
     runs = [(form, page.FORMULAS[form], overlap(form, 400, 150, 500)) for form in (STAGED, ROLES)]
     scene = figure.orders(runs, cycles=3000)
     assert scene.title == "Cycles per step: 650 staged, 550 roles"
-    assert "roles a step: max(L + P, C) = 550 warps that multiply" in scene.text
+    assert "roles a step: max(L + P, T) = 550 warps that multiply" in scene.text
 
 
 def test_enough_blocks_make_all_orders_alike():
@@ -115,8 +115,8 @@ def test_recorded_orders_say_what_is_recorded_of_them_and_what_is_modelled():
         page.recorded_orders(version, pair, {AT_ONCE: "stores", STAGED: "products"})
     [fig] = drawn
     first, second = (model.step_of(version, name, 4096).cycles for name in pair)
-    assert f"a step: L + P + C = {first:,.0f}" in fig.text
-    assert f"a step: max(L, C) + P = {second:,.0f}" in fig.text
+    assert f"a step: L + P + T = {first:,.0f}" in fig.text
+    assert f"a step: max(L, T) + P = {second:,.0f}" in fig.text
     recorded, modelled = fig.evidence.split("modelled: ")
     assert recorded.startswith("recorded: ") and "L = " in recorded
-    assert "P = " in modelled and "C = " in modelled
+    assert "P = " in modelled and "T = " in modelled

@@ -3,7 +3,6 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,11 +10,9 @@ import pytest
 from lib import RawModule
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
-from lib.paths import CUDA
+from lib.paths import CUDA, ROOT
 from lib.show import source as page
 from lib.show.version import Version
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

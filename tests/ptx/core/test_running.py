@@ -8,7 +8,7 @@ import pytest
 from lib import ptx
 from lib.ptx import launch as launching
 
-from ..conftest import each_schedule, entry, f32s, problem, run, s32s, u32s
+from ..conftest import each_schedule, entry, f32s, kinds, problem, run, s32s, u32s
 
 
 def product(kernels, name, M, N, K, alpha=1.0, beta=0.0, **options):
@@ -226,10 +226,6 @@ def test_missing_barrier_gives_another_result_under_another_schedule(kernels):
     _, other, _ = product(kernels, "racing_tile", 64, 64, 96, schedule="random", seed=1)
     np.testing.assert_allclose(c, exact, rtol=1e-4, atol=1e-5)
     assert not np.array_equal(c, other)
-
-
-def kinds(result):
-    return {h.kind for h in result.hazards}
 
 
 @pytest.mark.parametrize("lanes", [1 << 16, 32])

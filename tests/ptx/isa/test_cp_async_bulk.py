@@ -12,7 +12,7 @@ from lib.ptx.core.tensormap import swizzled
 from lib.run.tensor_maps import encode
 from tests.tables import cases, numbers, rows, settings
 
-from ..conftest import each_landing, each_schedule, function_of, run_on_gpu
+from ..conftest import each_landing, each_schedule, function_of, kinds, run_on_gpu
 
 MODES = {0: 0, 32: 1, 64: 3, 128: 7}
 
@@ -260,7 +260,7 @@ def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.w
     out = np.full(128, 1000, np.uint32) if old is None else old
     given = np.arange(128, dtype=np.uint32) if new is None else new
     result = function_of(text)(1, 128, (given, out), **options)
-    return {h.kind for h in result.hazards}, out
+    return kinds(result), out
 
 
 @each_landing

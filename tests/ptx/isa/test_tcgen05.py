@@ -25,7 +25,7 @@ from lib.ptx.isa.tcgen05_operands import (
 )
 from tests.tables import cases
 
-from ..conftest import each_landing, function_of, u32s
+from ..conftest import each_landing, function_of, kinds, u32s
 
 HEAD = """.version 8.7
 .target sm_100a
@@ -61,10 +61,6 @@ def run(body, out=None, image=None, columns=64, given=(0, 0, 0, 0), **options):
     return function_of(text)(
         1, 128, (image, u32s(128) if out is None else out, np.uint32(image.size), *given),
         image.size, **options)
-
-
-def kinds(launch):
-    return {hazard.kind for hazard in launch.hazards}
 
 
 # -- between registers and tensor memory --------------------------------------------------------

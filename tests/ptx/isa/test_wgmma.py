@@ -14,7 +14,7 @@ from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
 from tests.ptx.exact import number
 from tests.tables import cases
 
-from ..conftest import each_landing, each_schedule, f32s, function_of, run_on_gpu
+from ..conftest import each_landing, each_schedule, f32s, function_of, kinds, run_on_gpu
 
 SPAN = {0: 16, 1: 128, 2: 64, 3: 32}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
@@ -367,8 +367,8 @@ def test_products_of_two_shapes_need_a_fence(kind, d, a, between, expected):
     zero = "".join(f"mov.f32 %z{i}, 0f00000000;" for i in range(4))
     zero += "mov.u32 %w0, 0; mov.u32 %w1, 0;"
     launch, _ = small(text.replace(".reg .pred p, q;", f".reg .pred p, q; {extra} {zero}"))
-    kinds = {"fence": "missing wgmma.fence", "in flight": "wgmma in flight"}
-    assert {hazard.kind for hazard in launch.hazards} == {kinds[name] for name in expected}
+    by_name = {"fence": "missing wgmma.fence", "in flight": "wgmma in flight"}
+    assert kinds(launch) == {by_name[name] for name in expected}
 
 
 @pytest.mark.parametrize("threads", [32, 96, 160])

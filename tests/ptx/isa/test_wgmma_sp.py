@@ -9,7 +9,7 @@ from lib import ptx
 from lib.ptx.core.rounding import to_float32
 from tests.tables import rows
 
-from ..conftest import function_of, run_on_gpu
+from ..conftest import function_of, kinds, run_on_gpu
 from .test_mma_ldmatrix import encoded
 from .test_mma_sp import metadata_place, sparse_matrix
 from .test_wgmma import (
@@ -181,4 +181,4 @@ def test_shared_memory_read_is_counted_and_watched():
     early = f"mov.u32 %v, s; @q st.shared.b32 [%v+{16 * 1024 + 48}], 0; {wait}"
     text = text.replace(wait, early.replace("@q", "setp.eq.u32 q, %t, 0; @q"))
     launch = function_of(text)(1, 128, args, len(args[0]), races=True)
-    assert "race" in {h.kind for h in launch.hazards}
+    assert "race" in kinds(launch)

@@ -7,7 +7,7 @@ from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
 
-from ..conftest import compile_text, each_landing, f32s, function_of
+from ..conftest import compile_text, each_landing, f32s, function_of, kinds
 
 # The second block writes, and arrives at a barrier of the first one's, which then reads (or, where
 # the first block hands its own buffer over, writes again).
@@ -67,7 +67,7 @@ def launched(arrive, wait, first, second):
 def test_what_was_written_is_to_be_seen_if_both_scopes_are_the_clusters(arrive, wait):
     launch = launched(arrive, wait, "s[threadIdx.x] = 2;", LOAD + KEEP)
     wide = (arrive, wait) == ("wide", "wide")
-    assert {hazard.kind for hazard in launch.hazards} == (set() if wide else {"race"})
+    assert kinds(launch) == (set() if wide else {"race"})
     for hazard in launch.hazards:
         assert "read after write" in hazard.message and "name .cluster" in (
             ptx.advice.for_hazard(hazard))
@@ -82,7 +82,7 @@ def test_a_buffer_that_was_read_may_be_overwritten_as_cutlass_has_it(arrive, wai
 def test_what_was_never_handed_back_may_not():
     assert launched("wide", "wide", "", "s[threadIdx.x] = 3;").clean
     launch = launched("wide", "none", LOAD + KEEP, "s[threadIdx.x] = 3;")
-    assert "race" in {hazard.kind for hazard in launch.hazards}
+    assert "race" in kinds(launch)
 
 
 FENCE, NARROW_FENCE = "fence.acq_rel.cluster;", "fence.acq_rel.cta;"
@@ -106,7 +106,7 @@ def test_a_fence_beside_what_is_relaxed_orders_as_far_as_both_reach(
 
     launch = launched(
         arrive, wait, "s[threadIdx.x] = 2;" + asm(first), asm(second) + LOAD + KEEP)
-    assert {hazard.kind for hazard in launch.hazards} == (set() if ordered else {"race"})
+    assert kinds(launch) == (set() if ordered else {"race"})
 
 
 @pytest.mark.parametrize("arrive, fence, ordered", [
@@ -175,17 +175,17 @@ extern "C" __global__ __cluster_dims__(2) void k(const float* a, float* o)
 
 
 @each_landing
-@pytest.mark.parametrize("who, kinds", [("true", set()), ("cluster_rank() == 0", {"race"})])
-def test_what_a_multicast_brings_each_block_waits_for_by_its_own_barrier(who, kinds, landing):
+@pytest.mark.parametrize("who, expected", [("true", set()), ("cluster_rank() == 0", {"race"})])
+def test_what_a_multicast_brings_each_block_waits_for_by_its_own_barrier(who, expected, landing):
     text = MULTICAST.replace("WHO", who)
     module = RawModule(code=text, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
     args = np.ones(32, np.float32), f32s(64)
     try:
         launch = module.get_function("k")(2, 32, args, races=True, landing=landing)
     except ptx.UninitialisedRead:
-        assert kinds
+        assert expected
         return
-    assert {hazard.kind for hazard in launch.hazards} >= kinds and launch.clean == (not kinds)
+    assert kinds(launch) >= expected and launch.clean == (not expected)
 
 
 # Each block's copy of its own, behind its own barrier, tells its reader that it may arrive again at

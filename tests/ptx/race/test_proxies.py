@@ -4,7 +4,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import each_landing, f32s, function_of, u32s
+from ..conftest import each_landing, f32s, function_of, kinds, u32s
 
 # 128 threads write 2048 bytes of shared memory, 16 each, and something asynchronous reads them.
 # .loc makes the writer CUDA line 10 and the reader CUDA line 20.
@@ -152,12 +152,12 @@ def stored(body: str, grid=1, **options):
 
 def test_a_store_is_known_behind_its_wait_only():
     copy = "@%p bra NEXT; " + COPY.replace("AT", "0") + "cp.async.bulk.commit_group; WAIT NEXT: "
-    for wait, kinds in (
+    for wait, expected in (
         ("cp.async.bulk.wait_group 0;", set()),
         ("cp.async.bulk.wait_group.read 0;", {"race"}),
     ):
         launch, _ = stored(copy.replace("WAIT", wait) + AFTER)
-        assert {h.kind for h in launch.hazards} == kinds
+        assert kinds(launch) == expected
         for hazard in launch.hazards:
             assert hazard.first.opcode.startswith("cp.async.bulk.tensor.2d.global")
             assert hazard.second.opcode == "ld.global.u32"

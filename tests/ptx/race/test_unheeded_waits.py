@@ -5,7 +5,7 @@ import pytest
 
 from lib.ptx import advice
 
-from ..conftest import compile_text, f32s, function_of
+from ..conftest import compile_text, f32s, function_of, kinds
 
 # A bulk copy fills `s`; each thread waits in its own way, and reads another's element.
 SOURCE = r"""
@@ -71,7 +71,7 @@ def launched(wait, fill, **options):
 @pytest.mark.parametrize("wait", UNHEEDED)
 def test_a_wait_whose_failure_changes_nothing_orders_nothing(wait, fill):
     launch, o = launched(UNHEEDED[wait], fill)
-    assert "race" in {hazard.kind for hazard in launch.hazards} <= {"race", "block exited"}
+    assert "race" in kinds(launch) <= {"race", "block exited"}
     assert launch.failed and "It ran twice" in str(launch)
     assert "returns false, as it may" in launch.hazards[0].message
     assert "wait again until it is true" in advice.for_hazard(launch.hazards[0])

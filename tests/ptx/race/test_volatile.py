@@ -5,7 +5,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import compile_text, each_schedule, function_of, run, s32s, u32s
+from ..conftest import compile_text, each_schedule, function_of, kinds, run, s32s, u32s
 
 REDUCE = r"""
 extern "C" __global__ void reduce(const int* x, int* sum)
@@ -38,7 +38,7 @@ def reduced(between: str, at_end: str, **options) -> ptx.Launch:
 @each_schedule
 def test_a_warp_synchronous_reduction_is_a_warning_at_its_own_lines(schedule):
     launch = reduced("", "", schedule=schedule)
-    assert {hazard.kind for hazard in launch.hazards} == {"warning"}
+    assert kinds(launch) == {"warning"}
     lines = {side.cuda[1] for hazard in launch.hazards for side in (hazard.first, hazard.second)}
     rows = REDUCE.splitlines()
     own = {i for i, row in enumerate(rows, 1) if "s[i + half]" in row or "s[i] + other" in row}
@@ -104,7 +104,7 @@ DONE:
     assert out[0] == 7 and not done.hazards, done.hazards[:2]
 
 
-@pytest.mark.parametrize("space, order, kinds", [
+@pytest.mark.parametrize("space, order, expected", [
     ("volatile", "", {"warning"}),
     ("volatile", "bar.warp.sync 0xffffffff;", set()),
     ("volatile", "bar.sync 0;", set()),
@@ -115,7 +115,7 @@ DONE:
     ("weak", "", {"warning"}),
     ("weak", "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;", {"warning"}),  # no memory barrier
 ])
-def test_what_orders_two_accesses_by_different_lanes(space, order, kinds):
+def test_what_orders_two_accesses_by_different_lanes(space, order, expected):
     body = HAND_OVER + f"""
 setp.eq.u32 %q, %t, 5;
 @%q st.{space}.shared.u32 [word], 1;
@@ -125,7 +125,7 @@ setp.eq.u32 %q, %t, 9;
 @%q st.global.u32 [%o], %v;
 """
     done = run(body, u32s(1), races=True)
-    assert {hazard.kind for hazard in done.hazards} == kinds
+    assert kinds(done) == expected
 
 
 SHUFFLE = "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;"
