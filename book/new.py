@@ -36,7 +36,7 @@ KERNEL = Kernel(
     title="{title}",
     change="what {number} changes, in a few words",
     builds_on=("01_naive",),
-    variants=(square("first", 16, 1, "warp", "one thread per element, blocks of 16×16"),),
+    variants=(square("first", 16, 1, "one thread per element, blocks of 16×16"),),
 )
 '''
 SOURCE = '''\

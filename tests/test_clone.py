@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from lib.compiler.link import unpacked
 from lib.paths import ROOT
+from tests.links import unpacked
 
 LOCALES = {
     "UTF-8": {},

@@ -17,7 +17,6 @@ from lib.ptx.core.parser import with_files
 
 PAGE = "https://gemm-worklog.github.io/gemm-worklog/chapters/try.html"
 MAX_LINK = 1 << 20  # characters, which current browsers and `git` hosts' issues still take
-MAX_UNPACKED = 8 << 20  # bytes
 
 
 def link(request: Mapping[str, Any], page: str = PAGE) -> str:
@@ -62,23 +61,3 @@ def of_kernel(
 def without_folders(ptx: str) -> str:
     """PTX whose files are named by the last part of their path alone."""
     return with_files(ptx, lambda name: PurePath(name).name)
-
-
-def unpacked(address: str) -> dict[str, Any]:
-    """The request that a link holds.
-
-    Raises ValueError if the link holds none, or one of too many bytes.
-    """
-    text = address.partition("#k=")[2]
-    try:
-        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        reader = zlib.decompressobj(-zlib.MAX_WBITS)
-        data = reader.decompress(packed, MAX_UNPACKED)
-        if not text or not reader.eof:
-            raise ValueError("it is cut off, or too long")
-        found = json.loads(data)
-    except (ValueError, zlib.error) as error:
-        raise ValueError(f"the link holds no kernel: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError("the link holds no kernel")
-    return found

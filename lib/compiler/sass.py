@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s*+(?P<text>[^;]*+);")
@@ -121,22 +121,6 @@ def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
 def _products(body: Iterable[Instruction]) -> tuple[int, ...]:
     found = Counter(i.base for i in body)
     return tuple(found[base] for base in ("HGMMA", "HMMA", "FFMA"))
-
-
-def executions(
-    instructions: Iterable[Instruction], lines: Mapping[int, tuple[int, int]], base: str
-) -> int:
-    """Return how often warps execute an opcode: each instruction as often as its PTX line.
-
-    Exact where ptxas unrolls no loop further than the PTX has it.
-
-    `lines`: ``ptx.Trace.lines``: warp and thread instructions by PTX line. `base`: the opcode
-    without modifiers, such as ``"HMMA"``.
-    """
-    return sum(
-        lines.get(i.ptx_line, (0, 0))[0] for i in instructions
-        if i.base == base and i.ptx_line is not None
-    )
 
 
 def multiply_adds(instructions: Iterable[Instruction]) -> int:

@@ -111,7 +111,7 @@ def scaled_pair(
     return Variant(
         name, replace(schedule, step=step).with_own(Format=taken.cuda),
         ("Format", "TC", "BM", "BN", "STAGES", "GROUP", "STAGED", "ACCUMULATORS", "CONTROL"),
-        (LANES * (STORERS + 2), 1), "block", meaning, dtype=taken.dtype, out=out, b_layout="column",
+        (LANES * (STORERS + 2), 1), meaning, dtype=taken.dtype, out=out, b_layout="column",
         scaling=form, row_bytes=TMA_STRIDE,
         grid=Line(2) if schedule.own["CONTROL"] else Line(2, blocks_per_sm=1),
         programmatic_launch=True, function="scaled_pairs", file="28_cta_pairs_scaled",

@@ -23,12 +23,12 @@ _NARROW_ALONE = Vectors({"blocks": 1, "vec": 1})
 
 
 def square(
-    name: str, tile: int, step: int, reader: str, meaning: str, *, file: str = "",
+    name: str, tile: int, step: int, meaning: str, *, file: str = "",
     **own: Argument,
 ) -> Variant:
     """One thread an element of a square tile: the launch of 01 and 02."""
     return Variant(name, Schedule((tile, tile), step, own=own), ("TILE", *own), (tile, tile),
-                   reader, meaning, file=file, function=function(file))
+                   meaning, file=file, function=function(file))
 
 
 def buffered(
@@ -58,7 +58,7 @@ def thread_tile(
     schedule = Schedule((BM, BN), BK, thread=(TM, TN or 1), vec=vec, own=own)
     template = ("BM", "BN", "BK", "TM", *(["TN"] if TN else []), *own, *(["VEC"] if vec else []))
     threads = BM // TM * (BN // (TN or 1))
-    return Variant(name, schedule, template, (threads, 1), "block", meaning,
+    return Variant(name, schedule, template, (threads, 1), meaning,
                    vectors=_NARROW if vec > 1 else Vectors(), file=file,
                    function=function(file))
 
@@ -70,7 +70,7 @@ def _of_warps(
     """Warps that own rectangles of a block's tile, `times` as many; what `template` has behind the
     tiles. Of a file of ``cuda/steps`` the template is its own."""
     return Variant(name, schedule, (*_TILES, *template), (LANES * _warps(schedule) * times, 1),
-                   "block", meaning, file=file, function=function(file), **fields)
+                   meaning, file=file, function=function(file), **fields)
 
 
 def warp_tile(
@@ -142,7 +142,7 @@ def wmma_direct(
     )
     return Variant(
         name, schedule, ("WARPS_M", "WARPS_N", "FM", "FN", "B_BY_ROWS", "VEC"),
-        (LANES * down * across, 1), "warp", meaning, dtype="float16", b_layout=b_layout,
+        (LANES * down * across, 1), meaning, dtype="float16", b_layout=b_layout,
         vectors=Vectors({"vec": 1}, alignment=WMMA_ALIGNMENT),
     )
 

@@ -34,7 +34,7 @@ def fp8(
     own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead,
                             STAGGERED=staggered)
     return Variant(
-        name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out,
+        name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), meaning, dtype=DTYPE, out=out,
         scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
         grid=Line(down, blocks_per_sm=1, cluster_n=across), programmatic_launch=True,
         maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW),
@@ -57,7 +57,7 @@ def few(
     (BM, BN), (down, across) = schedule.tile, schedule.cluster
     warps = BM // 16
     return Variant(
-        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (LANES * (warps + 1), 1), "block",
+        name, schedule.with_own(SCALES=SCALES[scaling]), _FEW, (LANES * (warps + 1), 1),
         meaning, dtype=DTYPE, out=out, scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE,
         grid=Line(down, split=schedule.split, cluster_n=across), programmatic_launch=True,
         maps=TensorMaps({"A": (BM // across, ROW), "B": (BN // down, ROW)}, lanes_store=True),

@@ -79,7 +79,7 @@ def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
     """The epilogue by itself, of a product in memory."""
     schedule = Schedule((1, vec), 1, vec=vec, own={"E": epilogue.expression})
     return Variant(
-        f"apart_{epilogue.name}_{vec}", schedule, ("TC", "VEC", "E"), (APART_THREADS, 1), "warp",
+        f"apart_{epilogue.name}_{vec}", schedule, ("TC", "VEC", "E"), (APART_THREADS, 1),
         "the epilogue of a product in memory", out=out, function="apart", programmatic_launch=True)
 
 

@@ -58,7 +58,7 @@ def wgmma(
 ) -> Variant:
     """17: warpgroups of 64 rows each that copy a ring of tiles and multiply them."""
     return Variant(
-        name, schedule, (*_RING, "GROUP"), (2 * schedule.tile[0], 1), "block", meaning,
+        name, schedule, (*_RING, "GROUP"), (2 * schedule.tile[0], 1), meaning,
         dtype=dtype, out=out, b_layout=b_layout, grid=Line(), row_bytes=TMA_STRIDE,
         shared_bytes=(schedule.stages * sum(schedule.tile) * ROW * ITEM_BYTES[dtype]
                       + ATOM_SLACK),
@@ -230,7 +230,7 @@ def packed(variant: Variant, version: str = "24_any_row") -> Variant:
     An empty `version` is the variant's own.
     """
     packing = Variant(
-        "pack", Schedule((1, PACKING_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
+        "pack", Schedule((1, PACKING_COLUMNS), 1), ("T",), (128, 1), "rows of 16 bytes",
         dtype=variant.dtype, function="pack", version=version, programmatic_launch=True,
     )
     return replace(variant, packing=packing)

@@ -78,7 +78,6 @@ class Variant:
     # The names of the template's arguments, in its order: their values follow from the schedule.
     template: tuple[str, ...]
     block: tuple[int, int]  # threads of a block, x and y
-    step_reader: str  # who reads a step's operands together: ``"warp"`` or ``"block"``
     meaning: str  # what sets this variant apart, for tables
     # dtype, out: NumPy's names of the types of A and B, and of C.
     dtype: str = "float32"

@@ -9,12 +9,10 @@ where the hardware doesn't follow its documents, the emulator follows the hardwa
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from lib import ptx
 from lib.compiler.compiled import Compiled, compile_file
 from lib.kernels.grid import Launch
 from lib.measure import ncu
@@ -125,19 +123,3 @@ def constants(pattern: Pattern) -> np.ndarray:
     )
     values = [*pattern.offsets, *pattern.sources, active, pattern.stride, reading]
     return np.array(values, "<u4")
-
-
-@cache
-def _module(access: str, arch: str) -> tuple[ptx.Module, str]:
-    made = compile_file(SOURCE, access, arch)
-    return ptx.Module(made.ptx), made.name
-
-
-def emulate(pattern: Pattern, arch: str) -> ptx.Launch:
-    """Run a pattern in the emulator."""
-    module, name = _module(pattern.access, arch)
-    module.get_global("pattern")[:] = constants(pattern).view(np.uint8)
-    memory, sink = np.zeros(MEMORY_BYTES, np.uint8), np.zeros(WARP, np.uint32)
-    return module.get_function(name)(
-        ONE_WARP.grid, ONE_WARP.block, (memory, sink), watch=(0, 0)
-    )

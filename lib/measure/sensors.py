@@ -54,7 +54,6 @@ def driver() -> str:
 class Nvml(Protocol):
     """As much of the module ``pynvml`` as is asked."""
 
-    def nvmlDeviceGetClockInfo(self, handle: Any, kind: int) -> int: ...
     def nvmlDeviceGetTemperature(self, handle: Any, kind: int) -> int: ...
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int: ...
     def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int: ...
@@ -88,16 +87,6 @@ class Sensors:
             with contextlib.suppress(nvml.NVMLError):
                 found[name] = ask()
         return found
-
-    def sm_clock_mhz(self) -> float | None:
-        """This moment's SM clock, MHz: what the probe's is held against where the clock is steady.
-
-        None where it can't be read.
-        """
-        try:
-            return float(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
-        except self._nvml.NVMLError:
-            return None
 
     def joules(self) -> float | None:
         """Energy since the driver was loaded, J; None on a GPU without the counter."""

@@ -26,8 +26,7 @@ Product = tuple[int, str, str, str, str]
 class Figure:
     """What cuBLAS does on one product: of all its turns in the pass.
 
-    `tflops` is the median of its rows, `spread` half the distance of their quartiles over it, and
-    `drift` the distance of the extremes: what draws much power slows its rival's turns, too.
+    `tflops` is the median of its rows, `spread` half the distance of their quartiles over it.
     """
 
     size: int
@@ -37,7 +36,6 @@ class Figure:
     scaling: str
     tflops: float
     spread: float
-    drift: float
 
     @property
     def title(self) -> str:
@@ -105,8 +103,7 @@ def figures(record: LadderRecord) -> dict[Product, Figure]:
     for peer in record.peers.values():
         for taken in peer.rows:
             turns.setdefault(product(taken), []).append(taken.cublas_tflops)
-    return {key: Figure(*key, tflops=statistics.median(values), spread=spread(values),
-                        drift=(max(values) - min(values)) / statistics.median(values))
+    return {key: Figure(*key, tflops=statistics.median(values), spread=spread(values))
             for key, values in turns.items()}
 
 

@@ -147,6 +147,9 @@ def figure(title: str, height: float, width: float = WIDTH) -> Drawing:
     while max(text_width(row, TITLE, "bold") for row in rows) > (width - 2 * _MARGIN) * 72:
         columns -= 1
         rows = textwrap.wrap(title, columns)
+    while len(rows) > 1 and len(even := textwrap.wrap(
+            title, columns - 1, break_long_words=False)) == len(rows):
+        columns, rows = columns - 1, even  # no last line of one word
     head = _TITLE_LINE * len(rows) + 0.12
     foot = _FOOT if width >= WIDTH else _FOOT_LINE * _FOOT_LINES + 0.12
     fig = Drawing(figsize=(width, height + head + foot))

@@ -250,13 +250,6 @@ class Map:
         down, across = (self.packed, 1) if self.down else (1, self.packed)
         return int(self.rows.max()) + down, int(self.columns.max()) + across
 
-    def holder(self, row: int, column: int) -> tuple[int, int, int]:
-        """Lane, register and part of it that hold an element."""
-        at, of = (row, self.rows) if self.down else (column, self.columns)
-        other = self.columns == column if self.down else self.rows == row
-        [(register, lane)] = np.argwhere(other & (of <= at) & (at < of + self.packed)).tolist()
-        return lane, register, at - int(of[register, lane])
-
 
 _TYPED = {"FP16, BF16": (2, "2 × 16 bits"), "TF32": (1, "1 × TF32"), "FP8, INT8": (4, "4 × 8 bits")}
 _MMA = {"mma.m16n8k8, FP16 or BF16": (8, "FP16, BF16"),

@@ -359,11 +359,6 @@ class Tile:
         return Holder(row % 64 // 16 if self.reader == "wgmma" else 0, lane, register, part)
 
     @property
-    def trans(self) -> bool:
-        """Whether ldmatrix must transpose."""
-        return self.order == "MN"
-
-    @property
     def addressed(self) -> np.ndarray:
         """Line and chunk of a piece that each lane names for ldmatrix.x4: shape (32, 2).
 
@@ -373,12 +368,6 @@ class Tile:
         if (self.side == "A") == (self.order == "K"):
             return np.stack([lane % 16, lane // 16], axis=1)
         return np.stack([lane % 8 + lane // 16 * 8, lane // 8 % 2], axis=1)
-
-    def names(self, row: int, k: int) -> int:
-        """The lane whose address makes ldmatrix.x4 read an element."""
-        (line, chunk), _ = self.chunk(row, k)
-        [lane] = np.flatnonzero((self.addressed == (line % 16, chunk % 2)).all(axis=1))
-        return int(lane)
 
     # -- the copy that brings it ----------------------------------------------------------------
 

@@ -98,27 +98,3 @@ class Raster:
         band, place = divmod(index, self.group * self.columns)
         rows = min(self.group, self.rows - band * self.group)
         return band * self.group + place % rows, place // rows
-
-    def wave(self, number: int) -> tuple[tuple[int, int], ...]:
-        """Rows and columns of the tiles (not clusters) of one wave.
-
-        Raises
-        ------
-        ValueError
-            If there is no such wave.
-        """
-        if not 0 <= number < self.waves:
-            raise ValueError(f"wave {number} of {self.waves}")
-        first = number * self.at_once
-        last = min(first + self.at_once, self.rows * self.columns)
-        return tuple(
-            (row * self.cluster + rank, column)
-            for row, column in map(self.place, range(first, last))
-            for rank in range(self.cluster)
-        )
-
-    def needed(self, number: int) -> int:
-        """Bytes of A and B that the tiles of a wave need, each element once."""
-        tiles = self.wave(number)
-        rows, columns = ({tile[side] for tile in tiles} for side in (0, 1))
-        return (len(rows) * self.tile[0] + len(columns) * self.tile[1]) * self.K * self.item

@@ -637,15 +637,15 @@ def _outlasted(one: Shown) -> bool:
 
 def _finding(versions: Sequence[Shown], shares: Sequence[Mapping[str, float]]) -> str:
     if len(versions) > 1:
-        *before, last = [
-            f"{style.percent(mean.get('compute', 0.0))} {{}}in {one.name}"
+        heads = {one.name.rpartition(", ")[0] for one in versions}
+        version = heads.pop() + ", " if len(heads) == 1 else ""  # of variants, said once
+        first, *others = [
+            f"{style.percent(mean.get('compute', 0.0))} {{}}in {one.name.removeprefix(version)}"
             for one, mean in zip(versions, shares, strict=True)
         ]
-        return (
-            f"{_doing(versions[-1]).capitalize()} are in the inner loop for "
-            f"{last.format('of the time ')}, "
-            + ", ".join(text.format("") for text in before)
-        )
+        text = f"{_doing(versions[-1])} are in the inner loop for {first.format('of the time ')}, "
+        text = f"{version[:-2]}: {text}" if version[:-2] else text[0].upper() + text[1:]
+        return text + ", ".join(other.format("") for other in others)
     idle = {event: value for event, value in shares[0].items() if event != "compute"}
     worst = max(idle, key=lambda event: idle[event], default="")
     doing = {"load": "loading", "wait": "waiting", "barrier": "at barriers", "store": "storing"}

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from lib.__main__ import main as book_main
-from lib.compiler import arguments, command, emulate, link, streams
+from lib.compiler import arguments, command, emulate, streams
 from lib.paths import ROOT
+from tests.links import unpacked
 from tests.tables import cases
 
 FILE = r"""
@@ -488,7 +489,7 @@ def test_the_link_holds_what_ran(tmp_path, capsys):
              "--arg", "y=float32[32]:nan", "--link"]
     assert command.main(words[1:]) == 0
     address = capsys.readouterr().out.strip().split("\n")[-1]
-    request = link.unpacked(address)
+    request = unpacked(address)
     assert request["args"] == ["x=float32[32]:uniform", "y=float32[32]:nan"]
     assert request["sources"]["k.cu"].startswith("__global__") and request["block"] == [32]
     assert str(tmp_path) not in json.dumps(request) and '"k.cu"' in request["ptx"]

@@ -282,3 +282,8 @@ def pytest_collection_modifyitems(items):
         if path.parent == here:
             places, tests = zip(*of_file, strict=True)
             items[places[0]:places[-1] + 1] = by_variant(tests)
+
+
+def executions(instructions, lines, base):
+    """How often warps execute an opcode: each instruction as often as its PTX line."""
+    return sum(lines.get(one.ptx_line, (0, 0))[0] for one in instructions if one.base == base)

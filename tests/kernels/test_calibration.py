@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from lib import ptx
 from lib.compiler import merging as ties
 from lib.gpus import ARCHITECTURES
 from lib.measure import calibration
@@ -58,9 +59,19 @@ def test_the_record_is_of_these_kernels():
     assert RECORD.metrics and PTX_COUNTERS.keys() <= set(RECORD.metrics)
 
 
+def emulate(pattern, arch):
+    """Run a pattern in the emulator."""
+    made = calibration.compiled(pattern, arch)
+    module = ptx.Module(made.ptx)
+    module.get_global("pattern")[:] = calibration.constants(pattern).view(np.uint8)
+    return module.get_function(made.name)(
+        calibration.ONE_WARP.grid, calibration.ONE_WARP.block,
+        (np.zeros(MEMORY_BYTES, np.uint8), np.zeros(32, np.uint32)), watch=(0, 0))
+
+
 def agree(pattern, arch, counted):
     """The emulator's counts for a pattern, by ncu's names, are those that a GPU counted."""
-    trace = calibration.emulate(pattern, arch).trace
+    trace = emulate(pattern, arch).trace
     emulated = {**trace.counters(), **trace.matrix_counters()}
     expected = {metric: emulated[ours] for metric, ours in PTX_COUNTERS.items()}
     for kind, operation in (("load", "ld"), ("store", "st")):
@@ -126,7 +137,7 @@ def on_each_architecture():
 def test_each_machine_access_runs_once_in_the_emulator(access, arch):
     """One warp runs straight through: its requests are the listing's instructions, wmma's too."""
     pattern = FIRST[access]
-    launch = calibration.emulate(pattern, arch)
+    launch = emulate(pattern, arch)
     listing = Counter(
         i.base for i in ties.machine_accesses(calibration.compiled(pattern, arch).sass)
     )

@@ -4,13 +4,12 @@
 import numpy as np
 import pytest
 
-from lib.compiler.sass import executions
 from lib.kernels.build import compile_kernel
 from lib.measure.counters import EMULATED, MATRIX
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from lib.run.runner import emulate, prepare
-from tests.kernels.conftest import REPRESENTATIVES, VARIANTS, one_in, slow_but
+from tests.kernels.conftest import REPRESENTATIVES, VARIANTS, executions, one_in, slow_but
 
 SIZE = 256
 

@@ -77,7 +77,8 @@ def test_the_probe_s_clock_is_below_the_data_sheet_s_and_nvml_agrees_while_it_is
         def queued(read=read):
             for _ in range(launches):
                 player._queue(1)
-            read.append(sensors.sm_clock_mhz())  # while the GPU is at it
+            read.append(sensors._nvml.nvmlDeviceGetClockInfo(  # while the GPU is at it
+                sensors._handle, sensors._nvml.NVML_CLOCK_SM))
 
         found = clock([[bench.probed(queued, launches)]])
         assert found.sms >= device.sms() - 2, "SMs without a block in one of the probes"

@@ -197,9 +197,6 @@ class Nvml:
     def __init__(self):
         self.asked = threading.Event()
 
-    def nvmlDeviceGetClockInfo(self, handle, kind):
-        raise self.NVMLError("Not Supported")
-
     def nvmlDeviceGetTemperature(self, handle, kind):
         self.asked.set()
         return 55
@@ -235,7 +232,7 @@ def test_why_there_are_no_sensors_is_said(monkeypatch):
 def test_sensors_say_what_they_can():
     read = Sensors(Nvml(), None)
     assert read.read() == {"temperature_c": 55.0, "reasons": 5}
-    assert read.joules() == 12.345 and read.others() == 2 and read.sm_clock_mhz() is None
+    assert read.joules() == 12.345 and read.others() == 2
 
 
 def test_the_sampler_polls_while_the_block_runs():

@@ -20,6 +20,7 @@ from lib.show.zoo import ANY, MISSED
 from tests.book.conftest import serving
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
+from tests.links import unpacked
 from tests.panel import own_site
 from tests.panel.driver import Panel
 from tests.panel.test_trial import ptx_of
@@ -198,7 +199,7 @@ def test_what_python_links_the_browser_reads_and_the_other_way_round(page):
         "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
     page.click("link")
     page.until("is copied|field below")
-    back = link.unpacked(page.browser.current_url)
+    back = unpacked(page.browser.current_url)
     assert back["args"] == one["args"] and back["ptx"] == one["ptx"] and back["shared"] == 16
     page.click("report")
     page.until("report is copied|field below")

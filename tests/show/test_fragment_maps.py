@@ -106,6 +106,14 @@ def test_a_load_of_tensor_memory_brings_the_words_of_the_map(name):
             assert np.array_equal(found[32 * warp : 32 * warp + 32, register], wanted)
 
 
+def holder(one, row, column):
+    """Lane, register and part of it that hold an element."""
+    at, of = (row, one.rows) if one.down else (column, one.columns)
+    other = one.columns == column if one.down else one.rows == row
+    [(register, lane)] = np.argwhere(other & (of <= at) & (at < of + one.packed)).tolist()
+    return lane, register, at - int(of[register, lane])
+
+
 @pytest.mark.parametrize("name, old, matrices", [
     ("mma.m16n8k16, FP16 or BF16", "mma.m16n8k16", {0: "A", 1: "B", 2: "C"}),
     ("mma.m16n8k8, FP16 or BF16", "mma.m16n8k8", {0: "A", 1: "B", 2: "C"}),
@@ -117,7 +125,7 @@ def test_maps_are_those_of_the_chapters(name, old, matrices):
         one, other = maps()[name][number], held(old, operand)
         for row in range(one.shape[0]):
             for column in range(one.shape[1]):
-                assert one.holder(row, column) == (
+                assert holder(one, row, column) == (
                     other.lane[row, column], other.register[row, column], other.half[row, column])
 
 

@@ -1,4 +1,4 @@
-"""The order of tiles: the kernels' own, waves, and the bytes that they need."""
+"""The order of tiles: the kernels' own, and waves."""
 
 import pytest
 
@@ -7,12 +7,11 @@ from lib.run.runner import run
 from lib.show.rasterization import Raster
 
 
-def test_every_tile_is_in_one_wave():
+def test_every_tile_has_a_place():
     for group, cluster in ((1, 1), (8, 1), (8, 2), (3, 2)):
         raster = Raster(2560, 1280, 64, (128, 256), group, cluster, 12)
-        tiles = [tile for number in range(raster.waves) for tile in raster.wave(number)]
-        assert len(tiles) == len(set(tiles)) == 20 * 5
-        assert set(tiles) == {(row, column) for row in range(20) for column in range(5)}
+        places = {raster.place(index) for index in range(raster.rows * raster.columns)}
+        assert places == {(row, column) for row in range(20 // cluster) for column in range(5)}
 
 
 def test_the_order_is_the_kernel_s():
@@ -35,22 +34,8 @@ def test_the_order_is_the_kernel_s():
         assert (row // rows, column // columns) == raster.place(block)
 
 
-def test_a_wave_in_a_band_needs_less_than_one_row_by_row():
-    wide = Raster(8192, 8192, 8192, (128, 256), 1)
-    band = Raster(8192, 8192, 8192, (128, 256), 8)
-    assert wide.needed(0) == (5 * 128 + 32 * 256) * 8192 * 2
-    assert band.needed(0) == (8 * 128 + 17 * 256) * 8192 * 2
-    # At 4,096 a wave is eight rows of sixteen tiles in either order, and four tiles more: of one
-    # row, or of four.
-    near = [Raster(4096, 4096, 4096, (128, 256), group).needed(0) for group in (1, 8)]
-    assert near[1] - near[0] == 3 * 128 * 4096 * 2
-
-
 def test_waves_that_are_not_full():
     raster = Raster(4096, 4096, 4096, (128, 256))
     assert raster.waves == 4 and raster.full == 512 / (4 * 132)
-    assert len(raster.wave(3)) == 512 - 3 * 132
-    with pytest.raises(ValueError, match="wave 4 of 4"):
-        raster.wave(4)
     with pytest.raises(ValueError, match="no cluster of 2"):
         Raster(128, 128, 64, (128, 128), cluster=2, sms=1)

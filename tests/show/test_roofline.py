@@ -7,7 +7,6 @@ from matplotlib.text import Text
 
 from lib import chapter
 from lib.chapter import Chapter
-from lib.compiler.sass import executions
 from lib.gpus import GPUS
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
@@ -19,6 +18,7 @@ from lib.show import instruction_mix as mix
 from lib.show import roofline
 from lib.show.roofline import Point, Roofs, l1_bytes, roofs_table
 from lib.show.version import tensor_flops
+from tests.kernels.conftest import executions
 from tests.show.conftest import sheet_roofs, words_of
 
 H100 = GPUS["H100"]
