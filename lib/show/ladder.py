@@ -148,7 +148,7 @@ def draw(size: int = ladder.SIZE) -> None:
             # Another's kernel stands before the first of ours that is faster.
             while others and not step.side and (others[0].tflops or 0) < step.row.tflops:
                 bars.append(others.pop(0))
-            name = "the rule" if step.kernel.stem in RULES else short_name(step.kernel)
+            name = "lib.gemm" if step.kernel.stem in RULES else short_name(step.kernel)
             bars.append(Bar(name, group, step.share, step.row.tflops,
                             SIDE if step.side else OURS, step.stale))
         bars += others
