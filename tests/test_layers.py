@@ -352,7 +352,6 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
                             "if TYPE_CHECKING:\n    from lib.panel.session import Session\n",
     },
     packages_out_of_order: {
-        "lib.records.store": "from lib.show import ldmatrix",
         "lib.run.runner": "from lib.panel import session",
     },
     emulator_importing: {"lib.ptx.core.errors": "import cupy"},
@@ -370,12 +369,9 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
                          "    store.load()",
     },
     kernels_or_dispatch_reading_records: {
-        "lib.kernels.spec": "from lib.records import store",
         "lib.dispatch.plan": "def f():\n    from lib.records import searches",
     },
-    versions_known_to_generic_modules: {
-        "lib.run.runner": "SLOW = '01_naive'", "lib.dispatch.fit": "SLOW = '01_naive'",
-    },
+    versions_known_to_generic_modules: {"lib.run.runner": "SLOW = '01_naive'"},
     launches_decided_outside_dispatch: {
         "lib.run.prepared": "def f(plan, problem):\n"
                             "    return plan.variant.grid.blocks(problem, (1, 1), 1, 1)",
@@ -397,9 +393,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
         "lib.records.told": "",
     },
     files_that_are_waited_for: {
-        "lib.records.store": "def f(file):\n    return file.read_text()",
-        "lib.compiler.cache": "def f(file):\n    return file.read_bytes()",
-    },
+        "lib.compiler.cache": "def f(file):\n    return file.read_bytes()"},
     peaks_in_two_places: {"lib.measure.bench": f"PEAK = {GPUS['H100'].tensor_fp16_flops}"},
 }
 

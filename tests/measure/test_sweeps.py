@@ -17,8 +17,8 @@ H100 = gpus.GPUS["H100"]
 SMALL = sweeps.TILES[0]
 
 
-# Of the tiles, which differ in sizes, every third: the others are slow.
-TILES = [pytest.param(tile, id=tile.name, marks=() if place % 3 == 0 else pytest.mark.slow)
+# Of the tiles, which differ in sizes, every fifth: the others are slow.
+TILES = [pytest.param(tile, id=tile.name, marks=() if place % 5 == 0 else pytest.mark.slow)
          for place, tile in enumerate(sweeps.TILES)]
 
 

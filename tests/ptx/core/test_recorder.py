@@ -1,7 +1,6 @@
 """One warp of a launch, instruction by instruction."""
 
 import numpy as np
-import pytest
 
 from lib import ptx
 
@@ -106,11 +105,10 @@ COPIES = HEAD + """
 """
 
 
-@pytest.mark.parametrize("landing", ["late"])
-def test_copies_in_flight_are_told_until_they_are_waited_for(landing):
+def test_copies_in_flight_are_told_until_they_are_waited_for():
     out = u32s(64)
     recorder = ptx.Recorder(0, 0)
-    function_of(COPIES)(1, 32, (out,), landing=landing, recorder=recorder)
+    function_of(COPIES)(1, 32, (out,), landing="late", recorder=recorder)
     waiting = {m.instruction.opcode: m.waiting for m in recorder.moments}
     assert waiting["cp.async.ca.shared.global"] == (
         "cp.async: 32 copies (512 bytes) of 1 group not waited for",)
