@@ -303,15 +303,17 @@ CUT = hopper.stream_k(
     stream_k_share=1)
 
 
-def test_a_cut_wave_gives_the_same_bits_in_every_order():
-    """Three tiles of clusters, cut between the two clusters."""
-    problem = CUT.problem(128, 3 * 64 - 8, 64 * 9, 0.5, -2.0)
-    launch = plan(STREAM_K, CUT, problem, sms=4, exact=True).launch
+@pytest.mark.parametrize("tiles, clusters", [(3, 2), (5, 3)])
+def test_a_cut_wave_gives_the_same_bits_in_every_order(tiles, clusters):
+    """Tiles of clusters, cut between the clusters; the second of three begins one and ends one."""
+    problem = CUT.problem(128, tiles * 64 - 8, 64 * 9, 0.5, -2.0)
+    launch = plan(STREAM_K, CUT, problem, sms=2 * clusters, exact=True).launch
     space = CUT.grid.workspace(problem, CUT.tile, CUT.step, launch.grid)
-    assert launch.grid == (4, 1, 1) and space.scalars == (3, 2)
+    assert launch.grid == (2 * clusters, 1, 1) and space.scalars == (tiles, clusters)
     results = []
     for schedule, landing in (("lowest", "early"), ("random", "late"), ("highest", "early")):
-        done = clean(STREAM_K, CUT, problem, seed=7, sms=4, schedule=schedule, landing=landing)
+        done = clean(STREAM_K, CUT, problem, seed=7, sms=2 * clusters, schedule=schedule,
+                     landing=landing)
         results.append(done.C)
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
