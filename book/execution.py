@@ -1,6 +1,6 @@
 """Execute notebooks: one warm process, and a fork of it for each notebook.
 
-Jupyter starts a process for each notebook, which imports NumPy, Matplotlib, ipywidgets and CuPy
+Jupyter starts a process for each notebook, which imports NumPy, Matplotlib and CuPy
 before its first cell, and hands each output through sockets. Here a process imports them once and
 forks, and the notebook's cells run in IPython's shell within the fork. What comes out is the same:
 streams, displayed data, results, errors.
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # among them, so that a notebook's modules are those that it asked for.
 WARM = (
     "numpy", "matplotlib.figure", "matplotlib.backends.backend_agg",
-    "matplotlib.backends.backend_svg", "ipywidgets", "ml_dtypes", "tqdm.auto", "book.cells",
+    "matplotlib.backends.backend_svg", "ml_dtypes", "tqdm.auto", "book.cells",
 )
 # Loads the driver where there is one, and no fork may share that.
 WARM_WITHOUT_GPU = ("cupy", "cuda.pathfinder")

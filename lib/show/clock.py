@@ -100,9 +100,6 @@ def _energies(name: str, row: Row) -> list[tuple[str, ...]]:
                       *(reading(mhz(one.clock), ",.0f") for one in both),
                       *(f"{one.watts:,.0f}" for one in both),
                       *(f"{one.joules:.3f}" for one in both)))
-    elif row.joules:  # of a record that is older than sustained rows: their speed is not known
-        found.append((name, "sustained", *(NOT_READ,) * 6,
-                      *(f"{joules:.3f}" for joules in row.joules)))
     return found
 
 

@@ -253,12 +253,6 @@ class Numbers:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
         return slots.account_of(self._counters(name, n), self.sheet.sms).share(part)
 
-    def count(self, key: str, name: str = "") -> int:
-        """A counter of the traced run, of its matrix counters too."""
-        version, variant = self._of(name)
-        trace = version.traced(variant.name).trace
-        return {**trace.counters(), **trace.matrix_counters()}[key]
-
     def per_flop(self, what: str, name: str = "") -> float:
         """What a block asks per FLOP (`lib.show.tensor_memory.Asked`)."""
         version, variant = self._of(name)
@@ -350,7 +344,7 @@ def _compared(before: Row, after: Row, brief: bool) -> str:
 # What a page asks of a subject itself, and what that rests on; of `Numbers` what is not recorded.
 SUBJECTS = {"accounts": accounts, "epilogue": epilogue, "fp8": fp8, "reach": reach, "zoo": zoo}
 RESTS_ON = {"architectures": "", "zoo": "", "reach": "recorded"} | dict.fromkeys(
-    ("count", "operation", "per_flop", "w"), "emulated") | dict.fromkeys(
+    ("operation", "per_flop", "w"), "emulated") | dict.fromkeys(
     ("accounts", "code", "compiled", "epilogue", "fp8", "on_sheet", "predicted", "taken", "walk",
      "warps", "work_between"), "modelled")
 

@@ -102,15 +102,11 @@ def outcome(result: Compiled) -> str:
 
 
 LONGEST = 60  # name that stands in a table with its template's arguments
-HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and a GPU"
 
 
 def found() -> None:
     """Display which kernels of others' were run, and the defects that were verified in them."""
     record = foreign.recorded()
-    if not record:
-        note("*Not recorded yet: `python -m lib foreign --folder FOLDER --write`, on clones.*")
-        return
     run = [one for one in foreign.kernels() if one.key in record]
     by_repository: Counter[str] = Counter(one.repository for one in run)
     rows = []
@@ -148,9 +144,6 @@ def compiled() -> None:
         notes += [f"- [{one.file}](https://github.com/{one.repository}/blob/{one.revision}/"
                  f"{one.file}) of {one.repository}: {one.broken or known[one.key].said}"
                  for one in group if known[one.key].said]
-    if not rows:
-        note("*Not recorded yet: `python -m lib foreign --files --folder FOLDER --write`.*")
-        return
     table(("public files", "how many", "compiled as they are"), rows,
           "`python -m lib foreign --files --folder FOLDER` on clones; which they are and how they "
           "were drawn, says "
@@ -184,9 +177,6 @@ def counted() -> None:
     record = foreign.recorded()
     kernels = [(one, found) for one in foreign.kernels()
                if (found := foreign.profiled(one, record))]
-    if not kernels:
-        note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
-        return
     rows: Counter[tuple[str, str]] = Counter()
     for one, found in kernels:
         alike = len(found.ncu) - len(foreign.counted_otherwise(found))
