@@ -163,7 +163,7 @@ def board(gpu: str, types: Types) -> list[Line]:
 
     A peer was timed in turns with one of ours and stands behind that; one that adds up in FP16 was
     not, and stands last. A version of these types of which nothing is recorded has a line without
-    cells; a group of which nothing is recorded has no lines.
+    cells on the book's own GPU; a group of which nothing is recorded has no lines.
     """
     found = {stem: line for stem in KERNELS if (record := records.load(KernelRecord, gpu, stem))
              and (line := _version(record, types))}
@@ -172,17 +172,17 @@ def board(gpu: str, types: Types) -> list[Line]:
     if not found and not others and not rival:
         return []
     lines = [(stem, line) for stem in KERNELS
-             if (line := found.get(stem) or _not_yet(stem, types))]
+             if (line := found.get(stem) or _not_yet(stem, types, gpu))]
     for met, line in others:
         place = max((i for i, (stem, _) in enumerate(lines) if stem == met), default=len(lines) - 1)
         lines.insert(place + 1, (met, line))
     return [*rival, *(line for _, line in lines)]
 
 
-def _not_yet(stem: str, types: Types) -> Line | None:
+def _not_yet(stem: str, types: Types, gpu: str) -> Line | None:
     """The line of a version of the book that no row is of; None if it is of other types."""
     kernel = in_book().get(stem)
-    if kernel is None or kernel.min_arch == BLACKWELL:
+    if kernel is None or kernel.min_arch == BLACKWELL or gpu != RECORDED_ON:
         return None
     if not types.takes(kernel.variants[0]):
         return None
