@@ -9,6 +9,7 @@ from msgspec import structs
 from lib.kernels.catalogue import CATALOGUE
 from lib.measure import bench, counters, launch, ncu, timeline
 from lib.problem import Problem, WrongResult
+from lib.show.fp8_errors import COMPARED, DEPTHS, SIGNS, STEM
 from tests import built
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
@@ -226,6 +227,8 @@ def _calibrated(monkeypatch, rows):
     monkeypatch.setattr(calibration.device, "arch", lambda: "sm_90a")
     monkeypatch.setattr(calibration.ncu, "available", lambda: {"l1tex__t_requests"})
     monkeypatch.setattr(calibration.ncu, "profile", lambda *_, **__: rows)
+    monkeypatch.setattr(calibration, "errors_by_depth", lambda stem, name, signs, backend: [
+        (K, float(f"{K}e-9")) for K in DEPTHS if (stem, backend) == (STEM, "gpu")])
     return calibration.measure()
 
 
@@ -240,6 +243,9 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
     assert made.metrics == ["memory_l1_wavefronts_shared"]  # the others are not in every row
     assert [row.counts for row in made.patterns.values()] == [(i,) for i in range(len(rows))]
     assert list(made.patterns) == [p.name for p in patterns()]
+    assert [(row.kernel, row.signs, row.K, row.error) for row in made.sums] == [
+        (f"{STEM}/{name}", signs, K, float(f"{K}e-9"))
+        for name in COMPARED for signs in SIGNS for K in DEPTHS]
     with pytest.raises(ncu.ProfilerMissing, match="saw 1 launches"):
         _calibrated(monkeypatch, rows[:1])
     with pytest.raises(ncu.ProfilerMissing, match="where nothing<false>: baseline"):
