@@ -133,7 +133,7 @@ def on_each_architecture():
             yield pytest.param(access, arch, marks=() if taken else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("access, arch", on_each_architecture())
+@pytest.mark.parametrize("access, arch", [*on_each_architecture()])
 def test_each_machine_access_runs_once_in_the_emulator(access, arch):
     """One warp runs straight through: its requests are the listing's instructions, wmma's too."""
     pattern = FIRST[access]
