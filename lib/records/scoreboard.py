@@ -180,7 +180,9 @@ def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
                     yield (f"{record.kernel}/{name} on {gpu} is stale{where}: "
                            f"python -m lib record {record.kernel}")
         elif isinstance(record, LadderRecord):
-            old = [step.kernel.stem for step in ladder.steps(record) if step.stale]
+            # Of what is made for other shapes no page prints this speed.
+            old = [step.kernel.stem for step in ladder.steps(record)
+                   if step.stale and not step.elsewhere]
             if old:
                 yield (f"the ladder on {gpu} is stale ({', '.join(old)}): "
                        "python -m lib record --ladder")

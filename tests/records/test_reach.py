@@ -36,7 +36,7 @@ def test_noise_is_the_larger_of_spreads_and_of_what_cublas_moved():
 def step(share, noise=0.01, **parts):
     """A step of the ladder that reaches so much of a cuBLAS that does not move."""
     row = bench(spread=noise, **{"sustained": None} | parts)
-    figure = ladder.Figure(4096, "float32", "float32", "row", "", row.tflops / share, 0.0, 0.0)
+    figure = ladder.Figure(4096, "float32", "float32", "row", "", row.tflops / share, 0.0)
     kernel = KERNELS["01_naive"]
     return ladder.Step(kernel, kernel.fastest, row, figure, None, False)
 
