@@ -50,8 +50,8 @@ def warps(trace, opcode):
 ]))
 def test_marks_make_nothing_spill(kernel, variant, arch):
     used = compile_kernel(kernel, variant, arch, timeline=True).resources
-    most = MARKED.get((kernel.stem, variant.name), 0)
-    assert max(used.spill_store_bytes, used.spill_load_bytes) <= most
+    spilled = MARKED.get((kernel.stem, variant.name), 0)
+    assert max(used.spill_store_bytes, used.spill_load_bytes) <= spilled
 
 
 @pytest.mark.parametrize("kernel, variant", one_in(3, slow_but(
