@@ -173,11 +173,11 @@ H100 = Costs(
 ROWS, COLUMNS = range(65, 401), 1024
 ROWS_H100 = replace(
     H100,
-    products=1867.0, alone=1.12, swapped=0.9953, read=18.67, read_flight=1645.0, l2=4986.0,
-    l2_misfit=2222.0, aspect=0.1577, dram=3787.0, flight=2300.0, narrow=1.141, cut=1.023,
-    start=648.6, persist=1460.0, cluster=811.0, wave=2384.0, read_wave=1564.0, store=0.1856,
-    odd=9.988, odd_swapped=3.15, share=97.43, sums=0.3883, packing_bytes=1921.0, energy=4.517e-07,
-    l2_energy=44.66, sharpness=2.226,
+    products=1811.0, alone=1.1, swapped=0.9763, read=18.67, read_flight=1645.0, l2=5536.0,
+    l2_misfit=2222.0, aspect=0.1077, dram=2976.0, flight=2602.0, narrow=1.099, cut=1.176,
+    start=690.2, persist=1487.0, cluster=791.0, wave=2313.0, read_wave=1564.0, store=0.1639,
+    odd=9.988, odd_swapped=3.15, share=94.73, sums=0.4229, packing_bytes=1921.0, energy=4.792e-07,
+    l2_energy=47.34, sharpness=2.302,
 )
 
 # The fit before, less a cost of ping-pong: to 369 sets of candidates, on kernels of an earlier

@@ -182,7 +182,8 @@ def _title() -> str:
 
 def on_each_gpu() -> None:
     """Display the ladder's pass on each GPU that has one, beside each other."""
-    passes = {gpu: ladder.load(gpu) for gpu in (RECORDED_ON, "H200")}
+    passes = {record.gpu.key: record for record in records.every()
+              if isinstance(record, LadderRecord)}
     made = {gpu: {step.kernel.stem: step for step in ladder.steps(record) if not step.elsewhere}
             for gpu, record in passes.items()}
     head = ["version", *(f"{gpu}{what}" for gpu in passes

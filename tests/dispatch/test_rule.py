@@ -25,10 +25,10 @@ ADDED = {f"{stem}/{one.name}" for stem, added in (
 OF_ROWS = {f"22_few_tiles/{one.name}" for one in every_type(rows_of_22)}
 # The choice's share of the fastest candidate's speed, in the geometric mean, at least.
 SHARE = {"h100/fitted": 0.970, "h100/held_out": 0.969, "h100/recorded_shapes": 0.967,
-         "h100/rows": 0.965, "h100/fp32": 0.93, "h200/fitted_rows": 0.964,
-         "h200/held_out_rows": 0.959}
+         "h100/rows": 0.965, "h100/fp32": 0.93, "h200/fitted_rows": 0.959,
+         "h200/held_out_rows": 0.957}
 # Where that is no average: of each product.
-LEAST = {"h100/rows": 0.70, "h100/fp32": 0.72}
+LEAST = {"h100/rows": 0.77, "h100/fp32": 0.72}
 # And its speed over cublasLt's best, in the geometric mean, at least.
 REACHED = {
     "h100/fitted": {
@@ -42,9 +42,9 @@ REACHED = {
     "h100/recorded_shapes": {"cubes": 1.03, "odd rows": 2.3},
     "h100/rows": {"all": 1.005, "random": 1.1},
     "h100/fp32": {"all": 0.965, "random": 1.06},
-    "h200/fitted_rows": {"65 to 400 tokens": 0.995, "random": 1.0},
-    "h200/held_out_rows": {"8 tokens": 1.03, "65 to 400 tokens": 0.97, "512 tokens": 0.999,
-                           "random": 0.965, "cubes": 1.03},
+    "h200/fitted_rows": {"65 to 400 tokens": 0.985, "random": 1.0},
+    "h200/held_out_rows": {"8 tokens": 1.03, "65 to 400 tokens": 0.969, "512 tokens": 0.999,
+                           "random": 0.964, "cubes": 1.03},
 }
 
 

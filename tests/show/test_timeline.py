@@ -139,14 +139,9 @@ def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(sho
 
 
 def test_timeline_shares_and_time_scale():
-    record = {
-        "events": ["load", "wait", "compute", "barrier", "store", "end"],
-        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
-        "total_blocks": 1,
-        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
-        "overview": [[0, 0, 1000]],
-    }
-    version = of_marks("x", built.marks(record), clock_hz=1e9)
+    made = {**record(), "total_blocks": 1, "overview": [[0, 0, 1000]],
+            "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}]}
+    version = of_marks("x", built.marks(made), clock_hz=1e9)
     fig = picture([version], evidence="measured: H100")
     assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
     assert "load 10%, wait 30%, inner loop 60%" in fig.alt
@@ -211,13 +206,9 @@ def test_two_timelines_share_a_scale(drawn):
 
 
 def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
-    record = {
-        "events": ["load", "wait", "compute", "barrier", "store", "end"],
-        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
-        "total_blocks": 1024,
-        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
-        "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
-    }
-    version = of_marks("x", built.marks(record), clock_hz=1e9)
+    made = {**record(), "total_blocks": 1024,
+            "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
+            "overview": [[i % 132, i, 90_000 + i] for i in range(512)]}
+    version = of_marks("x", built.marks(made), clock_hz=1e9)
     fig = picture([version], evidence="measured: H100", window=(0, 5000))
     assert "blocks\nrunning" not in words_of(fig)
