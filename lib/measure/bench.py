@@ -110,12 +110,12 @@ class Contest:
         """The rival's answer in float64."""
         if self.problem.epilogue is None:
             return self.reference
-        return self.problem.alone.reference(*self._rival_copies[0])
+        return self.problem.alone.reference(*self.rival_copies[0])
 
     @cached_property
-    def _rival_copies(self) -> list[tuple[Any, ...]]:
-        """The same matrices of the product alone; scales as cublasLt wants them to lie, which is
-        not timed."""
+    def rival_copies(self) -> list[tuple[Any, ...]]:
+        """The same matrices of the product alone; scales as cublasLt and peers want them to lie,
+        which is not timed."""
         cp = device.cupy()
         if self.problem.scaling:
             return [cublaslt.laid(self.problem, Operands(*one), cp) for one in self.copies]
@@ -142,7 +142,7 @@ class Contest:
     def cublas(self, gemm: Callable[..., None] | None = None) -> KernelPlayer:
         """cuBLAS, to be timed: the rival, or the call given."""
         run = gemm or self.rival.gemm
-        return KernelPlayer(lambda index: run(*self._rival_copies[index]), len(self.copies))
+        return KernelPlayer(lambda index: run(*self.rival_copies[index]), len(self.copies))
 
     def refuse_wrong(self, name: str, call: Callable[[int], None]) -> None:
         """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
@@ -150,12 +150,12 @@ class Contest:
 
     def _refuse_rival(self, name: str, gemm: Callable[..., None]) -> None:
         """The same of a call of cuBLAS's."""
-        refuse_wrong(name, lambda index: gemm(*self._rival_copies[index]), self.problem.alone,
-                     self._rival_copies[0], self._rival_reference)
+        refuse_wrong(name, lambda index: gemm(*self.rival_copies[index]), self.problem.alone,
+                     self.rival_copies[0], self._rival_reference)
 
     def _fastest(self) -> Rival:
         """Time cuBLAS's default and all of cublasLt's candidates that are right."""
-        problem, first = self.problem.alone, self._rival_copies[0]
+        problem, first = self.problem.alone, self.rival_copies[0]
         offered = [one for one in cublaslt.candidates(problem, *first) if self._right(one.gemm)]
         if problem.scaling and not offered:
             raise ValueError(cublaslt.lacking() or "cublasLt has no right candidate for scales "

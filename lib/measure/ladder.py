@@ -24,7 +24,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, counters, rivals
 from lib.measure.peers import PEERS, Built, Peer, PeerMissing
 from lib.measure.record import DRAFTS, chunk_here, provenance
-from lib.problem import Problem, WrongResult
+from lib.problem import Epilogue, Problem, WrongResult
 from lib.ptx.files import bytes_of, write_whole
 from lib.records import ladder, schema
 from lib.records import store as records
@@ -37,7 +37,8 @@ SIZES = (2048, 4096, 8192)
 SIZE = 4096
 SHAPE = Problem(SIZE, SIZE, SIZE).shape
 # Public kernels of the types of the ladder's groups.
-PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu")
+PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu", "DeepGEMM",
+          "DeepGEMM_bf16")
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,12 @@ def record(
         "pass again" for figure in ladder.figures(made).values() if figure.spread > ladder.STEADY]
 
 
+def solves(peer: Peer, problem: Problem) -> bool:
+    """Whether a peer computes a product: in the same types and layout, and no epilogue."""
+    return replace(peer.problem, M=problem.M, N=problem.N, K=problem.K) in (
+        problem, replace(problem, epilogue=None) if problem.epilogue == Epilogue() else problem)
+
+
 def _contests(chosen: Sequence[Entry]) -> Iterator[tuple[Problem, list[Entry]]]:
     """Products, and who takes part in each: what isolates a change at one size alone."""
     for size in SIZES:
@@ -129,8 +136,7 @@ def _contest(
     chunk: str, progress: Progress, say: Callable[[str], None],
 ) -> None:
     """Time all that take part in one product and aren't timed yet."""
-    peers = [peer for peer in libraries if replace(
-        peer.problem, M=problem.M, N=problem.N, K=problem.K) == problem]
+    peers = [peer for peer in libraries if solves(peer, problem)]
     left = [entry for entry in players if (entry.name, problem.shape) not in progress.rows]
     if not left and all((peer.name, problem.shape) in progress.peers for peer in peers):
         return

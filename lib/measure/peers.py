@@ -14,13 +14,14 @@ import importlib.util
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
 from lib.compiler.arch import TARGETS
 from lib.paths import ROOT
-from lib.problem import Problem
+from lib.problem import Problem, scales
 from lib.ptx.files import bytes_of, text_of
 
 # What ptxas says when wgmma can't overlap, because of a call between them: of an assertion, say.
@@ -48,6 +49,7 @@ class Peer:
     arch: str
     folders: tuple[str, ...] = (".",)  # below the clone, what is included from
     flags: tuple[str, ...] = ()  # for nvcc
+    cutlass: bool = False  # whether CUTLASS's headers are included, too
     # Whether it adds up in FP16: then it is held against ``cublasHgemm``, not ranked with ours.
     half_sums: bool = False
 
@@ -61,9 +63,12 @@ FP32 = Problem(1, 1, 1)
 FP16 = Problem(1, 1, 1, dtype="float16")
 FP16_OUT = Problem(1, 1, 1, dtype="float16", out="float16")
 BF16_COLUMN = Problem(1, 1, 1, dtype="bfloat16", out="bfloat16", b_layout="column")
+FP8_BLOCKS = replace(BF16_COLUMN, dtype=scales.DTYPE, scaling="blocks")
 
 _HEADERS = ("include", "tools/util/include")
 _CUTLASS = ("NVIDIA/cutlass", "4.2", "BSD-3-Clause")
+_DEEP_GEMM = ("deepseek-ai/DeepGEMM", "54e22612409371d6364144b69086735beb54e98b", "MIT",
+              "deep_gemm.cu")
 
 PEERS = {
     peer.name: peer for peer in (
@@ -76,6 +81,9 @@ PEERS = {
              ("-DBF16_COLUMN",)),
         Peer("fast.cu", "pranjalssh/fast.cu", "38eb642e0c081231d6f695978be63604bd7c689b", "MIT",
              "fast_cu.cu", BF16_COLUMN, "sm_90a", (".",), ("--use_fast_math",)),
+        Peer("DeepGEMM", *_DEEP_GEMM, FP8_BLOCKS, "sm_90a", ("deep_gemm/include",), cutlass=True),
+        Peer("DeepGEMM_bf16", *_DEEP_GEMM, BF16_COLUMN, "sm_90a", ("deep_gemm/include",),
+             ("-DBF16_COLUMN",), cutlass=True),
         Peer("alexarmbr", "alexarmbr/matmul-playground",
              "e831e96680dedaad99d9786885278764f59cbde5", "none stated", "alexarmbr.cu", FP16_OUT,
              "sm_75", ("src",), half_sums=True),
@@ -87,28 +95,30 @@ class PeerMissing(Exception):
     """A peer can't be built. The message says what is expected, and where."""
 
 
-def find_source(peer: Peer, named: Mapping[str, Path]) -> tuple[Path, str]:
-    """The folder that holds a peer, and its revision.
+def find_source(peer: Peer, named: Mapping[str, Path]) -> tuple[list[Path], str]:
+    """The folders that a peer is included from, and its revision.
 
     `named`: folders that the user named, by `Peer.source`. Raises PeerMissing if there is no
     folder, or a clone of another revision.
     """
     if peer.source == CUTLASS:
-        return _cutlass(named.get(CUTLASS))
-    folder = named.get(peer.source)
-    if folder is None:
+        folder, found = _cutlass(named.get(CUTLASS))
+        return [folder / name for name in peer.folders], found
+    given = named.get(peer.source)
+    if given is None:
         raise PeerMissing(
             f"{peer.name}: clone {peer.repository} at {peer.revision[:12]} and name its folder: "
             f"--folder {peer.source}=FOLDER"
         )
-    found = _revision(folder)
+    found = _revision(given)
     if found != peer.revision:
         what = f"at {found[:12]}" if found else "no clone"
         raise PeerMissing(
-            f"{peer.name}: {folder} is {what}, and {peer.repository} is expected at "
-            f"{peer.revision[:12]}: git -C {folder} checkout {peer.revision[:12]}"
+            f"{peer.name}: {given} is {what}, and {peer.repository} is expected at "
+            f"{peer.revision[:12]}: git -C {given} checkout {peer.revision[:12]}"
         )
-    return folder, found
+    headers = [_cutlass(named.get(CUTLASS))[0] / "include"] if peer.cutlass else []
+    return [*(given / name for name in peer.folders), *headers], found
 
 
 def _cutlass(folder: Path | None) -> tuple[Path, str]:
@@ -146,7 +156,7 @@ def runs_on(peer: Peer, arch: str) -> bool:
     return TARGETS.index(peer.arch) <= TARGETS.index(arch)
 
 
-def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
+def build(peer: Peer, folders: Sequence[Path], revision: str, capability: int) -> Path:
     """Compile a peer's wrapper for a device, such as one of compute capability 90.
 
     What was built of the same revision and wrapper with the same flags is taken again, also from
@@ -161,7 +171,7 @@ def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
         nvcc = shutil.which("nvcc")
         if nvcc is None:
             raise PeerMissing(f"{peer.name}: nvcc is not on the PATH: install the CUDA toolkit")
-        command = command_of(peer, folder, capability)
+        command = command_of(peer, folders, capability)
         BUILT.mkdir(parents=True, exist_ok=True)
         made = file.with_suffix(".part")
         done = subprocess.run([nvcc, *command, "-o", str(made)], capture_output=True, text=True,
@@ -177,14 +187,14 @@ def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
     return file
 
 
-def command_of(peer: Peer, folder: Path, capability: int) -> list[str]:
+def command_of(peer: Peer, folders: Sequence[Path], capability: int) -> list[str]:
     """What nvcc is given: machine code for this device, of the instructions of the peer's own."""
     virtual = peer.arch.removeprefix("sm_")
     real = virtual if virtual.endswith("a") else str(capability)
     return [
         *FLAGS, "-Xcompiler", f"-idirafter,{WRAPPERS / 'unused'}",
         "-gencode", f"arch=compute_{virtual},code=sm_{real}",
-        *(part for name in peer.folders for part in ("-I", str(folder / name))),
+        *(part for folder in folders for part in ("-I", str(folder))),
         *peer.flags, str(WRAPPERS / peer.wrapper),
     ]
 
@@ -202,7 +212,7 @@ class Built:
         library = ctypes.CDLL(str(file))
         library.peer_name.restype = ctypes.c_char_p
         library.peer_prepare.restype = ctypes.c_void_p
-        library.peer_prepare.argtypes = [ctypes.c_int] * 4 + [ctypes.c_void_p] * 3
+        library.peer_prepare.argtypes = [ctypes.c_int] * 4 + [ctypes.c_void_p] * 5
         library.peer_run.argtypes = [ctypes.c_int, ctypes.c_void_p]
         self._library = library
 
@@ -217,12 +227,15 @@ class Built:
         return bool(self._library.peer_takes(configuration, problem.M, problem.N, problem.K))
 
     def prepare(
-        self, configuration: int, problem: Problem, copies: Sequence[tuple[Any, Any, Any]]
+        self, configuration: int, problem: Problem, copies: Sequence[tuple[Any, ...]]
     ) -> list[int] | None:
-        """What a launch on each of the copies needs; None where it can't be made."""
+        """What a launch on each of the copies needs, A, B, C and scales where the problem has any.
+
+        None where it can't be made.
+        """
         made = [
-            self._library.peer_prepare(configuration, problem.M, problem.N, problem.K,
-                                       *(matrix.data.ptr for matrix in copy))
+            self._library.peer_prepare(configuration, problem.M, problem.N, problem.K, *islice(
+                chain((matrix.data.ptr for matrix in copy), repeat(None)), 5))
             for copy in copies
         ]
         return made if all(made) else None

@@ -29,11 +29,13 @@ def ours(peer: Peer) -> tuple[Kernel, Variant] | None:
     """
     if peer.half_sums:
         return None
-    types = (peer.problem.dtype, peer.problem.out, peer.problem.b_layout)
+    problem = peer.problem
+    types = (problem.dtype, problem.out, problem.b_layout, problem.scaling)
     return next((
         (kernel, variant) for kernel in reversed(KERNELS.values())
         if kernel.min_arch == peer.arch
-        for variant in kernel.variants if (variant.dtype, variant.out, variant.b_layout) == types
+        for variant in (kernel.fastest, *kernel.variants)
+        if (variant.dtype, variant.out, variant.b_layout, variant.scaling) == types
     ), None)
 
 
@@ -112,7 +114,7 @@ def row(
     for place, name in enumerate(library.names):
         if not library.takes(place, problem):
             continue
-        ready = library.prepare(place, problem, contest.copies)
+        ready = library.prepare(place, problem, contest.rival_copies)
         if ready is None:
             say(f"{peer.name} {name} at {problem.shape}: can't be prepared")
             continue
@@ -153,11 +155,10 @@ def check(peer: Peer, contest: bench.Contest, name: str, call: Callable[[int], N
     Peers scale C by β = 0 without leaving it unread, so there it holds zeros and no NaN; and one
     that adds up in FP16 is allowed the rounding errors of that.
     """
-    C = contest.copies[0][2]
-    for _, _, other in contest.copies:
-        other[...] = 0
+    for copy in contest.copies:
+        copy[2][...] = 0
     call(0)
-    verdict = contest.problem.judge(C, contest.reference)
+    verdict = contest.problem.judge(contest.copies[0][2], contest.reference)
     tolerance = half_tolerance(contest.problem) if peer.half_sums else verdict.tolerance
     if verdict.unwritten or not verdict.error <= tolerance:
         raise WrongResult(f"{peer.name} {name} at {contest.problem.shape}: wrong, error "

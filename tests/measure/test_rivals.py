@@ -28,6 +28,7 @@ FP32_PEER = PEERS["siboehm"]
 
 def clone(folder):
     """A git repository with one commit; its revision."""
+    folder.mkdir(exist_ok=True)
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
@@ -46,7 +47,7 @@ def test_a_clone_at_another_revision_is_refused_and_the_way_to_it_said(tmp_path)
     with pytest.raises(PeerMissing, match=f"is at {revision[:12]}.*git -C .* checkout 60cba6f"):
         peers.find_source(FP32_PEER, {"siboehm": tmp_path})
     right = replace(FP32_PEER, revision=revision)
-    assert peers.find_source(right, {"siboehm": tmp_path}) == (tmp_path, revision)
+    assert peers.find_source(right, {"siboehm": tmp_path}) == ([tmp_path / "src"], revision)
 
 
 def test_cutlass_is_known_by_the_release_in_its_headers(tmp_path):
@@ -55,7 +56,12 @@ def test_cutlass_is_known_by_the_release_in_its_headers(tmp_path):
     file = tmp_path / "include" / "cutlass" / "version.h"
     file.parent.mkdir(parents=True)
     file.write_text("#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 2\n#define CUTLASS_PATCH 1\n")
-    assert peers.find_source(PEERS["cutlass_sm80"], {"CUTLASS": tmp_path})[1] == "4.2.1"
+    assert peers.find_source(PEERS["cutlass_sm80"], {"CUTLASS": tmp_path}) == (
+        [tmp_path / "include", tmp_path / "tools" / "util" / "include"], "4.2.1")
+    revision = clone(tmp_path / "own")
+    both = {"CUTLASS": tmp_path, "deepseek-ai": tmp_path / "own"}
+    folders, _ = peers.find_source(replace(PEERS["DeepGEMM"], revision=revision), both)
+    assert folders == [tmp_path / "own" / "deep_gemm" / "include", tmp_path / "include"]
 
 
 @pytest.mark.parametrize("name, flag", [
@@ -63,11 +69,11 @@ def test_cutlass_is_known_by_the_release_in_its_headers(tmp_path):
     ("cutlass_sm80", "arch=compute_80,code=sm_90"), ("fast.cu", "arch=compute_90a,code=sm_90a"),
 ])
 def test_a_peer_s_code_is_of_its_own_instructions(name, flag, tmp_path):
-    command = peers.command_of(PEERS[name], tmp_path, 90)
+    command = peers.command_of(PEERS[name], [tmp_path / "a", tmp_path / "b"], 90)
     # With assertions, ptxas can't let wgmma overlap.
     assert flag in command and {"-shared", "-DNDEBUG"} <= set(command)
     included = [command[i + 1] for i, part in enumerate(command) if part == "-I"]
-    assert included == [str(tmp_path / folder) for folder in PEERS[name].folders]
+    assert included == [str(tmp_path / "a"), str(tmp_path / "b")]
     assert ("-DTURING" in command) == (name == "cutlass_sm75")
 
 
@@ -81,17 +87,17 @@ def test_every_peer_has_a_wrapper_that_offers_the_interface():
 def test_no_nvcc_and_a_failing_one_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(peers.shutil, "which", lambda name: None)
     with pytest.raises(PeerMissing, match="nvcc is not on the PATH"):
-        peers.build(FP32_PEER, tmp_path, "1", 90)
+        peers.build(FP32_PEER, [tmp_path], "1", 90)
     failed = SimpleNamespace(returncode=1, stdout="", stderr="warning: a\nx.cu(1): error: b\nc\n")
     monkeypatch.setattr(peers, "BUILT", tmp_path)
     monkeypatch.setattr(peers.shutil, "which", lambda name: "/nvcc")
     monkeypatch.setattr(peers.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(PeerMissing, match=r"siboehm: nvcc failed: x.cu\(1\): error: b$"):
-        peers.build(FP32_PEER, tmp_path, "1", 90)
+        peers.build(FP32_PEER, [tmp_path], "1", 90)
     slow = SimpleNamespace(returncode=0, stdout="", stderr="ptxas info : (C7510) Potential ...")
     monkeypatch.setattr(peers.subprocess, "run", lambda *_, **__: slow)
     with pytest.raises(PeerMissing, match="C7510.*would make a slow rival of it"):
-        peers.build(FP32_PEER, tmp_path, "1", 90)
+        peers.build(FP32_PEER, [tmp_path], "1", 90)
 
 
 def test_what_was_built_of_the_same_things_is_taken_again_from_any_folder(tmp_path, monkeypatch):
@@ -106,23 +112,24 @@ def test_what_was_built_of_the_same_things_is_taken_again_from_any_folder(tmp_pa
     monkeypatch.setattr(peers, "BUILT", tmp_path / "built")
     monkeypatch.setattr(peers.shutil, "which", lambda name: "/nvcc")
     monkeypatch.setattr(peers.subprocess, "run", run)
-    first = peers.build(FP32_PEER, tmp_path / "a", "1", 90)
+    first = peers.build(FP32_PEER, [tmp_path / "a"], "1", 90)
     monkeypatch.setattr(peers.shutil, "which", lambda name: None)
-    assert peers.build(FP32_PEER, tmp_path / "b", "1", 90) == first and len(ran) == 1
+    assert peers.build(FP32_PEER, [tmp_path / "b"], "1", 90) == first and len(ran) == 1
     for other in (("2", 90), ("1", 75)):
         with pytest.raises(PeerMissing, match="nvcc is not on the PATH"):
-            peers.build(FP32_PEER, tmp_path, *other)
+            peers.build(FP32_PEER, [tmp_path], *other)
 
 
 LIBRARY = """
-typedef struct { int m, n, k; const void *a; } Made;
+typedef struct { int m, n, k; const void *a; const float *scales; } Made;
 static Made made[8]; static int next;
 int peer_count() { return 2; }
 const char *peer_name(int c) { return c ? "wide" : "narrow"; }
 int peer_takes(int c, int m, int n, int k) { return c == 0 || m % 2 == 0; }
-void *peer_prepare(int c, int m, int n, int k, const void *a, const void *b, void *d)
-{ if (k == 0) return 0; Made one = {m, n, k, a}; made[next] = one; return &made[next++]; }
-int peer_run(int c, void *p) { return ((Made *)p)->m == 7 ? 700 : 0; }
+void *peer_prepare(int c, int m, int n, int k, const void *a, const void *b, void *d,
+                   const float *s, const float *t)
+{ if (k == 0) return 0; Made one = {m, n, k, a, t}; made[next] = one; return &made[next++]; }
+int peer_run(int c, void *p) { Made *one = p; return one->m == 7 ? 700 : one->scales ? 701 : 0; }
 """
 
 
@@ -143,6 +150,8 @@ def test_a_library_is_loaded_and_called(tmp_path):
     library.run(0, first)
     with pytest.raises(RuntimeError, match="error 700"):
         library.run(0, library.prepare(0, odd, copies)[0])
+    with pytest.raises(RuntimeError, match="error 701"):
+        library.run(0, library.prepare(0, Problem(8, 8, 8), [(matrix,) * 5])[0])
 
 
 class Fake:
@@ -238,6 +247,7 @@ def test_what_of_ours_a_peer_is_held_against():
     last = [k for k in KERNELS.values() if k.min_arch == "sm_90a"][-1]
     assert held["cutlass_sm90"][0] is last
     assert held["fast.cu"][1].b_layout == "column" and held["fast.cu"][1].dtype == "bfloat16"
+    assert held["DeepGEMM"] == (KERNELS["26_fp8"], KERNELS["26_fp8"].fastest)
     assert held["alexarmbr"] is None
 
 

@@ -7,6 +7,7 @@ from msgspec import structs
 from lib.kernels.catalogue import KERNELS
 from lib.measure import ladder as pass_
 from lib.measure.ladder import SIZE, SIZES, Progress
+from lib.measure.peers import PEERS
 from lib.records import ladder, scoreboard
 from lib.records.schema import Chunk, Row
 
@@ -78,6 +79,13 @@ def test_every_version_s_fastest_kernel_takes_part_and_both_sides_of_its_pairs()
     sizes = {size: sum(len(players) for problem, players in pass_._contests(
         [*entries.values()]) if problem.M == size) for size in SIZES}
     assert sizes[SIZE] == len(entries) and sizes[2048] == sizes[8192] < sizes[SIZE]
+
+
+def test_a_public_kernel_takes_part_in_each_type():
+    met = {(name, problem.dtype) for problem, _ in pass_._contests(pass_.entries())
+           for name in pass_.PUBLIC if pass_.solves(PEERS[name], problem)}
+    assert {name for name, _ in met} == set(pass_.PUBLIC)
+    assert {dtype for _, dtype in met} == {"float32", "float16", "bfloat16", "float8_e4m3fn"}
 
 
 def test_a_pass_is_taken_up_on_its_own_board_and_commit_alone(tmp_path):

@@ -12,7 +12,8 @@ int peer_count() { return 1; }
 const char *peer_name(int) { return "256x256x32"; }
 int peer_takes(int, int M, int N, int K) { return M % BM == 0 && N % BN == 0 && K % BK == 0; }
 
-void *peer_prepare(int, int M, int N, int K, const void *A, const void *B, void *C)
+void *peer_prepare(int, int M, int N, int K, const void *A, const void *B, void *C,
+                   const float *, const float *)
 {
     constexpr int bytes = 2 * (BM * BK + BK * BN) * sizeof(half);
     auto kernel = kernel_6<BM, BN, BK, WM, WN, WK, THREADS>;

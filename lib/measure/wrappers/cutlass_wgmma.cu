@@ -96,7 +96,8 @@ int peer_count() { return sizeof(configurations) / sizeof(*configurations); }
 const char *peer_name(int configuration) { return configurations[configuration].name; }
 int peer_takes(int, int, int N, int K) { return N % 8 == 0 && K % 8 == 0; }
 
-void *peer_prepare(int configuration, int M, int N, int K, const void *A, const void *B, void *C)
+void *peer_prepare(int configuration, int M, int N, int K, const void *A, const void *B, void *C,
+                   const float *, const float *)
 {
     return configurations[configuration].prepare(M, N, K, A, B, C);
 }

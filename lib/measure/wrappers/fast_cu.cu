@@ -43,7 +43,8 @@ int peer_count() { return 1; }
 const char *peer_name(int) { return "128x256x64, cluster 2"; }
 int peer_takes(int, int M, int N, int K) { return M % 256 == 0 && N % 256 == 0 && K % 64 == 0; }
 
-void *peer_prepare(int, int M, int N, int K, const void *A, const void *B, void *C)
+void *peer_prepare(int, int M, int N, int K, const void *A, const void *B, void *C,
+                   const float *, const float *)
 {
     auto *p = new Prepared{M, N, K, (bf16 *)A, (bf16 *)B, (bf16 *)C};
     M12::_prev_m = -1;

@@ -9,6 +9,7 @@ const char *peer_name(int configuration);
 int peer_takes(int configuration, int M, int N, int K);
 // What a launch needs, for one set of matrices; null where it can't be made. Never freed: a process
 // prepares a few dozen.
-void *peer_prepare(int configuration, int M, int N, int K, const void *A, const void *B, void *C);
+void *peer_prepare(int configuration, int M, int N, int K, const void *A, const void *B, void *C,
+                   const float *a_scales, const float *b_scales);  // null where there are none
 int peer_run(int configuration, void *prepared);  // on the default stream; a cudaError_t
 }
