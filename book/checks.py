@@ -1,6 +1,6 @@
 """What must hold of the built pages, read from their HTML.
 
-`python -m book.checks` prints what fails. Each check takes a page and returns a list of problems;
+Each check takes a page and returns a list of problems;
 an empty list is a pass.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -22,7 +21,6 @@ from bs4 import BeautifulSoup
 from lib.ptx.files import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
-SITE = ROOT / "_build" / "html"
 MAX_LABEL = 600
 VIEW = "application/vnd.jupyter.widget-view+json"
 SVG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
@@ -211,21 +209,3 @@ def errors(page: Page) -> list[str]:
 
 CHECKS: tuple[Callable[[Page], list[str]], ...] = (
     links, outside, pictures, headings, widgets, errors)
-
-
-def main() -> int:
-    """Check every page; print what fails; return 1 if anything does, 2 if there is no book."""
-    if not (SITE / "index.html").is_file():
-        print("checks: no built book; run `make book`", file=sys.stderr)
-        return 2
-    problems = [f"{sheet}: loads from another host" for sheet in sheets(SITE)]
-    for path in page_paths():
-        page = Page(SITE, path)
-        for check in CHECKS:
-            problems += [f"{path}: {check.__name__}: {text}" for text in check(page)]
-    print("\n".join(problems) or "checks: every page is in order")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

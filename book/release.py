@@ -67,11 +67,6 @@ def on_colab() -> str:
     return f"https://colab.research.google.com/github/{slug}/blob/{REVISION}/chapters"
 
 
-def stamp_stub(old: str) -> Callable[[str], str]:
-    """What renews the notebook that leads on from a chapter's old name, whatever it holds."""
-    return lambda text: redirects.stub(old, on_colab())
-
-
 def badges() -> str:
     """The lines between the README's `stamp` markers."""
     slug = REPOSITORY.removeprefix("https://github.com/")
@@ -148,11 +143,6 @@ def zenodo(citation: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def stamp_zenodo(root: Path) -> Callable[[str], str]:
-    """What renews .zenodo.json, whatever it holds, from the repository's CITATION.cff."""
-    return lambda _: json.dumps(zenodo(_citation(root)), indent=2, ensure_ascii=False) + "\n"
-
-
 def _citation(root: Path) -> dict[str, Any]:
     """CITATION.cff as it is when it is stamped."""
     found = yaml.safe_load(stamp_citation(text_of(root / "CITATION.cff")))
@@ -190,11 +180,13 @@ def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
         (root / "README.md", stamp_readme),
         (root / "_config.yml", stamp_config),
         (root / "CITATION.cff", stamp_citation),
-        (root / ".zenodo.json", stamp_zenodo(root)),
+        (root / ".zenodo.json",
+         lambda _: json.dumps(zenodo(_citation(root)), indent=2, ensure_ascii=False) + "\n"),
         *((root / name, paper.stamp(lambda: _citation(root), name)) for name in paper.PAPERS),
     ]
     files += [(path, stamp_notebook) for path in redirects.notebooks(root)]
-    files += [(path, stamp_stub(path.stem)) for path in sorted((root / "chapters").glob("*.ipynb"))
+    files += [(path, lambda _, old=path.stem: redirects.stub(old, on_colab()))
+              for path in sorted((root / "chapters").glob("*.ipynb"))
               if path.stem in redirects.REDIRECTS]
     return files
 

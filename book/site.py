@@ -27,7 +27,6 @@ DESCRIPTION = (
     "it in FP16, at 4,096 on an H100: one kernel version a chapter, every number with its source."
 )
 CARD = "_static/page.png"  # the first page's: `make picture` photographs it anew
-CHANGED = "What changed"  # a row of the box that a chapter begins with
 NOT_FOUND = """\
 <h1>This page is not in the book</h1>
 <p>The address may be of an older edition, whose chapters had other names. The
@@ -108,33 +107,19 @@ def description(doctree: nodes.document, max_letters: int = 200) -> str:
     -------
     str
         Whole sentences of the first paragraph that stands in no table, or words of the first of
-        them. Where that paragraph begins in bold, with where the page runs or what it doesn't
-        claim, the box's answer to `CHANGED` instead. Empty where there is no such paragraph.
+        them. Empty where there is no such paragraph.
     """
     first = next((paragraph for paragraph in doctree.findall(nodes.paragraph)
                   if not _inside(paragraph, nodes.table)), None)
     if first is None:
         return ""
-    notice = bool(first.children) and isinstance(first[0], nodes.strong)
-    text = (_changed(doctree) if notice else "") or _words(first)
+    # Without the tags of values that stand in it.
+    text = " ".join("".join(text.astext() for text in first.findall(nodes.Text)
+                            if not isinstance(text.parent, nodes.raw)).split())
     if len(text) <= max_letters:
         return text
     ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:max_letters])]
     return text[:ends[-1]] if ends else text[:max_letters - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _words(node: nodes.Node) -> str:
-    """Its text, without the tags of values that stand in it."""
-    return " ".join("".join(text.astext() for text in node.findall(nodes.Text)
-                            if not isinstance(text.parent, nodes.raw)).split())
-
-
-def _changed(doctree: nodes.document) -> str:
-    """What a chapter's box says that changed; empty where there is no box."""
-    for row in doctree.findall(nodes.row):
-        if len(row) > 1 and _words(row[0]) == CHANGED:
-            return _words(row[1])
-    return ""
 
 
 def _inside(node: nodes.Node, kind: type[nodes.Element]) -> bool:

@@ -28,7 +28,6 @@ from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
 from lib.ptx.files import bytes_of, text_of, write_whole
-from lib.show.numbers import evidence  # noqa: F401 - as `linked`
 
 HERE = Path(__file__).parent
 HOME = "/home/pyodide"  # where the worker unpacks the archive

@@ -1,16 +1,15 @@
 """The panels "Run it here" and the questions that a number answers: where they stand in a book.
 
-A chapter of a kernel, of which there is a file in `cuda`, has a panel behind the first cell that
-draws accesses to memory, or in place of a line `<!-- run it here -->` of its Markdown, where it has
-one. A question's folded answer, `<details data-predict="…">`, says which number is asked for
-(`questions`). What panels load lies in `_static/live` (`book.panel.files`).
+A chapter of a kernel, of which there is a file in `cuda`, has a panel in place of a line
+`<!-- run it here -->` of its Markdown. A question's folded answer, `<details data-predict="…">`,
+says which number is asked for (`questions`). What panels load lies in `_static/live`
+(`book.panel.files`).
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,18 +23,14 @@ OWN = "chapters/try"  # the page of a reader's own kernel
 ZOO = "chapters/emulator"  # the page that lists kernels with a mistake each
 LINE = "<!-- run it here -->"
 MARK = '<div class="live-here"></div>'
-# The cells that a panel may stand behind: the first that draws what a panel draws again; where none
-# does, the one that checks results, which every chapter of a kernel has.
-BEHIND = (re.compile(r"\.(?:coalescing|banks)\("), re.compile(r"\.check\("))
-QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>(.*?)</details>', re.DOTALL)
-NUMBER = re.compile(r'<data value="([^"]*)">([^<]*)</data>')  # see `book.numbers`
+QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>.*?</details>', re.DOTALL)
 
 
 class Predicts(Protocol):
     """What knows the number that a question asks for."""
 
     def predict(self, asked: str) -> tuple[float, str, str]:
-        """The number; what it is, in words; and what more the run has of it, as HTML."""
+        """The number; what it is, in words; and the line that it is of, as HTML."""
         ...
 
 
@@ -46,68 +41,44 @@ def with_place(text: str) -> str:
         if cell.cell_type == "markdown" and LINE in cell.source:
             cell.source = cell.source.replace(LINE, MARK)
             return nbformat.writes(notebook)
-    for kind in BEHIND:
-        for at, cell in enumerate(notebook.cells):
-            if cell.cell_type == "code" and kind.search(cell.source):
-                notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(MARK, id="run-it-here"))
-                return nbformat.writes(notebook)
-    raise ValueError("no cell draws accesses or checks results, and no line says where the panel "
-                     f"stands: write {LINE} on a line of its own")
+    raise ValueError(f"nothing says where the panel stands: write {LINE} on a line of its own")
 
 
-def questions(
-    body: str, session: Predicts, evidence: Callable[[str], str], stem: str
-) -> str:
+def questions(body: str, session: Predicts, stem: str) -> str:
     """Put a form before each folded answer of a page that says which number is asked for.
 
     Parameters
     ----------
     body : str
-        The page's HTML. ``data-predict`` of a folded answer is ``VARIANT COUNTER``, a counter of
-        the run that the panel shows; or ``VARIANT SPACE KIND ARRAY COUNT``, what one access of its
-        watched warp takes, such as ``coalesced global load A sectors``; or ``= WORDS``: the first
-        ``<data>`` of the answer (see `book.numbers`), which is so many of these.
+        The page's HTML. ``data-predict`` of a folded answer is ``VARIANT SPACE KIND ARRAY COUNT``:
+        what one access of the watched warp takes in the run that the panel shows, such as
+        ``coalesced global load A sectors``.
     session : Predicts
         `lib.panel.session.Session`.
-    evidence : callable
-        What a number's expression rests on: `lib.show.numbers.evidence`.
     stem : str
         The chapter's, whose panel shows the run.
 
     Raises
     ------
     ValueError
-        If the run has no such counter or access, or the answer no number.
+        If the run has no such access.
     """
     def form(match: re.Match[str]) -> str:
-        asked, answer = html.unescape(match[1]).strip(), match[2]
-        if not asked.startswith("="):
-            number, what, more = session.predict(asked)
-            number = int(number) if number == int(number) else number
-            words = f"the run has {number:,}"
-            shown = (f'<p>{more}{more and ". "}Emulated when this page was built; '
-                     f'<a href="#live-{stem}" data-variant="{html.escape(asked.split()[0])}">'
-                     'Run it here</a> runs it again.</p>')
-            return _form(number, what, words, shown) + match[0]
-        found = NUMBER.search(answer)
-        if not found:
-            raise ValueError(f"data-predict={match[1]!r}: the folded answer has no <data> number")
-        rests = evidence(html.unescape(found[1]))
-        shown = f"<p>{html.escape(rests[:1].upper() + rests[1:])}.</p>"
-        number = float(found[2].replace(",", "").replace("−", "-"))
-        return _form(number, asked[1:].strip(), f"it is {found[2]}", shown) + match[0]
+        asked = html.unescape(match[1]).strip()
+        number, what, line = session.predict(asked)
+        number, what = int(number) if number == int(number) else number, html.escape(what)
+        shown = (f'<p>{line}. Emulated when this page was built; '
+                 f'<a href="#live-{stem}" data-variant="{html.escape(asked.split()[0])}">'
+                 'Run it here</a> runs it again.</p>')
+        return (f'<form class="live-question" data-truth="{number!r}" '
+                f'data-run="the run has {number:,} {what}" hidden>'
+                f'<label>Your prediction, {what}: <input name="guess" '
+                'inputmode="decimal" size="8" autocomplete="off"></label> '
+                '<button type="submit">Compare</button> '
+                '<output aria-live="polite"></output>'
+                f'<div class="live-decides" hidden>{shown}</div></form>{match[0]}')
 
     return QUESTION.sub(form, body)
-
-
-def _form(number: float, what: str, words: str, shown: str) -> str:
-    words, what = html.escape(words), html.escape(what)
-    return (f'<form class="live-question" data-truth="{number!r}" data-run="{words} {what}" hidden>'
-            f'<label>Your prediction, {what}: <input name="guess" '
-            'inputmode="decimal" size="8" autocomplete="off"></label> '
-            '<button type="submit">Compare</button> '
-            f'<output aria-live="polite"></output><div class="live-decides" hidden>{shown}</div>'
-            '</form>')
 
 
 def placed(body: str, panel: str, stem: str) -> str:
@@ -196,7 +167,7 @@ def fill(
     else:
         panel, session = panels.files.written(stem, panels.folder, panels.target, base)
         body = panels.files.linked(placed(context["body"], panel, stem), stem)
-        context["body"] = questions(body, session, panels.files.evidence, stem)
+        context["body"] = questions(body, session, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
 
 

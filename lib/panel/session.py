@@ -260,20 +260,20 @@ class Session(Asking):
         Parameters
         ----------
         asked : str
-            ``VARIANT COUNTER``, a counter of the run of a variant; or ``VARIANT SPACE KIND ARRAY
-            COUNT``, what one access of the watched warp takes (`lib.panel.render.COUNTS`):
-            ``coalesced global load A sectors``, ``transposed shared store As wavefronts``.
+            ``VARIANT SPACE KIND ARRAY COUNT``, what one access of the watched warp takes
+            (`lib.panel.render.COUNTS`): ``coalesced global load A sectors``, ``transposed shared
+            store As wavefronts``.
 
         Returns
         -------
         (float, str, str)
-            The number; what it is, in words; and what more the run has of it, as HTML: the line
-            that makes the access, and all that it takes.
+            The number; what it is, in words; and as HTML the line that makes the access, and all
+            that it takes.
 
         Raises
         ------
         ValueError
-            If the run has no such counter or access.
+            If the run has no such access.
         """
         name, *words = asked.split()
         if name not in self.bundle.variants:
@@ -282,13 +282,8 @@ class Session(Asking):
         result = self.run(self._planned(self._read(given)))
         if isinstance(result, Stopped):
             raise ValueError(f"{asked!r}: the run was stopped: {result.error}")
-        if len(words) == 1:
-            counters = result.counters()
-            if words[0] not in counters:
-                raise ValueError(unknown("counter", words[0], counters))
-            return counters[words[0]], f"{words[0].replace('_', ' ')} of {name}", ""
         if len(words) != 4:
-            raise ValueError(f"{asked!r}: write VARIANT COUNTER, or VARIANT SPACE KIND ARRAY COUNT")
+            raise ValueError(f"{asked!r}: write VARIANT SPACE KIND ARRAY COUNT")
         space, kind, array, count = words
         found, access = render.cost(result.launch, space, kind, array, count)
         said = render.COUNTS[space][count].format(f"{space} {kind}")

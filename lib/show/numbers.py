@@ -13,7 +13,6 @@ versions beside each other are of one board; all others are of its own record. C
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -341,36 +340,8 @@ def _compared(before: Row, after: Row, brief: bool) -> str:
     return f"{gain:+.1f} %" if abs(gain) < 10 else f"× {times:.2f}"
 
 
-# What a page asks of a subject itself, and what that rests on; of `Numbers` what is not recorded.
+# What a page asks of a subject itself.
 SUBJECTS = {"accounts": accounts, "epilogue": epilogue, "fp8": fp8, "reach": reach, "zoo": zoo}
-RESTS_ON = {"architectures": "", "zoo": "", "reach": "recorded"} | dict.fromkeys(
-    ("operation", "per_flop", "w"), "emulated") | dict.fromkeys(
-    ("accounts", "code", "compiled", "epilogue", "fp8", "on_sheet", "predicted", "taken", "walk",
-     "warps", "work_between"), "modelled")
-
-
-def evidence(expression: str) -> str:
-    """What a number with this expression rests on.
-
-    Parameters
-    ----------
-    expression : str
-        As `evaluate` takes it.
-
-    Returns
-    -------
-    str
-        Such as ``"recorded: NVIDIA H100 80GB HBM3"``, or ``"emulated; modelled"``.
-    """
-    nodes = list(ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval")))
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    found = {RESTS_ON.get(name, "recorded") for name in names
-             if name in SUBJECTS or callable(getattr(Numbers, name, None))}
-    others = {ast.literal_eval(node.args[0]) for node in nodes
-              if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "on"}
-    where = " and ".join(gpus.GPUS[gpu].name for gpu in sorted(others or {RECORDED_ON}))
-    kinds = (f"recorded: {where}", "emulated", "modelled")
-    return "; ".join(kind for kind in kinds if kind.partition(":")[0] in found)
 
 
 def evaluate(expression: str, stem: str) -> str:

@@ -67,12 +67,10 @@ document.querySelector('article').append(holder);
 const folded = Array.from(document.querySelectorAll('article details:not([open])'));
 folded.forEach(one => { one.open = true; });
 const found = [];
-let many = 0;
 document.querySelectorAll('article svg').forEach(svg => {
   const box = svg.getBoundingClientRect();
   svg.querySelectorAll('text').forEach(text => {
     if (!text.textContent.trim() || !text.getClientRects().length) { return; }
-    many += 1;
     const {left, right, top, bottom} = text.getBoundingClientRect();
     const over = Math.max(box.left - left, right - box.right, box.top - top, bottom - box.bottom);
     if (over > 0.5) { found.push([text.textContent, Math.round(over * 10) / 10]); }
@@ -80,7 +78,7 @@ document.querySelectorAll('article svg').forEach(svg => {
 });
 holder.remove();
 folded.forEach(one => { one.open = false; });
-return [found, many, document.querySelectorAll('article img[src*=".svg"], article object').length];
+return [found, document.querySelectorAll('article img[src*=".svg"], article object').length];
 """
 
 # What scrolls sideways inside of a page, code apart, which wraps, and boxes of text that a reader
@@ -108,7 +106,7 @@ const found = boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box
 });
 added.forEach(one => { one.remove(); });
 folded.forEach(one => { one.open = false; });
-return [found, boxes.length];
+return found;
 """
 
 # Contrast of each text of a figure with what is drawn under its middle, by WCAG's formula.
@@ -274,8 +272,9 @@ def small_texts(page):
 
 
 @on_pages()
-def test_text_of_figures_is_nowhere_under_nine_points(reader, path):
-    assert small_texts(reader(path)) == []
+@pytest.mark.parametrize("width, height", [(1280, 1000), (360, 740)])
+def test_text_of_figures_is_nowhere_under_nine_points(reader, path, width, height):
+    assert small_texts(reader(path, width=width, height=height)) == []
 
 
 def pale_texts(page, theme):
@@ -294,11 +293,6 @@ def test_text_of_figures_is_legible(reader, path):
         assert pale_texts(reader(path, theme=theme), theme) == []
 
 
-@on_pages()
-def test_text_of_figures_is_nowhere_under_nine_points_on_a_phone(reader, path):
-    assert small_texts(reader(path, width=360, height=740)) == []
-
-
 def panel_pictures(site, path) -> list[str]:
     """The pictures of a chapter's panel, as its recorded run has them."""
     made = site.parent / "panel" / f"{Path(path).stem}.json"
@@ -312,19 +306,9 @@ def test_no_text_leaves_its_picture(reader, site, path):
     page = reader(path)
     for width in (1440, 390):
         emulate(page, **{**READING, "width": width})
-        clipped, _, elsewhere = page.execute_script(CLIPPED, panel_pictures(site, path))
+        clipped, elsewhere = page.execute_script(CLIPPED, panel_pictures(site, path))
         assert clipped == [], f"at {width} px"
         assert elsewhere == 0, "a picture whose texts this test can't see"
-
-
-def test_a_text_that_leaves_its_picture_is_found(reader):
-    page = reader("chapters/14_ldmatrix.html")
-    _, many, _ = page.execute_script(CLIPPED, [])
-    planted = ('<svg viewBox="0 0 90 20" width="90" height="20">'
-               '<text x="60" y="15">0123456789</text></svg>')
-    clipped, more, _ = page.execute_script(CLIPPED, [planted])
-    assert [text for text, _ in clipped] == ["0123456789"]
-    assert more == many + 1 > 100
 
 
 # Words of cells that stand on two lines: what is between spaces, hyphens and <wbr>.
@@ -357,14 +341,6 @@ def test_no_word_of_a_cell_breaks_inside_itself(reader, path, width):
     assert reader(path, width=width, height=900).execute_script(BROKEN) == []
 
 
-def test_a_broken_word_is_found(reader):
-    page = reader("chapters/method.html", changes=True, width=390, height=740)
-    page.execute_script(
-        "document.querySelector('article').insertAdjacentHTML('beforeend', '<table><tr><td style='"
-        " + '\"width:4ch;max-width:4ch;overflow-wrap:anywhere\">instruction</td></tr></table>')")
-    assert page.execute_script(BROKEN) == ["instruction"]
-
-
 @on_pages()
 def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
     page = reader(path, width=360, height=740)
@@ -382,17 +358,7 @@ def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
     page = reader(path)
     for width in (1440, 390, 360):
         emulate(page, **{**READING, "width": width})
-        scrolled, _ = page.execute_script(SCROLLED, panel_pictures(site, path))
-        assert scrolled == [], f"at {width} px"
-
-
-def test_what_is_scrolled_sideways_is_found(reader):
-    page = reader("chapters/07_double_buffer.html", width=390, changes=True)
-    _, many = page.execute_script(SCROLLED, [])
-    assert many > 10, "figures"
-    planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'
-    (found,), more = page.execute_script(SCROLLED, [planted])
-    assert found[1:3] == ["wide", 900] and more == many + 1
+        assert page.execute_script(SCROLLED, panel_pictures(site, path)) == [], f"at {width} px"
 
 
 @pytest.mark.parametrize("width", [360, 390])
@@ -436,11 +402,6 @@ def test_the_name_of_a_gpu_on_the_scoreboard_is_on_one_line(reader, width):
     found = page.execute_script(LINES_OF_NAMES, names)
     assert len(found) > 5
     assert [name for name, lines in found if lines > 1] == []
-    page.execute_script("""
-        const cell = document.querySelector('article table td');
-        cell.textContent = 'NVIDIA H100';
-        cell.style = 'display: block; width: 3em; white-space: normal';""")
-    assert ["NVIDIA H100", 2] in page.execute_script(LINES_OF_NAMES, names)
 
 
 def test_a_phone_s_board_of_shapes_has_captions_and_shapes_over_the_whole_width(reader):

@@ -77,23 +77,6 @@ def build(root):
     return done.returncode, done.stdout, len(runs.read_text()) if runs.exists() else 0
 
 
-def test_a_chapter_is_executed_again_when_its_library_changes_and_only_then(small_book):
-    status, output, runs = build(small_book)
-    assert (status, runs) == (0, 1), output
-    first = small_book / "_build" / "html" / "index.html"
-    assert "the library says first" in first.read_text()
-    assert build(small_book)[::2] == (0, 1)
-
-    (small_book / "lib" / "said.py").write_text("WORD = 'second'\n")
-    assert build(small_book)[::2] == (0, 2)
-    assert "the library says second" in first.read_text()
-
-    # Prose alone changes the page without a run.
-    write_chapter(small_book, "# Index\n\nNew words.")
-    assert build(small_book)[::2] == (0, 2)
-    assert "New words." in first.read_text() and "the library says second" in first.read_text()
-
-
 def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_site):
     index = checks.Page(small_site, "index.html")
     assert index.soup.find("article").find("h1").get_text(strip=True).startswith("Index")

@@ -30,7 +30,3 @@ def test_lines_are_elements_and_nothing_else_changes():
     # Whole elements: no tag is opened in one line and closed in the next.
     for line in re.split(r'<span class="code-line"', made)[1:]:
         assert line.count("<span") + 1 == line.count("</span>")
-
-
-def test_what_is_no_code_stays():
-    assert with_lines("<p>text</p>") == "<p>text</p>"

@@ -5,7 +5,6 @@ import re
 import nbformat
 import pytest
 
-from book import checks
 from lib.kernels.catalogue import in_book
 from lib.paths import ROOT
 
@@ -53,7 +52,3 @@ def test_an_exercise_is_there_has_a_solution_and_something_to_look_for(exercise)
     assert any("hide-cell" in cell.metadata.get("tags", ()) for cell in behind[:end])
     assert len(look_for.split()) >= 15
     assert not re.search(r"\d\.\d|\d ?%", look_for), "figures stand on the chapter's page"
-
-
-def test_links_of_the_built_pages_lead_to_the_exercises(site):
-    assert checks.links(checks.Page(site, "chapters/course.html")) == []

@@ -27,10 +27,6 @@ def test_styles_of_one_name_are_apart():
     assert solid != regular
 
 
-def test_a_page_without_icons_is_left_alone():
-    assert icons.draw("<p>fas fa-bars</p>") == "<p>fas fa-bars</p>"
-
-
 def test_an_icon_that_the_theme_lacks_is_named():
     with pytest.raises(icons.UnknownIcon, match="fa-nothing-like-it"):
         icons.draw('<i class="fa-solid fa-nothing-like-it"></i>')

@@ -16,11 +16,3 @@ def test_readme_and_cards_show_it(site):
     assert "](book/static/page.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert CARD == f"_static/{picture.FILE.name}"
     assert (site / CARD).read_bytes() == picture.FILE.read_bytes()
-
-
-def test_what_is_gone_new_or_moved_is_told():
-    today = ["a", "b", "c", "b"]
-    assert picture.missing(["a", "c", "b"], today) == []
-    assert picture.missing(["a", "41.2%"], today) == ["41.2%"]
-    assert picture.missing(["c", "a"], today) == ["a"]
-    assert picture.pieces(iter([" two\n words", "·", ""])) == ["two words"]

@@ -102,12 +102,3 @@ def test_what_a_page_was_built_with_runs_and_what_is_planted_does_not(open_page)
     assert page.execute_script("return window.evaluated") is None
     # The book's own browser tests hold what is refused for errors.
     assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-@pytest.mark.browser
-def test_without_a_policy_the_planted_script_would_run(open_page):
-    page = open_page(PAGE)
-    page.execute_script(PLANTED)
-    page.set_script_timeout(10)
-    page.execute_async_script("setTimeout(arguments[0], 500)")
-    assert page.execute_script("return window.planted")

@@ -24,13 +24,6 @@ def test_the_book_has_the_theme_s_script_without_its_list(site):
     assert scripts.SCROLLERS not in text and "#nothing-scrolls-here" in text
 
 
-def test_scripts_that_no_page_needs_are_left_out():
-    page = ('<link rel="preload" as="script" href="../_static/scripts/bootstrap.js?digest=5" />\n'
-            '<script defer src="_static/scripts/fontawesome.js?digest=5"></script>\n'
-            '<script defer src="_static/book.js"></script>')
-    assert scripts.without_unused(page) == '<script defer src="_static/book.js"></script>'
-
-
 @pytest.mark.parametrize("path", [*checks.page_paths(), "search.html", "404.html"])
 def test_no_page_has_what_only_a_script_that_was_left_out_moves(site, path):
     soup = checks.Page(site, path).soup

@@ -41,14 +41,3 @@ def test_the_tags_of_a_value_are_not_said():
 
 def test_a_page_without_text_has_none():
     assert description(page(table="What changed")) == ""
-
-
-@pytest.mark.parametrize("box, said", [("What changed", "A warp loads."), ("Why", "Runs here.")])
-def test_a_page_that_begins_with_where_it_runs_is_described_by_what_changed(box, said):
-    document = page(table="none")
-    row = next(document.findall(nodes.row))
-    row.clear()
-    row += [nodes.entry("", nodes.paragraph("", "", nodes.strong(text=box))),
-            nodes.entry("", nodes.paragraph(text="A warp loads."))]
-    document[0] += nodes.paragraph("", "", nodes.strong(text="Runs here."))
-    assert description(document) == said

@@ -1,7 +1,6 @@
 """What a browser loads of a page before its reader touches anything, in bytes as they are sent."""
 
 import contextlib
-import gzip
 import json
 import time
 
@@ -53,21 +52,3 @@ def test_what_a_browser_loads_of_a_page_weighs_little(browser, address, path):
     limit = MAX_SEARCH if path == "search.html" else MAX_BYTES
     assert sum(received.values()) < limit, sorted(received.items(), key=lambda one: -one[1])[:8]
     assert any("sections" in name for name in received) == (path == "search.html")
-
-
-def test_what_a_script_asks_for_late_is_counted(browser, address, site):
-    """A page that loads more when it is drawn: neither its HTML nor its style names the file."""
-    emulate(browser, **READING)
-    before = loaded(browser, address + "search.html")
-    assert sum(before.values()) > 50_000
-    browser.execute_cdp_cmd("Page.enable", {})
-    late = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
-        "source": "addEventListener('load', () => setTimeout("
-                  "() => fetch('/chapters/05_bank_conflicts.html'), 200));"})
-    try:
-        after = loaded(browser, address + "search.html")
-    finally:
-        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", late)
-    more = sum(after.values()) - sum(before.values())
-    page = gzip.compress((site / "chapters" / "05_bank_conflicts.html").read_bytes(), 6)
-    assert more == pytest.approx(len(page), rel=0.02)

@@ -34,11 +34,3 @@ def test_a_chapter_keeps_to_its_budget(name, up_to_date):
 
 def test_the_budget_is_of_the_book_s_chapters():
     assert sorted(BUDGET) == sorted(CHAPTERS)
-
-
-def test_work_past_a_bound_is_told():
-    budget = {"a": {"figures drawn": 3}}
-    assert over("a", {"figures drawn": 3}, budget) == []
-    assert over("a", {"figures drawn": 4}, budget) == [
-        "a: 4 figures drawn, where tests/chapters/budget.json allows 3"]
-    assert len(over("a", {"blocks emulated": 1}, budget)) == len(over("b", {"x": 1}, budget)) == 1

@@ -51,8 +51,3 @@ def test_a_worklog_keeps_its_own_cells_and_takes_its_versions_cards():
     assert [cell.id for cell in made.cells][1:3] == ["card-01-0", "card-01-1"]
     again = worklogs.assembled("fp32", made, chapters)
     assert again == made and len(with_old.cells) == 3
-
-
-def test_without_cards_a_worklog_s_cells_are_all_its_own():
-    log = nbformat.v4.new_notebook(cells=[markdown("# FP32"), CLOSING])
-    assert worklogs.assembled("fp32", log, {}) == log

@@ -10,7 +10,7 @@ from lib.records import ladder, reach
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from lib.show import numbers as model
-from lib.show.numbers import evaluate, evidence
+from lib.show.numbers import evaluate
 from lib.show.version import roof
 
 QUOTING = [
@@ -63,7 +63,6 @@ def test_another_gpu_s_numbers_are_of_its_records():
             next(one.tflops for one in rows if one.is_cube(4096)))
     for gpu, expression in (("H100", "roof('l2')"), ("H200", "on('H200').roof('l2')")):
         assert evaluate(expression, "23_stream_k") == str(roof("l2", gpu))
-    assert evidence("on('H200').row('cut',2048).tflops") == "recorded: NVIDIA H200 SXM 141GB"
     assert evaluate("on('H200').row().tflops", "01_naive") == model.NOT_YET  # no record of its own
 
 
@@ -84,23 +83,6 @@ def test_how_far_a_group_comes_is_the_book_s_one_answer():
     one = reach.reach("FP32")
     assert evaluate("reach.short(reach.reach('FP32'))", "index") == reach.short(one)
     assert evaluate("reach.reach('nothing').share", "index") == model.NOT_YET
-
-
-@pytest.mark.parametrize("expression, rests", [
-    ("100 / metric('l1_data_percent'):.2f", "recorded: NVIDIA H100"),
-    ("operation('b'):#010x", "emulated"),
-    ("row().tflops / compiled().resources.registers + w('x')", "recorded: NVIDIA H100"),
-    ("compiled().resources.registers", "modelled"), ("len(zoo.specimens())", ""),
-    ("1e6 * epilogue.saved_seconds((1, 2, 3))", "modelled"), ("roof('l2') / SIZE", "recorded"),
-])
-def test_a_number_says_what_it_rests_on(expression, rests):
-    assert evidence(expression).startswith(rests)
-
-
-def test_what_is_not_recorded_is_known():
-    assert evidence("row().tflops / code() + w('x')").split("; ")[1:] == [
-        "emulated", "modelled"]
-    assert model.RESTS_ON.keys() <= {*dir(model.Numbers), *model.SUBJECTS}
 
 
 def test_a_time_of_a_shape_of_its_own_is_that_row_s():
