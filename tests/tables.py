@@ -1,18 +1,34 @@
 """Cases of a test as a table of text."""
 
+import ast
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
 
-def rows(text: str) -> list[tuple[int | str, ...]]:
-    """Read a table of words, or of what stands between as many bars; numbers as such."""
-    lines = text.strip().splitlines()
-    bars = lines[0].count("|")
-    split = (line.split("|", bars) if bars else line.split() for line in lines)
-    return [tuple(int(cell, 0) if re.fullmatch(r"-?(0x\w+|[1-9]\d*|0)", cell) else cell
-                  for cell in map(str.strip, line)) for line in split]
+def rows(text: str) -> list[tuple[Any, ...]]:
+    """Read a table: of words, of what stands between as many bars, or of a line a row."""
+    head, *lines = text.strip().splitlines()
+    bars = head.count("|")
+    split = [[line] if head.isidentifier() else line.split("|", bars) if bars else line.split()
+             for line in (head, *lines)]
+    return [tuple(value(cell.strip()) for cell in line) for line in split]
+
+
+# Beside whole numbers: what a cell has to itself of Python's own values.
+_VALUE = re.compile(r'-?\d+\.\d*|True|False|None|\(.*\)|"[^"]*"')
+
+
+def value(cell: str) -> Any:
+    """Read a number, a truth value, or what Python writes in brackets or in quotes; else words."""
+    if re.fullmatch(r"-?(0x\w+|[1-9]\d*|0)", cell):
+        return int(cell, 0)
+    try:
+        return ast.literal_eval(cell) if _VALUE.fullmatch(cell) else cell
+    except (ValueError, SyntaxError):
+        return cell
 
 
 def numbers(cell: int | str) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from lib.problem import WrongResult
 from lib.run import device, runner
 from tests import played
 from tests.kernels.conftest import legal
+from tests.tables import cases
 
 COUNTERS = {
     "global_load_requests", "global_load_sectors", "global_store_requests",
@@ -215,77 +216,79 @@ def test_diff_puts_two_versions_side_by_side(call):
         one["counters"]["shared_wavefronts"], other["counters"]["shared_wavefronts"]]
 
 
-@pytest.mark.parametrize("scalars", [
-    ("--alpha", "inf"), ("--alpha=-inf",), ("--alpha", "nan"), ("--alpha", "1e300"),
-    ("--beta", "nan"), ("--beta", "inf"), ("--beta", "1e300"), ("--alpha", "inf", "--beta", "nan"),
-])
+@cases("""
+scalars
+--alpha inf
+--alpha=-inf
+--alpha nan
+--alpha 1e300
+--beta nan
+--beta inf
+--beta 1e300
+--alpha inf --beta nan
+""")
 @pytest.mark.filterwarnings("error")
 def test_scalars_without_end_have_a_verdict_too(call, scalars):
     status, out, err = call("check", "01_naive", "--shape", "20", "--backend", "emulator", "--json",
-                            *scalars)
+                            *scalars.split())
     document = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert status == 0 and err == "" and document["ok"]
     assert {document["alpha"], document["beta"]} & {"inf", "-inf", "nan"}
 
 
-BAD = [
-    (("check", "01_naiv"), "did you mean 01_naive?"),
-    (("check", "01_naive/swaped"), "did you mean swapped?"),
-    (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
-    (("check", "01_naive", "--shape", "2000000x2000000x1", "--backend", "emulator", "--yes"),
-     "memory"),
-    (("check", "01_naive", "--shape", "3000000x1x1", "--backend", "emulator"), "M = 3000000"),
-    (("trace", "01_naive", "--arch", "sm_76"), "did you mean sm_75?"),
-    (("check", "01_naive", "--shape", "1x1x2000000000", "--backend", "emulator"), "--yes"),
-    (("trace", "01_naive", "--shape", "1x1x2000000000"), "--yes"),
-    (("check", "01_naive", "--shape", "12x13"), "--shape"),
-    (("check", "01_naive/"), "NAME/VARIANT: unknown variant ''"),
-    (("check", "01_naive", "--dtype", "float64"), "--dtype"),
-    (("diff", "01_naive", "02_shared"), "B: "),
-    (("diff", "01_naive/x", "02_shared_tile"), "A: "),
-    (("diff", "01_naive", "02_shared_tile", "--shape", "1x1x2000000000"), "--yes"),
-    (("results", "01_naiv"), "NAME: nothing is recorded of"),
-    (("results", "01_naive/one_fragment"), "NAME/VARIANT: 01_naive: nothing is recorded of"),
-    (("results", "--shape", "4k"), "--shape"),
-    (("results", "--shape", "7"), "nothing is recorded of --shape 7"),
-    (("results", "01_naive", "--shape", "7", "--json"), "recorded of 01_naive, --shape 7"),
-    (("results", "--gpu", ""), "--gpu: nothing is recorded of ''"),
-    (("results", "--csv", "01_naive"), "a NAME narrows the rows"),
-    (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
-    (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
-    (("check", "10_wmma", "--dtype", "float32"),
-     "--dtype: 10_wmma/sixteen_fragments takes A and B in float16"),
-    (("check", "14_ldmatrix/k16", "--arch", "sm_75", "--backend", "emulator"),
-     "14_ldmatrix/k16 runs on sm_80 and later, not on sm_75"),
-    (("check", "28_cta_pairs/mxfp8", "--shape", "128x128x90"),
-     "--shape: 28_cta_pairs loads A in rows that are multiples of 16 bytes: K = 90"),
-    (("check", "28_cta_pairs/nvfp4", "--dtype", "float16"),
-     "--dtype: 28_cta_pairs/nvfp4 takes A and B in float4_e2m1fn, not float16"),
-    (("check", "28_cta_pairs/nvfp4", "--arch", "sm_90a"), "compiled for sm_100a, not for sm_90a"),
-    (("export", "28_cta_pairs/nvfp4"), "has block scales, which check, trace and resources take"),
-    (("bench", "28_cta_pairs/mxfp8"), "has block scales, which check, trace and resources take"),
-    (("check", "01_naive:swapped"), "unknown kernel '01_naive:swapped' (a variant is written "
-                                    "01_naive/swapped)"),
-    (("check", "01_naive", "--dtype", ""), "--dtype"),
-    (("check", "01_naive", "--arch", ""), "--arch"),
-    (("profile", "cublas/no"), "NAME/VARIANT: cuBLAS is not recorded as 'no'"),
-    (("profile", "cublas", "--dtype", "float16"), "--dtype: cublas/fp32 takes A and B in float32"),
-    (("launch", "01_naive", "--candidate", "x"), "--candidate: "),
-    (("rivals", "--sizes", "x"), "--sizes: 'x' is no shape"),
-    (("rivals", "--sizes", "1x2x3"), "--sizes: 1x2x3 is no cube"),
-    (("record", "09_nothing"), "unknown kernel"),
-    (("check", "01_naive", "--backend", "gpu"), "no GPU here"),
-    (("bench", "01_naive"), "no GPU here"),
-    (("profile", "01_naive"), "no GPU here"),
-    (("timeline", "01_naive"), "no GPU here"),
-    (("record", "01_naive"), "no GPU here"),
-    (("launch", "01_naive"), "no GPU here"),
-]
-
-
-@pytest.mark.parametrize("words, said", BAD, ids=lambda value: " ".join(value)[:40])
+@cases("""
+words | said
+check 01_naiv | did you mean 01_naive?
+check 01_naive/swaped | did you mean swapped?
+check 01_naive --shape 0x4x4 | at least 1
+check 01_naive --shape 2000000x2000000x1 --backend emulator --yes | memory
+check 01_naive --shape 3000000x1x1 --backend emulator | M = 3000000
+trace 01_naive --arch sm_76 | did you mean sm_75?
+check 01_naive --shape 1x1x2000000000 --backend emulator | --yes
+trace 01_naive --shape 1x1x2000000000 | --yes
+check 01_naive --shape 12x13 | --shape
+check 01_naive/ | NAME/VARIANT: unknown variant ''
+check 01_naive --dtype float64 | --dtype
+diff 01_naive 02_shared | B:
+diff 01_naive/x 02_shared_tile | A:
+diff 01_naive 02_shared_tile --shape 1x1x2000000000 | --yes
+results 01_naiv | NAME: nothing is recorded of
+results 01_naive/one_fragment | NAME/VARIANT: 01_naive: nothing is recorded of
+results --shape 4k | --shape
+results --shape 7 | nothing is recorded of --shape 7
+results 01_naive --shape 7 --json | recorded of 01_naive, --shape 7
+results --gpu '' | --gpu: nothing is recorded of ''
+results --csv 01_naive | a NAME narrows the rows
+results --check --gpu H100 | --gpu narrows the rows
+check 01_naive --dtype float16 | --dtype: 01_naive/coalesced takes A and B in
+check 10_wmma --dtype float32 | --dtype: 10_wmma/sixteen_fragments takes A and B in float16
+check 14_ldmatrix/k16 --arch sm_75 --backend emulator \
+ | 14_ldmatrix/k16 runs on sm_80 and later, not on sm_75
+check 28_cta_pairs/mxfp8 --shape 128x128x90 \
+ | --shape: 28_cta_pairs loads A in rows that are multiples of 16 bytes: K = 90
+check 28_cta_pairs/nvfp4 --dtype float16 \
+ | --dtype: 28_cta_pairs/nvfp4 takes A and B in float4_e2m1fn, not float16
+check 28_cta_pairs/nvfp4 --arch sm_90a | compiled for sm_100a, not for sm_90a
+export 28_cta_pairs/nvfp4 | has block scales, which check, trace and resources take
+bench 28_cta_pairs/mxfp8 | has block scales, which check, trace and resources take
+check 01_naive:swapped | unknown kernel '01_naive:swapped' (a variant is written 01_naive/swapped)
+check 01_naive --dtype '' | --dtype
+check 01_naive --arch '' | --arch
+profile cublas/no | NAME/VARIANT: cuBLAS is not recorded as 'no'
+profile cublas --dtype float16 | --dtype: cublas/fp32 takes A and B in float32
+launch 01_naive --candidate x | --candidate:
+rivals --sizes x | --sizes: 'x' is no shape
+rivals --sizes 1x2x3 | --sizes: 1x2x3 is no cube
+record 09_nothing | unknown kernel
+check 01_naive --backend gpu | no GPU here
+bench 01_naive | no GPU here
+profile 01_naive | no GPU here
+timeline 01_naive | no GPU here
+record 01_naive | no GPU here
+launch 01_naive | no GPU here
+""")
 def test_bad_input_is_one_line_and_status_2(call, no_gpu, words, said):
-    status, out, err = call(*words)
+    status, out, err = call(*shlex.split(words))
     assert status == 2 and out == ""
     assert err.startswith("error: ") and err.count("\n") == 1 and said in err
 
@@ -324,20 +327,21 @@ def test_a_driver_older_than_cupy_says_what_to_do(monkeypatch):
     assert "too old" in said and "CUDA 11.4" in said and "cupy-cuda11x" in said
 
 
-@pytest.mark.parametrize("words, said", [
-    (("check", "01_naive", "--seed", "-1"), "--seed"),
-    (("check", "01_naive", "--alpha", "one"), "--alpha"),
-    (("check", "01_naive", "--backend", "cpu"), "--backend"),
-    (("zoo", "--record", "--jobs", "0"), "--jobs"),
-    (("zoo", "--record", "--minutes", "nan"), "--minutes"),
-    (("check",), "NAME[/VARIANT]"),
-    (("chek",), "chek"),
-    ((), "COMMAND"),
-    (("results", "--shapes"), "unrecognized arguments: --shapes; python -m lib results --help"),
-])
+@cases("""
+words | said
+check 01_naive --seed -1 | --seed
+check 01_naive --alpha one | --alpha
+check 01_naive --backend cpu | --backend
+zoo --record --jobs 0 | --jobs
+zoo --record --minutes nan | --minutes
+check | NAME[/VARIANT]
+chek | chek
+"" | COMMAND
+results --shapes | unrecognized arguments: --shapes; python -m lib results --help
+""")
 def test_what_the_parser_refuses_is_one_line_and_status_2(capsys, words, said):
     with pytest.raises(SystemExit) as end:
-        main(list(words))
+        main(shlex.split(words))
     err = capsys.readouterr().err
     assert end.value.code == 2 and err.count("\n") == 1 and said in err
 

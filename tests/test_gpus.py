@@ -5,6 +5,7 @@ import pytest
 from lib import gpus
 from lib.gpus import ARCHITECTURES, GPUS
 from lib.paths import ROOT
+from tests.tables import cases
 
 
 def test_fp32_peaks_are_the_vendor_s():
@@ -14,11 +15,15 @@ def test_fp32_peaks_are_the_vendor_s():
         assert GPUS[key].fp32_flops / 1e12 == pytest.approx(tflops, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "name, key",
-    [("T4", "T4"), ("t4", "T4"), ("Tesla T4", "T4"), ("NVIDIA H100 80GB HBM3", "H100"),
-     ("NVIDIA A100-SXM4-80GB", "A100"), ("NVIDIA H200", "H200")],
-)
+@cases("""
+name                  | key
+T4                    | T4
+t4                    | T4
+Tesla T4              | T4
+NVIDIA H100 80GB HBM3 | H100
+NVIDIA A100-SXM4-80GB | A100
+NVIDIA H200           | H200
+""")
 def test_a_driver_s_name_finds_its_data_sheet(name, key):
     assert gpus.find(name).key == key
 

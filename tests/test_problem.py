@@ -5,6 +5,7 @@ import pytest
 
 from lib import bfloat16
 from lib.problem import Problem, numpy_dtype, parse_shape
+from tests.tables import cases
 
 
 def judged(problem, change=lambda C: C):
@@ -14,7 +15,13 @@ def judged(problem, change=lambda C: C):
     return problem.judge(change(reference.C.astype(np.float32)), reference)
 
 
-@pytest.mark.parametrize("shape", [(7, 5, 3), (1, 1, 1), (64, 64, 64), (3, 4, 0)])
+@cases("""
+shape
+(7, 5, 3)
+(1, 1, 1)
+(64, 64, 64)
+(3, 4, 0)
+""")
 @pytest.mark.parametrize("scalars", [(1, 0), (0.5, -2), (0, 1)])
 def test_the_exact_answer_passes(shape, scalars):
     assert judged(Problem(*shape, *scalars)).ok
@@ -195,11 +202,14 @@ def test_inputs_repeat_with_their_seed_and_differ_without():
     assert not (first[0] == other[0]).all()
 
 
-@pytest.mark.parametrize(
-    "text, shape",
-    [("256", (256, 256, 256)), ("100x99x101", (100, 99, 101)), ("5×6×0", (5, 6, 0)),
-     ("4096,4096,4096", (4096, 4096, 4096)), (" 100, 99, 101 ", (100, 99, 101))],
-)
+@cases("""
+text             | shape
+"256"            | (256, 256, 256)
+100x99x101       | (100, 99, 101)
+5×6×0            | (5, 6, 0)
+4096,4096,4096   | (4096, 4096, 4096)
+" 100, 99, 101 " | (100, 99, 101)
+""")
 def test_shapes_are_read(text, shape):
     assert parse_shape(text) == shape
 

@@ -2,10 +2,9 @@
 
 import ast
 
-import pytest
-
 from lib.paths import ROOT
 from lib.ptx.files import text_of
+from tests.tables import cases
 
 # What opens a file, or reads one that it is given the name of.
 READS = {"read_text", "read_bytes", "open", "fdopen", "memmap", "fromfile", "mmap", "ZipFile"}
@@ -51,12 +50,20 @@ def test_nothing_is_read_past_the_helper():
             if (found := [*reads(text_of(path))])} == {}
 
 
-@pytest.mark.parametrize("line, found", [
-    ("open(x)", True), ("x.open()", True), ("open(x, 'rb')", True), ("x.read_text()", True),
-    ("np.load(x)", True), ("tarfile.open(x)", True), ("nbformat.read(x, 4)", True),
-    ("open(x, 'w')", False), ("x.open('ab')", False), ("text_of(x)", False),
-    ("np.load(io.BytesIO(bytes_of(x)))", False),
-])
+@cases("""
+line                             | found
+open(x)                          | True
+x.open()                         | True
+open(x, 'rb')                    | True
+x.read_text()                    | True
+np.load(x)                       | True
+tarfile.open(x)                  | True
+nbformat.read(x, 4)              | True
+open(x, 'w')                     | False
+x.open('ab')                     | False
+text_of(x)                       | False
+np.load(io.BytesIO(bytes_of(x))) | False
+""")
 def test_what_reads_is_known(line, found):
     assert bool([*reads(line)]) == found
 

@@ -6,6 +6,7 @@ import pytest
 
 from book import interface
 from lib.paths import ROOT
+from tests.tables import cases
 
 PAGES = """
 warplens's public interface differs from docs/warplens-interface.json:
@@ -85,10 +86,15 @@ def test_what_is_new_breaks_nothing(described, name, value):
     assert changes.part == "minor" and not changes.breaks and len(changes.adds) == 1
 
 
-@pytest.mark.parametrize("before, part, least", [
-    ("0.1.0", "patch", (0, 1, 1)), ("0.1.0", "minor", (0, 2, 0)), ("0.1.0", "major", (0, 2, 0)),
-    ("1.2.3", "patch", (1, 2, 4)), ("1.2.3", "minor", (1, 3, 0)), ("1.2.3", "major", (2, 0, 0)),
-])
+@cases("""
+before | part  | least
+0.1.0  | patch | (0, 1, 1)
+0.1.0  | minor | (0, 2, 0)
+0.1.0  | major | (0, 2, 0)
+1.2.3  | patch | (1, 2, 4)
+1.2.3  | minor | (1, 3, 0)
+1.2.3  | major | (2, 0, 0)
+""")
 def test_the_least_version_that_may_follow(before, part, least):
     assert interface.least_version(before, part) == least
 

@@ -8,6 +8,7 @@ import pytest
 import lib
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
 from lib.compiler.toolkit import nvrtc_architectures
+from tests.tables import cases
 
 SOURCE = """
 extern "C" __global__ void k(const float* x, float* y) {
@@ -36,10 +37,15 @@ def test_a_kernel_for_every_architecture(arch):
     assert (said in kernel.counted) == (arch not in TARGETS)
 
 
-@pytest.mark.parametrize("arch, target", [
-    ("sm_75", "sm_75"), ("sm_86", "sm_80"), ("sm_89", "sm_80"), ("sm_90", "sm_90a"),
-    ("sm_100a", "sm_90a"), ("sm_121", "sm_90a"),
-])
+@cases("""
+arch    target
+sm_75   sm_75
+sm_86   sm_80
+sm_89   sm_80
+sm_90   sm_90a
+sm_100a sm_90a
+sm_121  sm_90a
+""")
 def test_the_nearest_that_was_calibrated(arch, target):
     assert nearest_target(arch) == target
 

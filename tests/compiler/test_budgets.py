@@ -5,6 +5,7 @@ import pytest
 
 from lib import ptx
 from lib.compiler import budgets
+from tests.tables import cases
 
 COPY = """
 .version 7.0
@@ -26,11 +27,18 @@ def launch():
     return ptx.Module(COPY).get_function("k")(1, 32, (np.zeros(32, np.uint32),))
 
 
-@pytest.mark.parametrize("sign, limit, message", [
-    ("<", 4, True), ("<=", 4, False), ("==", 4, False),
-    ("<", 5, False), ("<=", 5, False), ("==", 5, True),
-    ("<", 3, True), ("<=", 3, True), ("==", 3, True),
-])
+@cases("""
+sign limit message
+<    4     True
+<=   4     False
+==   4     False
+<    5     False
+<=   5     False
+==   5     True
+<    3     True
+<=   3     True
+==   3     True
+""")
 def test_what_was_counted_keeps_a_budget_or_breaks_it(launch, sign, limit, message):
     found = budgets.broken(launch, budgets.parse([f"sectors_per_request {sign} {limit}"]))
     assert found == [f"budget sectors_per_request {sign} {limit}: it is 4"] * message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from lib.compiler import arguments, command
 from lib.compiler.cu_file import CudaFile
 from lib.compiler.raw_module import RawModule
 from tests.compiler.test_cu_file import left_out
+from tests.tables import cases
 
 CONSTANTS = r"""
 namespace filter { __constant__ float taps[3]; }
@@ -154,14 +157,17 @@ __global__ void k(float* x, int* flag)
 """
 
 
-@pytest.mark.parametrize("words,status,said", [
-    ((), 0, "same value"), (("--strict",), 1, "same value"),
-    (("--strict", "--allow", "same value"), 0, "same value"),
-    (("-D", "TWO"), 1, "warning"), (("-D", "TWO", "--allow", "warning"), 0, "warning"),
-])
+@cases("""
+words                         | status | said
+                              | 0      | same value
+--strict                      | 1      | same value
+--strict --allow 'same value' | 0      | same value
+-D TWO                        | 1      | warning
+-D TWO --allow warning        | 0      | warning
+""")
 def test_one_value_of_many_lanes_is_a_note(tmp_path, capsys, words, status, said):
     assert run(tmp_path, SAME, "--grid", "2", "--block", "64", "--arg", "x=float32[129]:nan",
-               "--arg", "flag=int32[1]", "--races", *words) == status
+               "--arg", "flag=int32[1]", "--races", *shlex.split(words)) == status
     out = capsys.readouterr().out
     assert f"{said}: k.cu" in out and "syncthreads" not in out
 

@@ -25,6 +25,7 @@ from tests.kernels.conftest import (
     problem_of,
     two_each,
 )
+from tests.tables import cases
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
@@ -178,12 +179,17 @@ def test_products_of_two_steps_are_in_flight():
     assert sum(name.startswith("WARPGROUP.DEPBAR") for name in code) == 5
 
 
-@pytest.mark.parametrize("name, shape, blocks", [
-    ("two_parts", (129, 136, 128), 4), ("two_parts", (4096, 4096, 128), 132),
-    ("tall_pairs", (129, 136, 128), 2), ("tall_pairs", (129, 264, 128), 4),
-    ("tall_pairs", (4096, 4096, 128), 132), ("few_64", (64, 4096, 128), 64),
-    ("few_64_split", (64, 4096, 128), 128), ("few_128", (128, 7168, 128), 112),
-])
+@cases("""
+name         | shape             | blocks
+two_parts    | (129, 136, 128)   | 4
+two_parts    | (4096, 4096, 128) | 132
+tall_pairs   | (129, 136, 128)   | 2
+tall_pairs   | (129, 264, 128)   | 4
+tall_pairs   | (4096, 4096, 128) | 132
+few_64       | (64, 4096, 128)   | 64
+few_64_split | (64, 4096, 128)   | 128
+few_128      | (128, 7168, 128)  | 112
+""")
 def test_blocks_are_as_many_as_tiles_or_sms(name, shape, blocks):
     variant = FP8.variant(name)
     assert plan(FP8, variant, problem_of(variant, *shape), (), 132).launch.grid == (blocks, 1, 1)

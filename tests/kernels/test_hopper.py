@@ -19,6 +19,7 @@ from lib.problem import Problem
 from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
 from tests.kernels.conftest import REPRESENTATIVES, clean, slow_but, smallest_of_each
+from tests.tables import cases
 
 CP_ASYNC, WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K, ANY = (
     CATALOGUE[stem] for stem in (
@@ -71,9 +72,16 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
 
 
 @pytest.mark.parametrize("behind", [0, 1])
-@pytest.mark.parametrize("rows, columns, offset", [
-    (5, 33, 0), (7, 1001, 3), (3, 8, 1), (1, 5, 0), (2, 9, 7), (300, 31, 1), (130, 7, 5),
-])
+@cases("""
+rows columns offset
+5    33      0
+7    1001    3
+3    8       1
+1    5       0
+2    9       7
+300  31      1
+130  7       5
+""")
 def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, behind):
     """And reads nothing outside of the matrix: the emulator would stop it."""
     packing = ANY.variant("packed").packing
@@ -237,10 +245,14 @@ def test_the_rule_knows_every_candidate_and_takes_the_least():
             assert {kernel.variant(n).out for n in cycles} == {variant.out}
 
 
-@pytest.mark.parametrize("shape, timed", [
-    ((65, 1024, 512), True), ((400, 4096, 4096), True), ((64, 1024, 512), False),
-    ((401, 4096, 4096), False), ((200, 1016, 4096), False),
-])
+@cases("""
+shape             | timed
+(65, 1024, 512)   | True
+(400, 4096, 4096) | True
+(64, 1024, 512)   | False
+(401, 4096, 4096) | False
+(200, 1016, 4096) | False
+""")
 def test_candidates_of_some_rows_are_none_elsewhere(shape, timed):
     for variant in RULE.variants:
         ranked = cost.ranked(RULE, variant, variant.problem(*shape))
@@ -266,7 +278,13 @@ def test_matrices_on_no_boundary_are_packed_or_stored_by_lanes():
     )
 
 
-@pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
+@cases("""
+N   K  vec
+104 72 8
+100 68 4
+102 70 2
+101 73 1
+""")
 def test_copies_are_as_wide_as_rows_allow(N, K, vec):
     variant = CP_ASYNC.variants[0]
     done = clean(CP_ASYNC, variant, 33, N, K, 0.5, -2.0, trace=True)
@@ -318,10 +336,15 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order(tiles, clusters):
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
-@pytest.mark.parametrize("tiles, steps, share, cut", [
-    (3, 16, 8, (3, 2)), (3, 1, 8, (0, 1)), (4, 16, 8, (0, 1)), (1, 32, 8, (1, 2)),
-    (1, 8, 8, (0, 1)), (3, 16, 0, (0, 1)),
-])
+@cases("""
+tiles | steps | share | cut
+3     | 16    | 8     | (3, 2)
+3     | 1     | 8     | (0, 1)
+4     | 16    | 8     | (0, 1)
+1     | 32    | 8     | (1, 2)
+1     | 8     | 8     | (0, 1)
+3     | 16    | 0     | (0, 1)
+""")
 def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, cut):
     grid = LastWave(blocks_per_sm=1, stream_k_share=share)
     problem = CUT.problem(1, 64 * tiles, 64 * steps)

@@ -19,6 +19,7 @@ from lib.kernels.catalogue import CATALOGUE, RULES
 from lib.problem import Problem, numpy_dtype
 from lib.run import prepared
 from lib.run.runner import emulate, run
+from tests.tables import cases
 
 RULE, LIMIT, STREAM_K = RULES["hopper"], CATALOGUE["09_fp32_limit"], CATALOGUE["23_stream_k"]
 TYPES = [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"),
@@ -111,11 +112,18 @@ def test_fp32_in_every_layout(name, problem):
     right(LIMIT, LIMIT.variant("any_layout"), problem)
 
 
-@pytest.mark.parametrize("name, size", [
-    ("1x128_8", (2, 133, 300)), ("8x128_2", (9, 132, 130)), ("16x128_1", (17, 8, 70)),
-    ("32x64_4", (33, 60, 200)), ("64x128_2", (70, 136, 40)), ("128x4_4", (130, 3, 200)),
-    ("128x8_1", (120, 12, 77)), ("128x32_2", (129, 40, 96)), ("128x48_1", (5, 49, 33)),
-])
+@cases("""
+name     | size
+1x128_8  | (2, 133, 300)
+8x128_2  | (9, 132, 130)
+16x128_1 | (17, 8, 70)
+32x64_4  | (33, 60, 200)
+64x128_2 | (70, 136, 40)
+128x4_4  | (130, 3, 200)
+128x8_1  | (120, 12, 77)
+128x32_2 | (129, 40, 96)
+128x48_1 | (5, 49, 33)
+""")
 def test_fp32_in_every_tile_beside_09(name, size):
     """A row, column or step past the tile; K that blocks and warps share, some of whom have none.
     """

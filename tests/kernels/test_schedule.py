@@ -13,6 +13,7 @@ from lib.problem import Problem
 from lib.records import store as records
 from lib.records.launched import launch_hash
 from lib.records.schema import KernelRecord
+from tests.tables import cases
 
 VARIANTS = [(kernel, variant) for kernel in CATALOGUE.values()
             for variant in (*kernel.measured, *kernel.exhibits, *kernel.laid, *kernel.menu)]
@@ -75,11 +76,21 @@ def test_recorded_launches_are_known_by_the_hashes_that_they_were_recorded_by():
     assert known
 
 
-@pytest.mark.parametrize(("tiles", "steps", "waves", "cut"), [
-    (1, 7, 1, (0, 1)), (1, 8, 1, (0, 1)), (1, 15, 1, (0, 1)), (1, 16, 1, (1, 2)),
-    (2, 64, 1, (0, 1)), (3, 1, 1, (0, 1)), (3, 4, 1, (0, 1)), (3, 16, 1, (3, 2)),
-    (3, 16, 0, (1, 2)), (5, 16, 1, (3, 2)), (5, 16, 0, (1, 2)), (4, 16, 1, (0, 1)),
-])
+@cases("""
+tiles | steps | waves | cut
+1     | 7     | 1     | (0, 1)
+1     | 8     | 1     | (0, 1)
+1     | 15    | 1     | (0, 1)
+1     | 16    | 1     | (1, 2)
+2     | 64    | 1     | (0, 1)
+3     | 1     | 1     | (0, 1)
+3     | 4     | 1     | (0, 1)
+3     | 16    | 1     | (3, 2)
+3     | 16    | 0     | (1, 2)
+5     | 16    | 1     | (3, 2)
+5     | 16    | 0     | (1, 2)
+4     | 16    | 1     | (0, 1)
+""")
 def test_as_many_sharers_as_tiles_cut_none(tiles, steps, waves, cut):
     grid = LastWave(blocks_per_sm=1, stream_k_share=8, stream_k_waves=waves)
     assert grid.cut(Problem(64 * tiles, 64, 64 * steps), (64, 64), 64, 2) == cut

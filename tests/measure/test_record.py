@@ -25,6 +25,7 @@ from lib.records.launched import launch_hash
 from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
 from tests import built, played
 from tests.built import BOARD, CHUNK, GPU, NAIVE
+from tests.tables import cases
 
 
 def every_task(*names):
@@ -427,13 +428,14 @@ def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypa
     assert capsys.readouterr().err.startswith("skipped: the driver lets only administrators")
 
 
-@pytest.mark.parametrize("given, said", [
-    (("record", "--minutes", "0"), "a run lasts up to 60"),
-    (("record", "--minutes", "nan"), "a run lasts up to 60"),
-    (("record", "--quick", "01_naive"), "--quick takes no names"),
-    (("record", "machine/fast"), "machine has no variants"),
-    (("record", "01_naive/none"), "unknown variant 'none'"),
-])
+@cases("""
+given                             | said
+('record', '--minutes', '0')      | a run lasts up to 60
+('record', '--minutes', 'nan')    | a run lasts up to 60
+('record', '--quick', '01_naive') | --quick takes no names
+('record', 'machine/fast')        | machine has no variants
+('record', '01_naive/none')       | unknown variant 'none'
+""")
 def test_bad_input_is_one_line(given, said, capsys):
     assert main(list(given)) == 2
     error = capsys.readouterr().err

@@ -13,6 +13,7 @@ from lib.measure.probe import Interval, Sample
 from lib.measure.sensors import Sampler, Sensors
 from lib.problem import Problem
 from tests.played import Board, Readings
+from tests.tables import cases
 
 
 class Player:
@@ -42,9 +43,14 @@ def test_turns_go_forward_and_back():
     assert order(log) == "ABCCBA"
 
 
-@pytest.mark.parametrize("once, turn, launches", [
-    (1e-3, 5e-3, 5), (1e-3, 500e-3, 500), (0.3, 5e-3, 1), (7e-3, 5e-3, 1), (2.0, 500e-3, 1),
-])
+@cases("""
+once  turn  launches
+0.001 0.005 5
+0.001 0.5   500
+0.3   0.005 1
+0.007 0.005 1
+2.0   0.5   1
+""")
 def test_a_turn_lasts_as_long_as_it_should_and_never_less_than_one_product(once, turn, launches):
     log = []
     turns.take([Player("A", log, once)], samples=1, series=1, turn=turn)

@@ -14,6 +14,7 @@ from lib.problem.scales import SCALES
 from lib.run import device, parts, plans, prepared
 from lib.run import gemm as products
 from tests import driver, played
+from tests.tables import cases
 
 EVERY = Epilogue("gelu", True, True, True)
 
@@ -129,10 +130,13 @@ def test_an_amax_grows_from_call_to_call(gpu):
     assert seen[1] == 4 * seen[0] and seen[2] == seen[1]
 
 
-@pytest.mark.parametrize("dtype, bias, wanted", [
-    ("float16", None, "float16"), ("bfloat16", None, "bfloat16"), ("bfloat16", "f4", "float32"),
-    ("bfloat16", "f2", "float16"),
-])
+@cases("""
+dtype    bias wanted
+float16  None float16
+bfloat16 None bfloat16
+bfloat16 f4   float32
+bfloat16 f2   float16
+""")
 def test_a_new_c_has_the_bias_s_type(gpu, dtype, bias, wanted):
     problem = with_epilogue(16, 32, 64, dtype=dtype, out=dtype)
     arrays, _ = operands(gpu, problem)

@@ -11,7 +11,7 @@ import pytest
 from lib.paths import ROOT
 from lib.problem import ROUNDOFF, Problem, answer, norm, yardstick
 from lib.run import device
-from tests.tables import refused
+from tests.tables import cases, refused
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -80,10 +80,13 @@ def test_gradients_have_the_operands_shapes_and_types():
         assert (one.grad.shape, one.grad.dtype) == (one.shape, one.dtype)
 
 
-@pytest.mark.parametrize("of_a, of_b, wanted", [
-    ((2, 5, 7), (2, 7, 3), (2, 5, 3)), ((5, 7), (2, 7, 3), (2, 5, 3)),
-    ((2, 5, 7), (7, 3), (2, 5, 3)), ((0, 5, 7), (7, 3), (0, 5, 3)),
-])
+@cases("""
+of_a      | of_b      | wanted
+(2, 5, 7) | (2, 7, 3) | (2, 5, 3)
+(5, 7)    | (2, 7, 3) | (2, 5, 3)
+(2, 5, 7) | (7, 3)    | (2, 5, 3)
+(0, 5, 7) | (7, 3)    | (0, 5, 3)
+""")
 def test_batches_have_shapes_and_gradients(of_a, of_b, wanted):
     A, B = meta(*of_a, requires_grad=True), meta(*of_b, requires_grad=True)
     found = operators.gemm(A, B)
@@ -216,7 +219,13 @@ def test_what_a_gradient_needs_is_kept(in_float64, activation, wanted):
     assert in_float64 == wanted
 
 
-@pytest.mark.parametrize("M, N, K", [(5, 16, 8), (0, 16, 8), (5, 16, 0), (5, 0, 8)])
+@cases("""
+M N  K
+5 16 8
+0 16 8
+5 16 0
+5 0  8
+""")
 @pytest.mark.parametrize("activation", ["gelu", "swiglu"])
 def test_what_the_kernels_are_given(monkeypatch, M, N, K, activation):
     """Operands as they lie, where they can be read so; without elements nothing is launched."""

@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show import html
+from tests.tables import cases
 
 LIGHT, DARK = "#ffffff", "#14181e"
 
@@ -226,10 +227,14 @@ def test_durations(value, expected):
     assert style.duration(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(1.0, "100%"), (0.125, "12.5%"), (0.05, "5%"), (0.714, "71%"), (0.0, "0%")],
-)
+@cases("""
+value expected
+1.0   100%
+0.125 12.5%
+0.05  5%
+0.714 71%
+0.0   0%
+""")
 def test_percent(value, expected):
     assert style.percent(value) == expected
 

@@ -21,6 +21,7 @@ from lib.show.version import Version
 from tests import built
 from tests.pages import cells
 from tests.show.test_shapes import recorded
+from tests.tables import cases
 
 CLUSTERS, STREAM_K = CATALOGUE["21_clusters"], CATALOGUE["23_stream_k"]
 
@@ -60,10 +61,17 @@ def test_what_blocks_read_of_each_other_is_what_the_emulator_counts(shown):
     assert 16 * lanes == own + sum(part.read for part in split_k.parts((64, 64), 8, 4))
 
 
-@pytest.mark.parametrize("tiles, steps, clusters, cut, sharers", [
-    (11, 16, 4, 3, 4), (11, 16, 4, 7, 4), (10, 16, 4, 2, 4), (70, 64, 66, 4, 32), (7, 5, 3, 0, 1),
-    (70, 64, 66, 70, 66), (8, 5, 4, 0, 1), (3, 7, 5, 3, 4),
-])
+@cases("""
+tiles steps clusters cut sharers
+11    16    4        3   4
+11    16    4        7   4
+10    16    4        2   4
+70    64    66       4   32
+7     5     3        0   1
+70    64    66       70  66
+8     5     4        0   1
+3     7     5        3   4
+""")
 def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, cut, sharers):
     found = shares.Shares(tiles, steps, clusters, cut, sharers)
     covered = sorted((part.tile, step) for cluster in range(clusters) for part in found.of(cluster)

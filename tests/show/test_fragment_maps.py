@@ -11,6 +11,7 @@ from tests.ptx.conftest import lanewise
 from tests.ptx.isa.test_mma_ldmatrix import encoded
 from tests.ptx.isa.test_tcgen05 import stored_and_loaded
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
+from tests.tables import cases
 
 
 def into_registers(one, values, warps=1):
@@ -64,12 +65,13 @@ def test_an_mma_of_operands_laid_out_by_the_maps_is_the_product(name, shape, kin
     assert np.array_equal(found, A @ B)
 
 
-@pytest.mark.parametrize("name, shape, kinds, of_d", [
-    ("wgmma.m64nNk16, FP16 or BF16", "m64n256k16", "f32.f16.f16", 1),
-    ("wgmma.m64nNk16, FP16 or BF16", "m64n64k16", "f16.f16.f16", 2),
-    ("wgmma.m64nNk8, TF32", "m64n64k8", "f32.tf32.tf32", 1),
-    ("wgmma.m64nNk32, FP8 or INT8", "m64n128k32", "s32.s8.s8", 1),
-])
+@cases("""
+name                         | shape      | kinds         | of_d
+wgmma.m64nNk16, FP16 or BF16 | m64n256k16 | f32.f16.f16   | 1
+wgmma.m64nNk16, FP16 or BF16 | m64n64k16  | f16.f16.f16   | 2
+wgmma.m64nNk8, TF32          | m64n64k8   | f32.tf32.tf32 | 1
+wgmma.m64nNk32, FP8 or INT8  | m64n128k32 | s32.s8.s8     | 1
+""")
 def test_a_wgmma_of_an_a_laid_out_by_the_map_is_the_product(name, shape, kinds, of_d):
     """A from registers, B without a swizzle in shared memory; D read by the map, of any N."""
     a, d = maps()[name][0], maps()[name][of_d]

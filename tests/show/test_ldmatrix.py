@@ -10,6 +10,7 @@ from lib.show import ring
 from lib.show.banks import describe
 from lib.show.fragment_maps import formulae, held
 from lib.show.ldmatrix import HalfTile, MatrixLoad
+from tests.tables import cases
 
 LANES = range(32)
 
@@ -24,13 +25,15 @@ def test_a_fragment_of_wmma_is_that_of_two_products():
     assert (a.registers, b.registers, c.registers) == (4, 4, 8)
 
 
-@pytest.mark.parametrize("instruction, operand, row, column", [
-    ("mma.m16n8k8", "A", "g + 8·m", "2·t + h"), ("mma.m16n8k8", "B", "2·t + h", "g"),
-    ("mma.m16n8k16", "A", "g + 8·(m mod 2)", "2·t + 8·(m / 2) + h"),
-    ("mma.m16n8k16", "C", "g + 8·(m / 2)", "2·t + (m mod 2)"),
-    ("wgmma.m64n256k16", "A", "g + 8·(m mod 2) + 16·w", "2·t + 8·(m / 2) + h"),
-    ("wgmma.m64n192k16", "C", "g + 8·(m / 2 mod 2) + 16·w", "2·t + (m mod 2) + 8·(m / 4)"),
-])
+@cases("""
+instruction      | operand | row                        | column
+mma.m16n8k8      | A       | g + 8·m                    | 2·t + h
+mma.m16n8k8      | B       | 2·t + h                    | g
+mma.m16n8k16     | A       | g + 8·(m mod 2)            | 2·t + 8·(m / 2) + h
+mma.m16n8k16     | C       | g + 8·(m / 2)              | 2·t + (m mod 2)
+wgmma.m64n256k16 | A       | g + 8·(m mod 2) + 16·w     | 2·t + 8·(m / 2) + h
+wgmma.m64n192k16 | C       | g + 8·(m / 2 mod 2) + 16·w | 2·t + (m mod 2) + 8·(m / 4)
+""")
 def test_formulae_say_what_the_emulator_does(instruction, operand, row, column):
     found = held(instruction, operand)
     assert formulae(found) == (row, column)

@@ -6,6 +6,7 @@ from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.show import phases as model
 from lib.show import phases as page
 from lib.show.version import Version
+from tests.tables import cases
 
 
 @pytest.fixture(scope="module")
@@ -17,11 +18,14 @@ def events():
     return of
 
 
-@pytest.mark.parametrize("stem, variant, stages, consumers, nbytes", [
-    ("18_tma", "wide", 4, 2, 49152), ("18_tma", "stages2", 2, 2, 49152),
-    ("19_warp_specialization", "wide", 4, 2, 49152), ("20_persistent", "wide", 4, 2, 49152),
-    ("22_few_tiles", "unsplit", 8, 1, 16384),
-])
+@cases("""
+stem                   variant stages consumers nbytes
+18_tma                 wide    4      2         49152
+18_tma                 stages2 2      2         49152
+19_warp_specialization wide    4      2         49152
+20_persistent          wide    4      2         49152
+22_few_tiles           unsplit 8      1         16384
+""")
 def test_a_tile_goes_through_both_barriers(events, stem, variant, stages, consumers, nbytes):
     found = events(stem, variant)
     steps = 2 * stages + 1

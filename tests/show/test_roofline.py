@@ -17,6 +17,7 @@ from lib.show import roofline
 from lib.show.roofline import Point, Roofs, l1_bytes, roofs_table
 from lib.show.version import tensor_flops
 from tests.show.conftest import sheet_roofs, words_of
+from tests.tables import cases
 
 H100 = GPUS["H100"]
 
@@ -113,26 +114,24 @@ def test_tensor_cores_are_a_unit_where_they_work():
     assert measured["tensor pipe"] == 0.5
 
 
-@pytest.mark.parametrize(
-    ("opcode", "expected"),
-    [
-        ("FFMA", "FMA"),
-        ("HMMA.16816.F32", "tensor"),
-        ("LDS.128", "shared load, 128 bit"),
-        ("LDS", "shared load, 32 bit"),
-        ("LDG.E.128.CONSTANT", "global load, 128 bit"),
-        ("LDG.E.U16", "global load, 16 bit"),
-        ("LDSM.16.MT88.4", "matrix load, 128 bit"),
-        ("LDGSTS.E.BYPASS.128", "async copy, 128 bit"),
-        ("STG.E", "global store, 32 bit"),
-        ("IMAD.WIDE", "integer"),
-        ("UIADD3", "integer"),
-        ("BAR.SYNC.DEFER_BLOCKING", "control"),
-        ("ISETP.GE.AND", "integer"),
-        ("MOVM.16.MT88", "transpose"),
-        ("MUFU.RCP", "other"),
-    ],
-)
+@cases("""
+opcode                  | expected
+FFMA                    | FMA
+HMMA.16816.F32          | tensor
+LDS.128                 | shared load, 128 bit
+LDS                     | shared load, 32 bit
+LDG.E.128.CONSTANT      | global load, 128 bit
+LDG.E.U16               | global load, 16 bit
+LDSM.16.MT88.4          | matrix load, 128 bit
+LDGSTS.E.BYPASS.128     | async copy, 128 bit
+STG.E                   | global store, 32 bit
+IMAD.WIDE               | integer
+UIADD3                  | integer
+BAR.SYNC.DEFER_BLOCKING | control
+ISETP.GE.AND            | integer
+MOVM.16.MT88            | transpose
+MUFU.RCP                | other
+""")
 def test_classes(opcode, expected):
     assert mix.classify(opcode) == expected
 

@@ -7,6 +7,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx import launch as launching
+from tests.tables import cases
 
 from ..conftest import each_schedule, entry, f32s, kinds, problem, run, s32s, u32s
 
@@ -271,11 +272,16 @@ def test_predicated_accesses_and_two_arrays_in_one_instruction():
 # -- what a launch refuses ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("grid,block,message", [
-    (1, 1025, "block .*1024"), ((1, 70000), 1, "grid .*y must be"), (0, 1, "grid"),
-    (1, (32, 32, 2), "2048 threads"), (1, (1, 1, 65), "z must be"),
-    ((1, 1, 1, 1), 1, "one to three"), (1.5, 1, "whole"),
-])
+@cases("""
+grid         | block       | message
+1            | 1025        | block .*1024
+(1, 70000)   | 1           | grid .*y must be
+0            | 1           | grid
+1            | (32, 32, 2) | 2048 threads
+1            | (1, 1, 65)  | z must be
+(1, 1, 1, 1) | 1           | one to three
+1.5          | 1           | whole
+""")
 def test_geometry(grid, block, message):
     with pytest.raises(ptx.Error, match=message):
         run("", np.zeros(1), grid=grid, block=block)

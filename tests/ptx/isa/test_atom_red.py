@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ptx
+from tests.tables import cases
 
 from ..conftest import f32s, run, u32s
 
@@ -186,14 +187,15 @@ def test_vectors(width):
         assert out[mine[1]].tolist() == [mine[0] + (i > 0) for i in range(width)]
 
 
-@pytest.mark.parametrize("statement, message", [
-    ("atom.global.mul.u32 %d, [%o], %d;", "operations are"),
-    ("atom.global.add.b8 %d, [%o], %d;", "atomics on"),
-    ("atom.shared.add.v2.f32 {%f, %f}, [%d], {%f, %f};", "in global memory"),
-    ("red.global.add.v2.f32 [%o], {%f, %f, %f};", "2 registers are needed"),
-    ("red.global.xor.f16x2 [%o], %d;", "add, min and max"),
-    ("atom.global.cas.b32 %d, [%o], %d;", "3 operands"),
-])
+@cases("""
+statement                                        | message
+atom.global.mul.u32 %d, [%o], %d;                | operations are
+atom.global.add.b8 %d, [%o], %d;                 | atomics on
+atom.shared.add.v2.f32 {%f, %f}, [%d], {%f, %f}; | in global memory
+red.global.add.v2.f32 [%o], {%f, %f, %f};        | 2 registers are needed
+red.global.xor.f16x2 [%o], %d;                   | add, min and max
+atom.global.cas.b32 %d, [%o], %d;                | 3 operands
+""")
 def test_refused(statement, message):
     with pytest.raises(ptx.Error, match=message):
         run(f".reg .b32 %d; .reg .f32 %f; .reg .b64 %o; ld.param.u64 %o, [out]; {statement}",

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tables import cases
+
 from ..conftest import lanewise, u32s
 from .test_opcodes import N, apply
 
@@ -139,10 +141,13 @@ def test_carries(name, rows):
         assert sum(word << 32 * i for i, word in enumerate(got)) == exact % 2**96
 
 
-@pytest.mark.parametrize("gives,takes,carried", [
-    ("add.cc.u32 %r1, -1, 1", "addc", 1), ("sub.cc.u32 %r1, 0, 1", "subc", 0xFFFFFFFF),
-    ("mad.lo.cc.u32 %r1, -1, 1, 1", "addc", 1), ("mad.hi.cc.u32 %r1, -1, -1, 2", "addc", 1),
-])
+@cases("""
+gives                        | takes | carried
+add.cc.u32 %r1, -1, 1        | addc  | 1
+sub.cc.u32 %r1, 0, 1         | subc  | 4294967295
+mad.lo.cc.u32 %r1, -1, 1, 1  | addc  | 1
+mad.hi.cc.u32 %r1, -1, -1, 2 | addc  | 1
+""")
 def test_carries_of_lanes_stay_apart(gives, takes, carried):
     """A guarded instruction leaves the flag of other lanes as it was."""
     out = u32s((32, 1))

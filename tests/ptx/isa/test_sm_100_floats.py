@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lib.compiler.raw_module import RawModule
+from tests.tables import cases
 
 from ..conftest import HEAD, f32s, lanewise, u32s
 
@@ -31,9 +32,16 @@ def apply(opcode: str, arrays: list[np.ndarray], kind: str = "f4") -> np.ndarray
     return lanes(f"{opcode} %d0, {inputs};", np.zeros_like(columns[0]), *columns)
 
 
-@pytest.mark.parametrize("opcode,operands", [
-    ("add", 2), ("add.rz", 2), ("sub.rn.ftz", 2), ("mul", 2), ("mul.rp", 2), ("fma.rn", 3),
-    ("fma.rm.ftz", 3)])
+@cases("""
+opcode     operands
+add        2
+add.rz     2
+sub.rn.ftz 2
+mul        2
+mul.rp     2
+fma.rn     3
+fma.rm.ftz 3
+""")
 def test_pairs_are_two_of_one(opcode, operands):
     arrays = [some(128) for _ in range(operands)]
     pairs = apply(f"{opcode}.f32x2", arrays, "u8")

@@ -172,13 +172,14 @@ def test_scales_of_one_quarter_alone():
                for h in launch.hazards)
 
 
-@pytest.mark.parametrize("case,what", [
-    (("mxf4", ".scale_vec::4X", "e2m1", "e2m1", 128, 64, 2, "ue8m0"), "needs .block_scale, and"),
-    (("mxf4nvf4", "", "e2m1", "e2m1", 128, 64, 4, "ue4m3"), "needs .block_scale, and"),
-    (("mxf4nvf4", ".block32", "e2m1", "e2m1", 128, 64, 2, "ue4m3"), "scales of type UE4M3"),
-    (("mxf4", "", "e2m1", "e2m1", 128, 64, 2, "ue8m0", (1, 0)), "must be multiples of 2"),
-    (("mxf4", "", "e2m1", "e2m1", 256, 64, 2, "ue8m0"), "M = 256, N = 64"),
-])
+@cases("""
+case                                                            | what
+('mxf4', '.scale_vec::4X', 'e2m1', 'e2m1', 128, 64, 2, 'ue8m0') | needs .block_scale, and
+('mxf4nvf4', '', 'e2m1', 'e2m1', 128, 64, 4, 'ue4m3')           | needs .block_scale, and
+('mxf4nvf4', '.block32', 'e2m1', 'e2m1', 128, 64, 2, 'ue4m3')   | scales of type UE4M3
+('mxf4', '', 'e2m1', 'e2m1', 128, 64, 2, 'ue8m0', (1, 0))       | must be multiples of 2
+('mxf4', '', 'e2m1', 'e2m1', 256, 64, 2, 'ue8m0')               | M = 256, N = 64
+""")
 def test_refusals(case, what):
     with pytest.raises(ptx.Error, match=what):
         multiply(*case)

@@ -14,6 +14,7 @@ import pytest
 from lib.ptx.isa.tcgen05_arithmetic import scaled_product
 from tests.ptx.exact import cut, number, toward_zero
 from tests.ptx.isa.test_tcgen05_arithmetic import finite
+from tests.tables import cases
 
 
 def one(a, b, c, scales, scale_type="ue8m0", types=("e2m1", "e2m1"), window=False):
@@ -32,10 +33,13 @@ def test_nvfp4_of_a_b200():
         assert one(a, b, c, scales, "ue4m3") == word
 
 
-@pytest.mark.parametrize("seed,k,many,window,word", [
-    (910, 32, 1, True, 0x3F094000), (920, 64, 2, False, 0x46BA8000),
-    (921, 64, 2, False, 0x40580000), (922, 64, 4, False, 0xC6A88896),
-])
+@cases("""
+seed k  many window word
+910  32 1    True   1057570816
+920  64 2    False  1186627584
+921  64 2    False  1079508992
+922  64 4    False  3332933782
+""")
 def test_scales_of_powers_of_two_of_a_b200(seed, k, many, window, word):
     rng = random.Random(seed)
     a, b = ([rng.randrange(16) for _ in range(k)] for _ in range(2))

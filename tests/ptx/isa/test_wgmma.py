@@ -280,9 +280,15 @@ def test_layouts_on_a_gpu(a_mode, b_mode, majors):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("n", [8, 24, 256])
-@pytest.mark.parametrize("kind,dtype", [
-    ("f16", "f16"), ("tf32", "f32"), ("e4m3", "f32"), ("e5m2", "f16"), ("s8", "s32"), ("u8", "s32"),
-])
+@cases("""
+kind dtype
+f16  f16
+tf32 f32
+e4m3 f32
+e5m2 f16
+s8   s32
+u8   s32
+""")
 def test_types_on_a_gpu(kind, dtype, n):
     for options in ({}, {"keep": 0}, {"a_registers": True}, {"signs": (-1, 1)}):
         if dtype != "s32" or "signs" not in options:

@@ -14,6 +14,7 @@ from lib.ptx.core.rounding import to_float32
 from lib.ptx.isa import wgmma_fp8
 from lib.ptx.isa.tcgen05_arithmetic import FORMATS
 from tests.ptx.exact import cut, number
+from tests.tables import cases
 
 from ..conftest import function_of, run_on_gpu, u32s
 from .test_wgmma import deal, encode, kernel, layout, place, values_of, words_of
@@ -155,7 +156,13 @@ def product(kinds, a, b, c, dtype="f32", keep=1, signs=(1, 1), on_gpu=False) -> 
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids=" ".join)
-@pytest.mark.parametrize("keep, signs", [(1, (1, 1)), (0, (1, 1)), (1, (-1, 1)), (1, (-1, -1))])
+@cases("""
+keep | signs
+1    | (1, 1)
+0    | (1, 1)
+1    | (-1, 1)
+1    | (-1, -1)
+""")
 def test_the_instruction_adds_so(kinds, keep, signs):
     random = np.random.default_rng(keep)
     a, b = (codes_of(kind, (rows, 32), random, "all")

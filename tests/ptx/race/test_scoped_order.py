@@ -56,12 +56,19 @@ def test_copies_that_land_late(name):
 
 
 @each_schedule
-@pytest.mark.parametrize("name, arch", [
-    ("counter", "compute_75"), ("fences", "compute_75"), ("barrier", "compute_75"),
-    ("copies", "compute_75"), ("swap", "compute_75"),
-    ("counter", "compute_90a"), ("fences", "compute_90a"), ("barrier", "compute_90a"),
-    ("copy", "compute_90a"), ("copies", "compute_90a"),
-])
+@cases("""
+name    arch
+counter compute_75
+fences  compute_75
+barrier compute_75
+copies  compute_75
+swap    compute_75
+counter compute_90a
+fences  compute_90a
+barrier compute_90a
+copy    compute_90a
+copies  compute_90a
+""")
 def test_what_is_missing_is_found(name, arch, schedule):
     fence = "SKIP_FENCE" if arch == "compute_75" else "SKIP_SECOND_FENCE"
     try:
