@@ -18,7 +18,7 @@ def rows(text: str) -> list[tuple[Any, ...]]:
 
 
 # Beside whole numbers: what a cell has to itself of Python's own values.
-_VALUE = re.compile(r'-?\d+\.\d*|True|False|None|\(.*\)|"[^"]*"')
+_VALUE = re.compile(r'-?\d+(\.\d*(e-?\d+)?|e-?\d+)|True|False|None|\(.*\)|"[^"]*"')
 
 
 def value(cell: str) -> Any:
@@ -37,10 +37,10 @@ def numbers(cell: int | str) -> tuple[int, ...]:
 
 
 def settings(cell: str) -> dict[str, object]:
-    """Read a cell's settings: "a=1, b=2 3, c=word"."""
+    """Read a cell's settings: "a=1, b=2 3, c=word, d=0.5"."""
     found = dict(part.strip().split("=") for part in cell.split(",") if part)
-    return {name: word if re.search("[a-z]", word) else int(word) if " " not in word
-            else numbers(word) for name, word in found.items()}
+    return {name: numbers(word) if re.fullmatch(r"[-\d]+( [-\d]+)+", word) else value(word)
+            for name, word in found.items()}
 
 
 def cases(text: str):

@@ -14,6 +14,7 @@ from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import device, launching, runner
 from tests import played
+from tests.tables import cases
 
 ELF = b"\x7fELF"
 
@@ -45,32 +46,31 @@ def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
         device.why_unusable.cache_clear()
 
 
-@pytest.mark.parametrize("gpu, stem, variant, why", [
-    (played.T4, "09_fp32_limit", "flat", None),
-    (played.T4, "15_turing_limit", "tile_128x256", None),
-    (played.T4, "16_cp_async", "tile_256x128", "Tesla T4 doesn't run sm_80 code"),
-    (played.A100, "16_cp_async", "step_64", None),
-    (played.A100, "20_persistent", "wide", "NVIDIA A100-SXM4-40GB doesn't run sm_90a code"),
-    (played.T4, "14_ldmatrix", "k8", None),
-    (played.T4, "14_ldmatrix", "k16",
-     "Tesla T4 doesn't run sm_80 code, and 14_ldmatrix/k16 is that"),
-    (played.T4, "15_turing_limit", "k16",
-     "Tesla T4 doesn't run sm_80 code, and 15_turing_limit/k16 is that"),
-    (played.A100, "15_turing_limit", "k16", None),
-    (played.L4, "16_cp_async", "tile_256x128", None),
-    (played.L4, "16_cp_async", "step_64", "takes 147,456"),
-    (played.L4, "18_tma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
-    (played.H100, "20_persistent", "wide", None),
-    # What is specific to sm_90a runs on nothing later.
-    (played.B200, "18_tma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
-    (played.B200, "16_cp_async", "step_64", None),
-])
-def test_what_a_gpu_can_run(gpu, stem, variant, why, monkeypatch):
-    played.play(gpu, monkeypatch.setattr)
-    kernel = kernels.find(stem)
-    said = device.why_not(kernel, kernel.variant(variant))
+@cases("""
+gpu  | name                          | why
+T4   | 09_fp32_limit/flat            | None
+T4   | 15_turing_limit/tile_128x256  | None
+T4   | 16_cp_async/tile_256x128      | Tesla T4 doesn't run sm_80 code
+A100 | 16_cp_async/step_64           | None
+A100 | 20_persistent/wide            | NVIDIA A100-SXM4-40GB doesn't run sm_90a code
+T4   | 14_ldmatrix/k8                | None
+T4   | 14_ldmatrix/k16               | Tesla T4 doesn't run sm_80 code, and 14_ldmatrix/k16 is that
+T4   | 15_turing_limit/k16           | doesn't run sm_80 code, and 15_turing_limit/k16 is that
+A100 | 15_turing_limit/k16           | None
+L4   | 16_cp_async/tile_256x128      | None
+L4   | 16_cp_async/step_64           | takes 147,456
+L4   | 18_tma/wide                   | NVIDIA L4 doesn't run sm_90a code
+H100 | 20_persistent/wide            | None
+B200 | 18_tma/wide                   | NVIDIA B200 doesn't run sm_90a code
+B200 | 16_cp_async/step_64           | None
+""")
+def test_what_a_gpu_can_run(gpu, name, why, monkeypatch):
+    """What is specific to sm_90a runs on nothing later."""
+    played.play(getattr(played, gpu), monkeypatch.setattr)
+    kernel, variant = kernels.named(name)
+    said = device.why_not(kernel, variant)
     assert (said is None) == (why is None) and (why is None or why in said)
-    assert device.runs(kernel, kernel.variant(variant)) == (why is None)
+    assert device.runs(kernel, variant) == (why is None)
 
 
 def test_what_a_gpu_can_t_run_is_emulated_unless_the_gpu_is_asked_for(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from book import executed, new
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.paths import ROOT
+from tests.tables import cases
 
 LAST = max(int(stem[:2]) for stem in CATALOGUE)
 NAME = f"{LAST + 1}_mine"
@@ -71,17 +72,21 @@ def test_it_stands_behind_the_last_version_everywhere(scratch):
         assert call in called
 
 
-@pytest.mark.parametrize("name, why", [
-    ("mine", "no name of a version"), ("22-mine", "no name of a version"),
-    (f"{LAST + 1}_", "no name of a version"), (f"{LAST + 1}_Mine", "no name of a version"),
-    (f"{LAST + 1}_class", "'class' can't name a kernel: "),
-    (f"{LAST + 1}_double", "'double' can't name a kernel: "),
-    (f"{LAST + 1}_main", "'main' can't name a kernel: "),
-    ("01_mine", "01 is taken: cuda/01_naive.cu"), ("00_mine", f"the last version is {LAST}"),
-])
+@cases("""
+name        | why
+mine        | no name of a version
+22-mine     | no name of a version
+NEXT_       | no name of a version
+NEXT_Mine   | no name of a version
+NEXT_class  | 'class' can't name a kernel:
+NEXT_double | 'double' can't name a kernel:
+NEXT_main   | 'main' can't name a kernel:
+01_mine     | 01 is taken: cuda/01_naive.cu
+00_mine     | the last version is LAST
+""")
 def test_a_name_that_can_t_be_is_refused(name, why, scratch):
-    with pytest.raises(new.NewError, match=why):
-        new.parts(name, scratch)
+    with pytest.raises(new.NewError, match=why.replace("LAST", str(LAST))):
+        new.parts(name.replace("NEXT", str(LAST + 1)), scratch)
 
 
 def test_the_command_writes_nothing_for_a_bad_name(capsys, monkeypatch):

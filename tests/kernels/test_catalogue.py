@@ -12,6 +12,7 @@ from lib.kernels import spec as versions
 from lib.kernels.catalogue import CATALOGUE, predecessor
 from lib.paths import CUDA, ROOT
 from lib.problem import Problem
+from tests.tables import cases
 
 NAIVE = CATALOGUE["01_naive"]
 
@@ -104,19 +105,19 @@ def test_a_header_is_found_once_though_two_include_it():
 VECTORIZED = CATALOGUE["06_vectorized"]
 
 
-@pytest.mark.parametrize(
-    ("problem", "addresses", "reason"),
-    [
-        (Problem(128, 128, 128), (), ""),
-        (Problem(3, 4, 0), (), ""),  # M may be anything
-        (Problem(128, 99, 128), (), "N = 99 is no multiple of 4"),
-        (Problem(128, 128, 101), (), "K = 101 is no multiple of 4"),
-        (Problem(8, 6, 7), (), "N = 6 is no multiple of 4 and K = 7 is no multiple of 4"),
-        (Problem(8, 8, 8), (256, 512, 1024), ""),
-        (Problem(8, 8, 8), (256, 520, 1024), "a matrix is not aligned to 16 bytes"),
-    ],
-)
-def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reason):
+@cases("""
+shape           | addresses        | reason
+(128, 128, 128) | ()               |
+(3, 4, 0)       | ()               |
+(128, 99, 128)  | ()               | N = 99 is no multiple of 4
+(128, 128, 101) | ()               | K = 101 is no multiple of 4
+(8, 6, 7)       | ()               | N = 6 is no multiple of 4 and K = 7 is no multiple of 4
+(8, 8, 8)       | (256, 512, 1024) |
+(8, 8, 8)       | (256, 520, 1024) | a matrix is not aligned to 16 bytes
+""")
+def test_the_instantiation_that_rows_and_pointers_allow(shape, addresses, reason):
+    """M may be anything."""
+    problem = Problem(*shape)
     variant = VECTORIZED.variants[0]
     selected = plan(VECTORIZED, variant, problem, addresses)
     assert selected.reason == reason

@@ -19,7 +19,7 @@ from lib.kernels.catalogue import CATALOGUE, RULES
 from lib.problem import Problem, numpy_dtype
 from lib.run import prepared
 from lib.run.runner import emulate, run
-from tests.tables import cases
+from tests.tables import cases, settings
 
 RULE, LIMIT, STREAM_K = RULES["hopper"], CATALOGUE["09_fp32_limit"], CATALOGUE["23_stream_k"]
 TYPES = [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"),
@@ -204,16 +204,17 @@ def test_what_a_variant_does_not_take_is_refused_in_one_line(said):
     assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("said, changes", [
-    ("A's rows have 64 elements and lie 63 apart: they overlap", {"leads": (63, 0, 0)}),
-    ("C's matrices lie 4095 elements apart: they overlap",
-     {"batch": 2, "strides": (4096, 4096, 4095)}),
-    ("A's matrices lie -1 elements apart", {"batch": 2, "strides": (-1, 4096, 4096)}),
-    ("a batch of 0", {"batch": 0}), ("layout 'diagonal' is unknown", {"a_layout": "diagonal"}),
-])
-def test_a_problem_that_is_none_is_refused(said, changes):
+@cases("""
+changes                          | said
+leads=63 0 0                     | A's rows have 64 elements and lie 63 apart: they overlap
+batch=2, strides=4096 4096 4095  | C's matrices lie 4095 elements apart: they overlap
+batch=2, strides=-1 4096 4096    | A's matrices lie -1 elements apart
+batch=0                          | a batch of 0
+a_layout=diagonal                | layout 'diagonal' is unknown
+""")
+def test_a_problem_that_is_none_is_refused(changes, said):
     with pytest.raises(ValueError, match=said):
-        Problem(64, 64, 64, **changes)
+        Problem(64, 64, 64, **settings(changes))
 
 
 def test_a_problem_has_one_name():

@@ -429,15 +429,15 @@ def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypa
 
 
 @cases("""
-given                             | said
-('record', '--minutes', '0')      | a run lasts up to 60
-('record', '--minutes', 'nan')    | a run lasts up to 60
-('record', '--quick', '01_naive') | --quick takes no names
-('record', 'machine/fast')        | machine has no variants
-('record', '01_naive/none')       | unknown variant 'none'
+given            | said
+--minutes 0      | a run lasts up to 60
+--minutes nan    | a run lasts up to 60
+--quick 01_naive | --quick takes no names
+machine/fast     | machine has no variants
+01_naive/none    | unknown variant 'none'
 """)
 def test_bad_input_is_one_line(given, said, capsys):
-    assert main(list(given)) == 2
+    assert main(["record", *given.split()]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
 

@@ -27,6 +27,7 @@ from tests import built
 from tests.built import calibrated, machine, row, timeline
 from tests.built import record as made
 from tests.full import no_room
+from tests.tables import cases
 
 NAIVE = CATALOGUE["01_naive"]
 
@@ -51,34 +52,40 @@ def test_a_full_disk_leaves_the_old_record(tmp_path):
     assert len(list((tmp_path / "h100").iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    "spoil, word",
-    [
-        (lambda text: text[: len(text) // 2], "torn"),
-        (lambda text: "", "torn"),
-        (lambda text: "[" * 200_000, "torn|schema None"),
-        (lambda text: "[]", "schema None"),
-        (lambda text: "null", "schema None"),
-        (lambda text: text.replace('"schema": 4', '"schema": 99'), "schema 99"),
-        (lambda text: text.replace('"schema": 4', '"schema": 3'), "schema 3, this code reads 4"),
-        (lambda text: text.replace('"schema": 4', '"schema": true'), "schema True"),
-        (lambda text: text.replace('"driver"', '"motor"'), r"`driver` at \$\.gpu|`motor`"),
-        (lambda text: text.replace('"variants"', '"variations"'), "`variants`|`variations`"),
-        (lambda text: text.replace('"bench"', '"benches"'), r"variants\.coalesced|benches"),
-        (lambda text: text.replace('"seconds": 0.001', '"seconds": NaN'), "torn"),
-        (lambda text: text.replace('"seconds": 0.001', '"seconds": "fast"'),
-         r"Expected `float`, got `str` at \$\.variants\.coalesced\.bench\[0\]\.seconds"),
-        (lambda text: text.replace('"seconds": 0.001', '"seconds": -0.001'), "> 0"),
-        (lambda text: text.replace("HBM3", "<b>HBM3"), r"regex .* at \$\.gpu\.name"),
-    ],
-)
-def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
+@cases(r"""
+old              | new                 | word
+"schema": 4      | "schema": 99        | schema 99
+"schema": 4      | "schema": 3         | schema 3, this code reads 4
+"schema": 4      | "schema": true      | schema True
+"driver":        | "motor":            | `driver` at \$\.gpu|`motor`
+"variants":      | "variations":       | `variants`|`variations`
+"bench":         | "benches":          | variants\.coalesced|benches
+"seconds": 0.001 | "seconds": NaN      | torn
+"seconds": 0.001 | "seconds": "fast"   | got `str` at \$\.variants\.coalesced\.bench\[0\]\.seconds
+"seconds": 0.001 | "seconds": -0.001   | > 0
+HBM3             | <b>HBM3             | regex .* at \$\.gpu\.name
+                 | None                | torn
+                 |                     | torn
+                 | []                  | schema None
+                 | null                | schema None
+""")
+def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, old, new, word):
+    """A text in the place of another, or of the whole; half of the whole."""
     file = built.write(made(), tmp_path)
-    file.write_text(spoil(file.read_text()))
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new) if old else text[:len(text) // 2] if new is None
+                    else new)
     with pytest.raises(records.RecordError, match=word) as error:
         records.rows(tmp_path)
     assert "01_naive.json" in str(error.value) and "python -m lib record" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_nested_past_all_bounds_is_refused(tmp_path):
+    built.write(made(), tmp_path).write_text("[" * 200_000)
+    with pytest.raises(records.RecordError, match="torn|schema None"):
+        records.rows(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")

@@ -196,39 +196,47 @@ def refused(gpu, problem, words, change):
     assert not gpu.launched
 
 
+@cases(r"""
+problem | name | shape | kind | words
+fused | bias | (63,) | C's | bias must be a C-contiguous array of 64, not \(63,\)
+fused | residual | (64, 32) | C's, T | residual must be a C-contiguous array of 32×64
+fused | bias | (64,) | f4 | bias holds float32: it must be bfloat16
+fused | amax | (1,) | f8 | amax holds float64: it must be float32
+fused | amax | (2,) | f4 | amax must be a C-contiguous array of 1
+fused | A | (32, 128) | f2 | both must be the same
+fused | A | (2, 32, 128) | f2 | must be M×K and K×N, one product
+scaled | scale_a | (32, 1) | f4 | scale_a is \(32, 1\).* must be \(1, 1\) and .*, or .*\(32, 2\)
+scaled | scale_a | (32, 2) | f8 | scale_a holds float64: scales must be float32
+scaled | A | (32, 256) | f2 | A holds float16: with scales it must be float8_e4m3fn
+scaled | B | (256, 64) | u1 | B must lie by columns
+scaled | A | (256, 32) | u1, T | A must be C-contiguous
+scaled | A | (32, 128) | u1 | must be M×K and K×N
+scaled | C | (32, 65) | f4 | C must be a C-contiguous array of 32×64
+scaled | C | (32, 64) | f2 | C can't be float16
+""")
+def test_an_array_that_doesn_t_fit_is_refused_in_one_line(gpu, problem, name, shape, kind, words):
+    dtype, _, turned = kind.partition(", ")
+
+    def change(given, gpu):
+        made = gpu.new(shape, given["C"].dtype if dtype == "C's" else dtype)
+        return {name: made.T if turned else made}
+
+    refused(gpu, {"fused": FUSED, "scaled": SCALED}[problem], words, change)
+
+
 @pytest.mark.parametrize("problem, words, change", [*((FUSED, *one) for one in [
     ("activation 'tanh' is unknown; use none, relu", lambda g, gpu: {"epilogue": "tanh"}),
-    (r"bias must be a C-contiguous array of 64, not \(63,\)",
-     lambda g, gpu: {"bias": gpu.new((63,), g["C"].dtype)}),
-    ("residual must be a C-contiguous array of 32×64",
-     lambda g, gpu: {"residual": gpu.new((64, 32), g["C"].dtype).T}),
-    ("bias holds float32: it must be bfloat16", lambda g, gpu: {"bias": gpu.new((64,), "f4")}),
-    ("amax holds float64: it must be float32", lambda g, gpu: {"amax": gpu.new((1,), "f8")}),
-    ("amax must be a C-contiguous array of 1", lambda g, gpu: {"amax": gpu.new((2,), "f4")}),
     ("C must be a C-contiguous array of 32×32", lambda g, gpu: {"epilogue": "swiglu"}),
     ("beta must be 0; add a residual",
      lambda g, gpu: {"epilogue": "swiglu", "beta": 1.0, "C": gpu.new((32, 32), g["C"].dtype)}),
     ("A and B can't be float32", lambda g, gpu: {
         "A": gpu.new((32, 128), "f4"), "B": gpu.new((128, 64), "f4")}),
-    ("both must be the same", lambda g, gpu: {"A": gpu.new((32, 128), "f2")}),
-    ("must be M×K and K×N, one product", lambda g, gpu: {"A": gpu.new((2, 32, 128), "f2")}),
     ("C overlaps residual", lambda g, gpu: {"residual": g["C"]}),
     ("bias takes 128 bytes and is a view past", lambda g, gpu: {
         "bias": driver.Array(gpu, gpu.new((4,), "f2").data.ptr, (64,), g["C"].dtype)}),
     ("takes no epilogue", lambda g, gpu: {"scale_a": g["bias"]}),
 ]), *((SCALED, *one) for one in [
     ("pass both", lambda g, gpu: {"scale_b": None}),
-    (r"scale_a is \(32, 1\).* must be \(1, 1\) and \(1, 1\), or .*\(32, 2\) and \(2, 1\)",
-     lambda g, gpu: {"scale_a": gpu.new((32, 1), "f4")}),
-    ("scale_a holds float64: scales must be float32",
-     lambda g, gpu: {"scale_a": gpu.new((32, 2), "f8")}),
-    ("A holds float16: with scales it must be float8_e4m3fn",
-     lambda g, gpu: {"A": gpu.new((32, 256), "f2")}),
-    ("B must lie by columns", lambda g, gpu: {"B": gpu.new((256, 64), "u1")}),
-    ("A must be C-contiguous", lambda g, gpu: {"A": gpu.new((256, 32), "u1").T}),
-    ("must be M×K and K×N", lambda g, gpu: {"A": gpu.new((32, 128), "u1")}),
-    ("C must be a C-contiguous array of 32×64", lambda g, gpu: {"C": gpu.new((32, 65), "f4")}),
-    ("C can't be float16", lambda g, gpu: {"C": gpu.new((32, 64), "f2")}),
     ("scale_a takes 256 bytes and is a view past", lambda g, gpu: {
         "scale_a": driver.Array(gpu, gpu.new((4,), "f4").data.ptr, (32, 2), "f4")}),
 ]), *((problem, *one) for problem in (FUSED, SCALED) for one in [

@@ -241,12 +241,15 @@ def test_ratios_have_three_means(shown):
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
 
 
-@pytest.mark.parametrize("tiles, launched, at_once, waves, time", [
-    (128, 30, 30, 1, 5),  # ⌈128 / 30⌉
-    (128, 33, 30, 2, 7),  # the first thirty have four tiles or three, those that wait three
-    (12, 4, 3, 2, 6),  # as long again
-    (5, 5, 3, 2, 2), (7, 1, 9, 1, 7),
-])
+# ⌈128 / 30⌉; the first thirty have four tiles or three, those that wait three; as long again.
+@cases("""
+tiles launched at_once waves time
+128   30       30      1     5
+128   33       30      2     7
+12    4        3       2     6
+5     5        3       2     2
+7     1        9       1     7
+""")
 def test_a_cluster_that_finds_no_room_has_all_its_tiles_still_to_do(
         tiles, launched, at_once, waves, time):
     walk = clusters.Walk(tiles, launched, at_once)

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from lib.show import coalescing
 from tests.show.conftest import strided
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("stride", "width", "sectors", "lines", "useful"),
-    [
-        (0, 4, 1, 1, 4),  # a broadcast
-        (1, 4, 4, 1, 128),  # coalesced
-        (1, 16, 16, 4, 512),
-        (2, 4, 8, 2, 128),
-        (8, 4, 32, 8, 128),  # one sector a lane: from here on nothing gets worse
-        (1024, 4, 32, 32, 128),
-    ],
-)
+# A broadcast; coalesced; from one sector a lane on nothing gets worse.
+@cases("""
+stride width sectors lines useful
+0      4     1       1     4
+1      4     4       1     128
+1      16    16      4     512
+2      4     8       2     128
+8      4     32      8     128
+1024   4     32      32    128
+""")
 def test_strides(stride, width, sectors, lines, useful):
     found = coalescing.describe(strided(stride, bytes_per_lane=width))
     assert (len(found.sectors), len(found.lines)) == (sectors, lines)

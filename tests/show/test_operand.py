@@ -23,6 +23,7 @@ from tests.ptx.isa.test_cp_async_bulk import dump
 from tests.ptx.isa.test_tcgen05 import PROGRAM, idesc
 from tests.ptx.isa.test_tcgen05 import run as run_tcgen05
 from tests.ptx.isa.test_wgmma import kernel as wgmma_kernel
+from tests.tables import cases, settings
 
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 LEGAL = [tile for _, tile in model.every_tile() if isinstance(tile, Tile)]
@@ -275,18 +276,22 @@ def test_the_names_are_cutlass_s():
     assert Tile("tcgen05", 4, "MN", ATOMS_OF_32).named == "UMMA::Layout_MN_SW128_32B_Atom"
 
 
-@pytest.mark.parametrize("arguments, complaint", [
-    ({"rows": 48}, "no tile"), ({"item": 8}, "no tile"), ({"mode": "256"}, "no tile"),
-    ({"item": 1, "order": "MN"}, "only of 16-bit types"),
-    ({"mode": "padded"}, "no room for padded"),
-    ({"k_bytes": 64}, "64 bytes, fewer than the 128"), ({"mode": ATOMS_OF_32}, "Only tcgen05"),
-    ({"reader": "tcgen05", "item": 4, "order": "MN"}, "32-byte atomicity"),
-    ({"reader": "tcgen05", "mode": ATOMS_OF_32}, "32-bit types that run along M or N"),
-    ({"reader": "ldmatrix", "item": 4, "order": "MN"}, "can't transpose others"),
-])
+@cases("""
+arguments                        | complaint
+rows=48                          | no tile
+item=8                           | no tile
+mode="256"                       | no tile
+item=1, order=MN                 | only of 16-bit types
+mode=padded                      | no room for padded
+k_bytes=64                       | 64 bytes, fewer than the 128
+mode=128/32                      | Only tcgen05
+reader=tcgen05, item=4, order=MN | 32-byte atomicity
+reader=tcgen05, mode=128/32      | 32-bit types that run along M or N
+reader=ldmatrix, item=4, order=MN | can't transpose others
+""")
 def test_tiles_that_there_are_not(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
-        Tile(**arguments)
+        Tile(**settings(arguments))
 
 
 def test_what_is_asked_of_a_tile_that_has_none_of_it():

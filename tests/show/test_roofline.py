@@ -263,14 +263,17 @@ def test_names_at_the_roofline_never_overlap(speeds):
         assert box.y0 >= ax.get_window_extent().y0 - 2
 
 
-@pytest.mark.parametrize("opcode, product", [
-    ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "mma.m16n8k8"),
-    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.m16n8k16"),
-    ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32", "mma.m16n8k16"),
-    ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", "wgmma"),
-    *((f"wgmma.mma_async.sync.aligned.m64n64k32.f32.{types}", roofline.FP8)
-      for types in ("e4m3.e4m3", "e5m2.e5m2", "e4m3.e5m2")),
-    ("wgmma.fence.sync.aligned", None), ("fma.rn.f32", None),
-])
+@cases("""
+opcode                                                   | product
+mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32         | mma.m16n8k8
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32        | mma.m16n8k16
+wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32          | mma.m16n8k16
+wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16      | wgmma
+wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3     | wgmma, FP8
+wgmma.mma_async.sync.aligned.m64n64k32.f32.e5m2.e5m2     | wgmma, FP8
+wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2     | wgmma, FP8
+wgmma.fence.sync.aligned                                 | None
+fma.rn.f32                                               | None
+""")
 def test_which_instruction_multiplies(opcode, product):
     assert roofline.product_of(["add.s32", opcode]) == product

@@ -112,21 +112,27 @@ def test_directives_and_lines():
         function_of(text)(1, 512, (b"\0" * 128, np.zeros(1)))
 
 
-@pytest.mark.parametrize(
-    "text,message",
-    [
-        ("hello", "unexpected 'hello'"),
-        (HEAD + ".entry k() { ret;", "text ends"),
-        (HEAD + ".entry k() { add.u32", "expected a number, found .end of text"),
-        (HEAD + ".entry k() { bra NOWHERE; }", "unknown label"),
-        (HEAD + ".entry k() { @%p ret; }", "no predicate"),
-        (HEAD + ".entry k() { A: A: ret; }", "stands twice"),
-        (HEAD + ".entry k() { \x01 }", "cannot read"),
-        (HEAD + ".entry k() { ret; } .entry k() { ret; }", "stands twice"),
-        (3, "must be a str"),
-    ],
-)
-def test_broken_text(text, message):
+@cases("""
+body                            | message
+() { ret;                       | text ends
+() { add.u32                    | expected a number, found .end of text
+() { bra NOWHERE; }             | unknown label
+() { @%p ret; }                 | no predicate
+() { A: A: ret; }               | stands twice
+() { \x01 }                     | cannot read
+() { ret; } .entry k() { ret; } | stands twice
+""")
+def test_broken_text(body, message):
+    with pytest.raises(ptx.ParseError, match=message):
+        ptx.Module(f"{HEAD}.entry k{body}")
+
+
+@cases("""
+text  | message
+hello | unexpected 'hello'
+3     | must be a str
+""")
+def test_what_is_no_module(text, message):
     with pytest.raises(ptx.ParseError, match=message):
         ptx.Module(text)
 

@@ -6,6 +6,7 @@ import pytest
 from lib import ptx
 from lib.compiler.raw_module import RawModule
 from lib.paths import ROOT
+from tests.tables import cases
 
 from ..conftest import compile_text, each_landing, f32s, function_of, kinds
 
@@ -88,21 +89,23 @@ def test_what_was_never_handed_back_may_not():
 FENCE, NARROW_FENCE = "fence.acq_rel.cluster;", "fence.acq_rel.cta;"
 
 
-@pytest.mark.parametrize("first, arrive, wait, second, ordered", [
-    (FENCE, "relaxed", "wide", "", True),
-    ("fence.acq_rel.gpu;", "relaxed", "wide", "", True),
-    (NARROW_FENCE, "relaxed", "wide", "", False),
-    (FENCE, "relaxed", "narrow", "", False),
-    ("", "wide", "relaxed", FENCE, True),
-    ("", "wide", "relaxed", NARROW_FENCE, False),
-    (FENCE, "relaxed", "relaxed", FENCE, True),
-    (FENCE, "relaxed", "relaxed", "", False),
-])
+@cases("""
+first         | arrive  | wait    | second        | ordered
+cluster       | relaxed | wide    |               | True
+gpu           | relaxed | wide    |               | True
+cta           | relaxed | wide    |               | False
+cluster       | relaxed | narrow  |               | False
+              | wide    | relaxed | cluster       | True
+              | wide    | relaxed | cta           | False
+cluster       | relaxed | relaxed | cluster       | True
+cluster       | relaxed | relaxed |               | False
+""")
 def test_a_fence_beside_what_is_relaxed_orders_as_far_as_both_reach(
     first, arrive, wait, second, ordered
 ):
-    def asm(text):
-        return f'asm volatile("{text}" ::: "memory");'
+    def asm(scope):
+        fence = f"fence.acq_rel.{scope};" if scope else ""
+        return f'asm volatile("{fence}" ::: "memory");'
 
     launch = launched(
         arrive, wait, "s[threadIdx.x] = 2;" + asm(first), asm(second) + LOAD + KEEP)
