@@ -95,7 +95,6 @@ def used():
     """Caches that have been asked for something."""
     list(store.every())
     searches.of(KERNELS["15_turing_limit"], KERNELS["15_turing_limit"].variants[0])
-    fragments.held("mma.m16n8k16", "A")
     Version("01_naive").traced()
     to_float32(np.zeros(1, np.uint8), "e4m3")
     fragments.maps()

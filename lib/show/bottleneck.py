@@ -28,8 +28,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from matplotlib.figure import Figure
-
 from lib import gpus, ptx
 from lib.gpus import Gpu
 from lib.kernels import catalogue as kernels
@@ -40,13 +38,14 @@ from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.records import store as records
 from lib.records.schema import MachineRecord, mhz
 from lib.run import device, runner
-from lib.show import chart as style
 from lib.show import coalescing, roofline
 from lib.show import instruction_mix as mix
 from lib.show.coalescing import WarpAccess
-from lib.show.display import both
+from lib.show.display import show
 from lib.show.roofline import FP8, Roofs
+from lib.show.scene import Scene, lanes
 from lib.show.version import RECORDED_ON, TIMED, Version, measured_on
+from lib.show.words import duration, percent
 
 
 def scaled(
@@ -293,16 +292,11 @@ def emulated_times(stem: str, name: str, gpu: Gpu, size: int) -> dict[str, float
         dram_bytes=variant.problem(size, size, size).compulsory_bytes)
 
 
-_NAME, _BAR, _ROW, _HEAD = 92.0, 340.0, 18.0, 16.0
-_NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its bar
+_ROOM = 1.25  # of the longest bar: its time stands behind it
 
 
-@style.styled
-def picture(
-    times: Mapping[str, float], seconds: float, *, evidence: str,
-    seconds_evidence: str = "recorded", notes: Mapping[str, str] | None = None, note: str = "",
-    narrow: bool = False,
-) -> Figure:
+def picture(times: Mapping[str, float], seconds: float, *, evidence: str,
+            seconds_evidence: str = "recorded", note: str = "") -> Scene:
     """Draw one bar a unit.
 
     Parameters
@@ -313,45 +307,16 @@ def picture(
         The time that the kernel took.
     seconds_evidence : str
         What that time is: ``"measured"`` or ``"recorded"``.
-    notes : mapping of str to str, optional
-        A remark after a unit's time, such as ``"compulsory bytes"`` for DRAM.
     """
-    notes = notes or {}
-    left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
-    height = _HEAD + row * len(times) + 2
-    busiest = longest(times)
-    fig, ax = style.canvas(
+    busiest, end = longest(times), _ROOM * max(*times.values(), seconds)
+    colours = {unit: "warning" if unit == busiest else "other pale" for unit in times}
+    bars = {**times, seconds_evidence: seconds}
+    return Scene(
         f"{busiest[0].upper()}{busiest[1:]}: busy for at least "
-        f"{style.percent(times[busiest] / seconds)} of the time", height, narrow)
-    scale = full / max(*times.values(), seconds)
-    y, limit = height - _HEAD, left + seconds * scale
-    style.strokes(ax, [((limit, 0), (limit, y))], linewidth=1.3)
-    took = f"{seconds_evidence} {style.duration(seconds)}"
-    ax.text(limit, y + 2, took, size=style.NORMAL, weight="bold",
-            ha="right" if limit > left + 120 else "left", va="bottom")
-    for unit, value in times.items():
-        y -= row
-        is_busiest = unit == busiest
-        weight = "bold" if is_busiest else "normal"
-        style.rectangles(ax, [(left, y + 3, value * scale, _ROW - 6)],
-                          facecolor=style.WARNING if is_busiest else style.OTHER,
-                          alpha=1.0 if is_busiest else 0.55)
-        text = style.duration(value) if value else "none"
-        text += f" ({notes[unit]})" if unit in notes else ""
-        if narrow:
-            ax.text(left, y + row - 2, f"{unit}: {text}", va="top", weight=weight)
-            continue
-        ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
-                weight=weight)
-        end = left + value * scale + 5
-        if end < limit < end + 5.8 * len(text):
-            end = limit + 5
-        ax.text(end, y + row / 2, text, va="center", weight=weight)
-    parts = ", ".join(f"{unit} {style.duration(value)}" for unit, value in times.items())
-    return style.finish(
-        fig, alt=f"Least time that each unit needs: {parts}. The longest is {busiest}. The kernel "
-                 f"took {style.duration(seconds)} ({seconds_evidence}).",
-        evidence=evidence, note=note)
+        f"{percent(times[busiest] / seconds)} of the time",
+        lanes([(unit, [(0.0, value, colours.get(unit, "focus"), ""),
+                       (value, end, "behind", duration(value) if value else "none")])
+               for unit, value in bars.items()], end), evidence, note)
 
 
 def draw(version: Version, size: int = TIMED) -> None:
@@ -369,9 +334,9 @@ def draw(version: Version, size: int = TIMED) -> None:
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
         product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
         clock_mhz=mhz(row.clock))
-    both(picture, times, row.seconds,
-         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
-         note="L1 lines: a wavefront each")
+    show(picture(
+        times, row.seconds, note="L1 lines: a wavefront each",
+        evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³"))
 
 
 def _here(version: Version, size: int) -> None:
@@ -381,6 +346,7 @@ def _here(version: Version, size: int) -> None:
     except ValueError:
         return
     times = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, size)
-    both(picture, times, version.timed(version.kernel.fastest, size).seconds,
-         seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
-         evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³")
+    show(picture(
+        times, version.timed(version.kernel.fastest, size).seconds, seconds_evidence="measured",
+        note="DRAM: compulsory bytes",
+        evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³"))

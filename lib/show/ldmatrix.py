@@ -1,9 +1,9 @@
-"""ldmatrix and stmatrix on a tile of halves: who names which row, who gets what, and the cost.
+"""ldmatrix on a tile of halves: who names which row, who gets what, and the cost.
 
 Lane 8 m + r gives the address of row r of matrix m, 16 bytes (PTX ISA 9.7.14.5.15). Of matrix m,
-lane l then holds row l / 4, columns 2 (l % 4) and the next, in its register m; with ``.trans``
-those of the transpose. stmatrix is the same the other way. Each matrix is one pass over the banks,
-of eight rows of four words (`lib.ptx.count.banks`).
+lane l then holds row l / 4, columns 2 (l % 4) and the next, in its register m. stmatrix is the same
+the other way. Each matrix is one pass over the banks, of eight rows of four words
+(`lib.ptx.count.banks`).
 """
 
 from __future__ import annotations
@@ -76,142 +76,76 @@ class HalfTile:
         return row * self.row_bytes + within
 
 
-@dataclass(frozen=True)
-class MatrixLoad:
-    """One ldmatrix of 1, 2 or 4 matrices, at the upper left of a tile.
-
-    Square: the matrices lie below each other, and of four the last two to the right of the first
-    two, as ``&tile[lane % 16][lane / 16 * 8]`` names their rows (14, 16). Stacked: all below each
-    other, ``&tile[lane][0]`` (15's A). Abreast: all beside each other,
-    ``&tile[lane % 8][lane / 8 * 8]`` (15's B).
-
-    Attributes
-    ----------
-    tile : HalfTile
-    number : int
-        Matrices: 1, 2 or 4.
-    transposed : bool
-    arrangement : {"square", "stacked", "abreast"}
-    """
-
-    tile: HalfTile
-    number: int = 4
-    transposed: bool = False
-    arrangement: str = "square"
-
-    def origin(self, matrix: int) -> tuple[int, int]:
-        """Row and column of a matrix's first element."""
-        down = {"square": 2, "stacked": 4, "abreast": 1}[self.arrangement]
-        return matrix % down * SIDE, matrix // down * SIDE
-
-    @property
-    def rows(self) -> int:
-        """Rows of the tile that it reaches to, if all four matrices are loaded."""
-        return max(self.origin(matrix)[0] for matrix in range(4)) + SIDE
-
     @property
     def access(self) -> Access:
-        """Addresses of the rows, by lane; only the first 8 × `number` lanes give one."""
-        lanes = np.arange(WARP)
-        top, left = np.array([self.origin(matrix) for matrix in range(4)]).T
-        addresses = self.tile.address(top[lanes // SIDE] + lanes % SIDE, left[lanes // SIDE])
-        active = lanes < SIDE * self.number
-        return Access(np.where(active, addresses, 0), active, CHUNK)
+        """Of an ldmatrix.x4 of the first column of chunks: ``&tile[lane][0]``, as 15's A."""
+        return Access(self.address(np.arange(WARP), 0), np.ones(WARP, bool), CHUNK)
 
-    def received(self, lane: int) -> list[tuple[int, int, int]]:
-        """What a lane gets: (register, row, column) of the tile, two halves a register."""
-        found = []
-        for matrix in range(self.number):
-            top, left = self.origin(matrix)
-            for half in range(2):
-                row, column = lane // 4, 2 * (lane % 4) + half
-                if self.transposed:
-                    row, column = column, row
-                found.append((matrix, top + row, left + column))
-        return found
 
-    def receiver(self, row: int, column: int) -> int:
-        """The lane that gets an element of a matrix, by its row and column in the matrix."""
-        if self.transposed:
-            row, column = column, row
-        return 4 * row + column // 2
+def received(lane: int) -> list[tuple[int, int, int]]:
+    """What a lane gets: (register, row, column) of the tile, two halves a register."""
+    return [(matrix, SIDE * matrix + lane // 4, 2 * (lane % 4) + half)
+            for matrix in range(WARP // SIDE) for half in range(2)]
 
 
 _CELL = (38.0, 18.0)  # px: 16 bytes of a line
+_LANE = 5  # whose row is named, and whose elements are marked
 
 
-def draw(load: MatrixLoad, *, lane: int = 5, layout: str = "",
-         evidence: str = "modelled: PTX ISA 9.7.14.5.15, 32 banks") -> Scene:
-    """Draw one ldmatrix.
-
-    Parameters
-    ----------
-    load : MatrixLoad
-    lane : int
-        The lane whose row is named, and whose elements are marked.
-    layout : str
-        What the tile's layout is called.
-    """
-    served = banks.describe(load.access, "ldmatrix")
-    form = f"x{load.number}{'.trans' if load.transposed else ''}"
+def draw(tile: HalfTile, layout: str) -> Scene:
+    """Draw one ldmatrix.x4 of a tile, by what its layout is called."""
+    served = banks.describe(tile.access, "ldmatrix")
     verdict = "no conflict" if not served.conflicts else f"where {served.ideal} would do"
-    matrix, place = divmod(lane, SIDE)
+    matrix, place = divmod(_LANE, SIDE)
     gets: dict[int, list[str]] = {}
-    for register, at_row, at_column in load.received(lane):
+    for register, at_row, at_column in received(_LANE):
         gets.setdefault(register, []).append(f"({at_row}, {at_column})")
-    full = "; full: rows of matrix 0, pale: of the others" if load.number > 1 else ""
     return Scene(
-        f"ldmatrix.{form}{f', {layout} tile' if layout else ''}: "
-        f"{plural(served.wavefronts, 'wavefront')}, {verdict}",
+        f"ldmatrix.x4, {layout} tile: {plural(served.wavefronts, 'wavefront')}, {verdict}",
         row(column(words("shared memory, lines of 128 bytes: rows, by the lane that names them",
                          bold=True),
-                   _memory(load, lane, "warning" if served.conflicts else "load").html(),
-                   words(f"ticked: what lane {lane} gets{full}"), width=345),
-            column(words(f"lane {lane}", bold=True),
-                   words(f"names row {place} of matrix {matrix}" if matrix < load.number
-                         else "names no row"),
+                   _memory(tile, "warning" if served.conflicts else "load").html(),
+                   words(f"ticked: what lane {_LANE} gets; full: rows of matrix 0, pale: of the "
+                         "others"), width=345),
+            column(words(f"lane {_LANE}", bold=True),
+                   words(f"names row {place} of matrix {matrix}"),
                    *(words(f"r{register} gets {' '.join(places)}")
                      for register, places in gets.items()),
-                   words("matrix 0: the lanes that get it", bold=True), _first(load, lane).html())),
-        evidence)
+                   words("matrix 0: the lanes that get it", bold=True), _first().html())),
+        "modelled: PTX ISA 9.7.14.5.15, 32 banks")
 
 
-def shown(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+def shown(tile: HalfTile, layout: str) -> None:
     """Display one ldmatrix: who names which row, who gets what, which banks."""
-    show(draw(load, lane=lane, layout=layout))
+    show(draw(tile, layout))
 
 
-def _memory(load: MatrixLoad, lane: int, colour: str) -> Grid:
+def _memory(tile: HalfTile, colour: str) -> Grid:
     """Shared memory, 128 bytes a line; the rows that lanes name, and what one lane gets of them."""
-    lines = -(-load.rows * load.tile.row_bytes // LINE)
+    lines = -(-WARP * tile.row_bytes // LINE)
     grid = Grid(lines, LINE // CHUNK, _CELL, across={group: 4 * group for group in range(8)},
                 down={line: line for line in (0, lines - 1)}, corner="bank", left=36)
 
     def place(address: int) -> Box:
         return grid.box(address // LINE, address % LINE // CHUNK)
 
-    boxes = []
-    for giver in range(SIDE * load.number):
-        boxes.append(place(int(load.access.addresses[giver])))
-        grid.label(boxes[-1], giver, over=colour if giver < SIDE else "", bold=giver == lane)
+    boxes = [place(int(address)) for address in tile.access.addresses]
+    for giver, box in enumerate(boxes):
+        grid.label(box, giver, over=colour if giver < SIDE else "", bold=giver == _LANE)
     grid.boxes(boxes[SIDE:], colour, pale=True).boxes(boxes[:SIDE], colour).ruled()
     unit, ticks = _CELL[0] * HALF / CHUNK, []
-    for _, at_row, at_column in load.received(lane):
-        address = int(load.tile.address(at_row, at_column))
+    for _, at_row, at_column in received(_LANE):
+        address = int(tile.address(at_row, at_column))
         x, y, _, tall = place(address)
         ticks.append((x + address % CHUNK // HALF * unit, y + tall - 3, unit, 3))
     return grid.boxes(ticks, "ink")
 
 
-def _first(load: MatrixLoad, lane: int) -> Grid:
+def _first() -> Grid:
     """The first matrix with its receivers."""
-    down, across = (2, 1) if load.transposed else (1, 2)
-    grid, own = Grid(SIDE, SIDE, (20.0, 16.0 / down)), []
-    for at_row in range(0, SIDE, down):
-        for at_column in range(0, SIDE, across):
-            receiver = load.receiver(at_row, at_column)
-            box = grid.box(at_row, at_column, down, across)
-            if receiver == lane:
-                own.append(box)
-            grid.label(box, receiver, bold=receiver == lane)
-    return grid.boxes(own, "load", pale=True).ruled(down, across)
+    grid = Grid(SIDE, SIDE, (20.0, 16.0))
+    for lane in range(WARP):
+        box = grid.box(lane // 4, 2 * (lane % 4), 1, 2)
+        grid.label(box, lane, bold=lane == _LANE)
+        grid.boxes([box] if lane == _LANE else [], "load", pale=True)
+    return grid.ruled(1, 2)

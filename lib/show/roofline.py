@@ -211,7 +211,7 @@ _BEGINNING = 24.0  # of a name, pt, that no other version's dot may stand in
 
 @style.styled
 def picture(
-    roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str | None = None,
+    roofs: Roofs, points: Sequence[Point], *, evidence: str, current: str,
     peaks: Sequence[str] = ("FFMA",), narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
@@ -221,7 +221,7 @@ def picture(
     roofs : Roofs
     points : sequence of Point
         `lib.show.roofline.points` of all versions to show.
-    current : str, optional
+    current : str
         Name of this chapter's version; it alone is in full colour.
     peaks : sequence of str
         Which of ``roofs.peaks`` to draw.
@@ -321,7 +321,7 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
                 markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current)
 
 
-def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
+def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)
@@ -346,7 +346,7 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
 
 
 def _listed(
-    fig: style.Drawing, points: Sequence[Point], names: Sequence[str], current: str | None,
+    fig: style.Drawing, points: Sequence[Point], names: Sequence[str], current: str,
     under: float,
 ) -> None:
     """Write the versions' names and speeds under the chart, from the fastest."""
@@ -366,7 +366,7 @@ def _points_of(ax: Axes, intensity: float, flops_per_s: float) -> tuple[float, f
     return tuple(pixels / ax.figure.dpi * 72)
 
 
-def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: str) -> str:
+def _finding(roofs: Roofs, points: Sequence[Point], current: str, peak: str) -> str:
     """How near the two nearest roofs are."""
     shares = roofs.shares([p for p in points if p.name == current], peak)
     if not shares:
@@ -377,7 +377,7 @@ def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: s
 
 
 def _alt(
-    roofs: Roofs, points: Sequence[Point], current: str | None, drawn: dict[str, float]
+    roofs: Roofs, points: Sequence[Point], current: str, drawn: dict[str, float]
 ) -> str:
     lines = [f"{n} {style.quantity(b, 'B/s')}" for n, b in roofs.bandwidths.items()]
     lines += [f"{n} {style.quantity(p, 'FLOP/s')}" for n, p in drawn.items()]

@@ -25,7 +25,9 @@ EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
 
 COLOURS = {
     **colours.PHASE, **colours.ACCESS, "integer": colours.ISSUED["integer"],
-    "control": colours.ISSUED["control"], "other": colours.OTHER, "focus": colours.FOCUS,
+    "control": colours.ISSUED["control"], "memory": colours.ISSUED["memory"],
+    **{f"stall-{name.replace('_', '-')}": colour for name, colour in colours.STALL.items()},
+    "stalls": colours.OTHER_STALL, "other": colours.OTHER, "focus": colours.FOCUS,
     "good": colours.GOOD, "warning": colours.WARNING,
 }
 

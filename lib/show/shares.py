@@ -8,24 +8,20 @@ side of it. The whole tiles follow.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from lib import gpus
 from lib.kernels.grid import LastWave
 from lib.kernels.spec import Variant
 from lib.problem import Problem
 from lib.records import store as records
-from lib.show import accesses
-from lib.show import chart as style
+from lib.show import accesses, dots
 from lib.show import shapes as by_shape
 from lib.show.display import both, once_recorded, show
 from lib.show.scene import Scene, Span, key, lanes, words
 from lib.show.version import RECORDED_ON, Version
+from lib.show.words import plural, sides
 
 
 @dataclass(frozen=True)
@@ -133,14 +129,11 @@ class Gain:
     spread: float
 
     @property
-    def won(self) -> bool:
-        """Faster by more than both spreads."""
-        return self.speed - 1 > self.spread
-
-    @property
-    def lost(self) -> bool:
-        """Slower by more than both spreads."""
-        return 1 - self.speed > self.spread
+    def kind(self) -> str:
+        """How it fared, by more than the spreads."""
+        if abs(self.speed - 1) <= self.spread:
+            return LEVEL
+        return FASTER if self.speed > 1 else SLOWER
 
 
 def shares(variant: Variant, problem: Problem, sms: int) -> Shares:
@@ -157,13 +150,6 @@ def shares(variant: Variant, problem: Problem, sms: int) -> Shares:
     clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size
     return Shares(grid.cluster_tiles(problem, variant.tile), -(-problem.K // variant.step),
                   clusters, *grid.cut(problem, variant.tile, variant.step, clusters))
-
-
-_KEY = 16.0
-# Of the plot of gains, pt: its height, what stands left of it and below it, a dot, a label's line.
-_PLOT, _TICKS, _AXIS, _DOT, _LINE = 172.0, 36.0, 32.0, 3.6, 10.0
-_STEP = 0.2  # from one line of speed to the next
-_ROUND, _DIAMOND, _SQUARE = "o", "D", "s"
 
 
 def picture(whole: Shares, cut: Shares, *, what: str,
@@ -198,134 +184,11 @@ def _spans(shares: Shares, cluster: int) -> Iterator[Span]:
     yield at, shares.longest, "warning pale", ""
 
 
-@style.styled
-def gains_picture(points: Sequence[Gain], *, deep: int, evidence: str, narrow: bool = False
-                  ) -> Figure:
-    """Draw a dot for each shape: how full its last wave is, and what the cut was worth.
-
-    Parameters
-    ----------
-    points : sequence of Gain
-        At least one.
-    deep : int
-        From which K on a shape has a mark of its own; cubes have a third.
-    """
-    key = 2 * _KEY if narrow else _KEY
-    fig, ax = style.canvas(_when(points), _AXIS + _PLOT + 28 + key, narrow)
-    low = math.floor(min(one.speed for one in points) / _STEP + 1e-9) * _STEP
-    high = math.ceil(max(one.speed for one in points) / _STEP - 1e-9) * _STEP
-    low, high = min(low, 1 - _STEP), max(high, 1 + _STEP)
-    long = style.room(narrow) - _TICKS - 16
-
-    def place(full: float, speed: float) -> tuple[float, float]:
-        return _TICKS + long * full, _AXIS + _PLOT * (speed - low) / (high - low)
-
-    _scales(ax, place, low, high)
-    joined: dict[tuple[int, int], list[Gain]] = {}
-    for one in points:
-        joined.setdefault(one.shape[:2], []).append(one)
-    style.strokes(ax, [(place(a.full, a.speed), place(b.full, b.speed))
-                        for some in joined.values() for a, b in zip(some, some[1:], strict=False)],
-                   linewidth=0.8, alpha=0.6)
-    drawn: list[tuple[float, float]] = []
-    for one in points:
-        colour = style.GOOD if one.won else style.WARNING if one.lost else style.OTHER
-        x, y = place(one.full, one.speed)
-        # Of two dots in one place the second stands beside the first.
-        while any(abs(x - left) < _DOT and abs(y - base) < _DOT for left, base in drawn):
-            x += 2 * _DOT
-        drawn.append((x, y))
-        _dot(ax, x, y, _mark(one.shape, deep), colour)
-    _names(ax, points, place)
-    _kinds(ax, _AXIS + _PLOT + 28 + key, deep, narrow)
-    return style.finish(fig, alt=_alt_of_gains(points), evidence=evidence,
-                        note="lines join shapes of one M×N")
-
-
-def _mark(shape: tuple[int, int, int], deep: int) -> str:
-    return _SQUARE if len(set(shape)) == 1 else _DIAMOND if shape[2] >= deep else _ROUND
-
-
-def _dot(ax: Axes, x: float, y: float, mark: str, colour: str) -> None:
-    ax.plot([x], [y], linestyle="none", clip_on=False, marker=mark, markersize=2 * _DOT - 0.6,
-            markeredgewidth=0, markerfacecolor=colour)
-
-
-def _scales(ax: Axes, place: Callable[[float, float], tuple[float, float]], low: float,
-            high: float) -> None:
-    """Lines of equal speed, the shares of a wave under them, and which side of "as fast" is which.
-    """
-    for count in range(round((high - low) / _STEP) + 1):
-        speed = low + count * _STEP
-        (left, y), (right, _) = place(0, speed), place(1, speed)
-        even = abs(speed - 1) < _STEP / 100
-        style.strokes(ax, [((left, y), (right, y))], linewidth=1.2 if even else 0.5,
-                       alpha=1.0 if even else 0.18)
-        ax.text(left - 6, y, "0" if even else f"{100 * (speed - 1):+.0f}%".replace("-", "−"),
-                ha="right", va="center", weight="bold" if even else "normal")
-    for full in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = place(full, low)
-        style.strokes(ax, [((x, y), (x, y - 3))], linewidth=0.6)
-        ax.text(x, y - 5, f"{100 * full:.0f}%", ha="center", va="top")
-    x, _ = place(0.5, low)
-    ax.text(x, 12, "share of the last wave that is full", size=style.NORMAL, ha="center", va="top")
-    right, y = place(1, 1 + _STEP)
-    ax.text(right, y + 4, "faster with the cut", weight="bold", ha="right", va="bottom")
-    left, y = place(0, 1 - _STEP)
-    ax.text(left + 4, y - 4, "slower with the cut", weight="bold", va="top")
-    ax.text(0, place(0, high)[1] + 8, "speed with the last waves cut, against whole tiles",
-            size=style.NORMAL, va="bottom")
-
-
-def _kinds(ax: Axes, top: float, deep: int, narrow: bool) -> None:
-    """What the three marks are."""
-    x, y = _DOT, top - _KEY / 2
-    for mark, text in ((_ROUND, f"K under {deep:,}"), (_DIAMOND, f"K = {deep:,} or more"),
-                       (_SQUARE, "a cube, M = N = K")):
-        needs = 12 + style.text_width(text, style.SMALL)
-        if x + needs > style.room(narrow):
-            x, y = _DOT, y - _KEY
-        _dot(ax, x, y, mark, style.OTHER)
-        ax.text(x + 8, y, text, va="center")
-        x += needs + 12
-
-
-def _names(ax: Axes, points: Sequence[Gain],
-           place: Callable[[float, float], tuple[float, float]]) -> None:
-    """Write the cubes' sides, and the shapes that gain and lose most, where nothing is in the way.
-    """
-    taken = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT)
-             for x, y in (place(one.full, one.speed) for one in points)]
-    right_end = place(1, 1)[0] + 16
-    ends = (max(points, key=lambda one: one.speed), min(points, key=lambda one: one.speed))
-    for one in points:
-        cube = len(set(one.shape)) == 1
-        if not cube and one not in ends:
-            continue
-        gained = f"{100 * (one.speed - 1):+.0f}%".replace("-", "−") if one in ends else ""
-        name = f"{one.shape[0]:,}³" if cube else style.sides(one.shape)
-        text = f"{name}: {gained}" if gained else name
-        x, y = place(one.full, one.speed)
-        wide = style.text_width(text, style.SMALL) + 2
-        for left, bottom in (
-            (x + _DOT + 3, y - _LINE / 2), (x - _DOT - 3 - wide, y - _LINE / 2),
-            (x - wide / 2, y + _DOT + 1), (x - wide / 2, y - _DOT - 1 - _LINE),
-        ):
-            box = (left, bottom, left + wide, bottom + _LINE)
-            if left < _TICKS + 2 or box[2] > right_end or any(
-                    box[0] < other[2] and other[0] < box[2] and box[1] < other[3]
-                    and other[1] < box[3] for other in taken):
-                continue
-            ax.text(left, bottom + _LINE / 2, text, va="center")
-            taken.append(box)
-            break
-
-
 def _when(points: Sequence[Gain]) -> str:
     """On how many shapes a cut pays, up to the fullest wave where it does, and beyond."""
-    won = [one for one in points if one.won]
+    won = [one for one in points if one.kind == FASTER]
     if not won:
-        return f"A cut of the last waves pays on none of {style.plural(len(points), 'shape')}"
+        return f"A cut of the last waves pays on none of {plural(len(points), 'shape')}"
     limit = max(one.full for one in won)
     within = [one for one in points if one.full <= limit]
     beyond = len(points) - len(within)
@@ -333,19 +196,10 @@ def _when(points: Sequence[Gain]) -> str:
             f"on none of {beyond} fuller")
 
 
-def _alt_of_gains(points: Sequence[Gain]) -> str:
-    said = [f"{style.sides(one.shape)}, {100 * one.full:.0f}% full: {100 * (one.speed - 1):+.1f}%"
-            for one in sorted(points, key=lambda one: one.full)]
-    return ("Speed with the last waves cut against whole tiles, by how full the last one is. "
-            f"{'; '.join(said)}.")
-
-
 # Eleven tiles of clusters, on eight SMs in clusters of two: three are left for four clusters.
 EXAMPLE, EXAMPLE_SMS = (256, 1408, 1024), 8
 # Three tiles on two clusters, and a warp that adds up: of the consumers that came last.
 TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 4)
-# From which K on a shape is marked as a deep one.
-DEEP = 16384
 # What 23's kernel is given, in order.
 ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "C_map", "parts", "arrivals")
 
@@ -368,32 +222,38 @@ def draw(version: Version, variant: str | None = None,
     show(picture(whole, cut, what=what))
 
 
+# How a shape fared, and its dot.
+FASTER, SLOWER, LEVEL = "faster with the cut", "slower", "as fast within the spreads"
+KINDS = {FASTER: dots.FULL, SLOWER: dots.RING, LEVEL: dots.GREY}
+
+
 @once_recorded()
-def gains(version: Version, whole: str = "whole", cut: str = "cut",
-          cubes: Sequence[int] = ()) -> None:
+def gains(version: Version, cubes: Sequence[int] = ()) -> None:
     """Draw on which recorded shapes the cut paid; shapes that fill their last wave are left out.
 
     Parameters
     ----------
-    whole, cut : str
-        Variants that differ in the cut alone.
     cubes : sequence of int
         Sides of cubes to show beside the version's own shapes.
     """
-    chosen, sms = version.kernel.variant(cut), gpus.GPUS[RECORDED_ON].sms
+    chosen, sms = version.kernel.variant("cut"), gpus.GPUS[RECORDED_ON].sms
     before, after = ({row.shape: row for row in version.reader.variant(name).bench}
-                     for name in (whole, cut))
+                     for name in ("whole", "cut"))
     points = []
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
         deal = shares(chosen, chosen.problem(*shape), sms)
         if deal.cut_tiles and shape in before and shape in after:
             one, other = before[shape], after[shape]
             points.append(Gain(shape, by_shape.last_wave(chosen, shape),
-                                     one.seconds / other.seconds, one.spread + other.spread))
+                               one.seconds / other.seconds, one.spread + other.spread))
     if not points:
         raise records.NotRecorded(f"no shape of {version.kernel.stem} is recorded both ways: "
                                   f"python -m lib record {version.kernel.stem}")
-    both(gains_picture, points, deep=DEEP, evidence=records.label(version.record))
+    rows = [dots.Row(f"{one.full:.0%}: {sides(one.shape)}", [(one.kind, one.speed)],
+                     f"{one.speed - 1:+.1%}".replace("-", "−"))
+            for one in sorted(points, key=lambda one: one.full)]
+    both(dots.draw, rows, KINDS, title=_when(points), evidence=records.label(version.record),
+         same="speed with whole tiles; before a shape: how full its last wave is")
 
 
 def coalescing(version: Version, variant: str | None = None) -> None:

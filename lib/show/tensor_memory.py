@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from lib import gpus
 from lib.gpus import Gpu
@@ -29,11 +27,11 @@ from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
 from lib.run.prepared import lay_out
 from lib.run.runner import emulate, planned, run
-from lib.show import chart as style
 from lib.show import scene
-from lib.show.display import both, show
+from lib.show.display import show
 from lib.show.scene import Scene, words
 from lib.show.version import Version
+from lib.show.words import percent, quantity
 
 if TYPE_CHECKING:
     from lib.ptx.core.batch import BasicBlock, Batch
@@ -362,70 +360,6 @@ def _spans(found: Steps, warp: int) -> list[scene.Span]:
                     for tile, (begin, end) in spans(found, warp, "ld").items()]
 
 
-@style.styled
-def roofs(
-    lines: Sequence[tuple[str, float]], peak: float, at: Sequence[tuple[str, float, str]], *,
-    title: str, evidence: str, narrow: bool = False,
-) -> Figure:
-    """Draw a data sheet's roofs and where kernels stand under them by intensity alone.
-
-    Parameters
-    ----------
-    lines : sequence of (str, float)
-        Bandwidths, B/s.
-    peak : float
-        Of the tensor cores, FLOP/s.
-    at : sequence of (str, float, str)
-        A kernel and level of memory, its FLOP per byte there, and which of the lines it is under.
-    """
-    across, height = (style.NARROW, 3.4) if narrow else (style.WIDTH, 3.6)
-    fig = style.figure(title, height, across)
-    ax = style.axes(fig, 0.62, 0.45, across - 0.8, height - 0.55)
-    bandwidths = dict(lines)
-    left, right = 10.0, 4000.0
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlim(left, right)
-    ax.set_ylim(peak / 40, peak * 3)
-    ax.set_xlabel("FLOP per byte")
-    ax.set_ylabel("PFLOP/s that the roofs allow")
-    ticks = [1e14, 2.5e14, 5e14, 1e15, 2e15]
-    ax.set_yticks(ticks, [f"{tick / 1e15:g}" for tick in ticks])
-    ax.set_yticks([], minor=True)
-    ax.set_xticks([10, 100, 1000], ["10", "100", "1,000"])
-    for name, bandwidth in lines:
-        ridge = peak / bandwidth
-        ax.plot([left, ridge], [left * bandwidth, peak], color=style.INK)
-        x = max(left * 1.1, peak / 36 / bandwidth)
-        ax.text(x, x * bandwidth * 1.12,
-                name if narrow else f"{name}, {style.quantity(bandwidth, 'B/s')}",
-                rotation=_slope(ax, across, height), rotation_mode="anchor")
-    ax.plot([min(peak / b for _, b in lines), right], [peak, peak], color=style.INK)
-    ax.text(right, peak * 1.08, f"tensor cores, {style.quantity(peak, 'FLOP/s')}", ha="right",
-            va="bottom")
-    for place, (name, intensity, line) in enumerate(at):
-        allowed = min(peak, intensity * bandwidths[line])
-        colour = style.WARNING if allowed < peak else style.FOCUS
-        ax.plot([intensity, intensity], [peak / 40, allowed], color=colour, linestyle=":")
-        ax.plot([intensity], [allowed], marker="o", color=colour, linestyle="none")
-        said = name.removeprefix("shared memory, ").partition(",")[0] if narrow else name
-        before = not (place or narrow)  # the first stands left of its line, off the second's
-        ax.text(intensity * 1.06 ** (-1 if before else 1), peak / 34, said,
-                ha="right" if before else "left")
-    said = "; ".join(
-        f"{name}: {style.number(x)} FLOP per byte, where the roofs allow "
-        f"{style.quantity(min(peak, x * bandwidths[line]), 'FLOP/s')}" for name, x, line in at)
-    return style.finish(fig, evidence=evidence,
-                        alt=f"Roofs of a data sheet. {said}. No speed of a kernel is shown.")
-
-
-def _slope(ax: Axes, across: float, height: float) -> float:
-    """The angle of a bandwidth's line, degrees."""
-    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
-    wide, tall = across - 0.8, height - 0.55
-    return float(np.degrees(np.arctan2(tall / np.log(y1 / y0), wide / np.log(x1 / x0))))
-
-
 def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
     """Draw what each warp of each block of a cluster does, by the emulator's steps.
 
@@ -460,35 +394,38 @@ def emulated_timeline(version: Version, *variants: str) -> None:
                  "copies and MMAs complete at once"))
 
 
-def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4096) -> None:
-    """Draw a data sheet's roofs, and where two versions stand under them by intensity alone.
+def by_intensity(version: Version, before: str) -> None:
+    """Draw what the tensor cores' peak asks of a data sheet's memories, here and before.
 
     Parameters
     ----------
     before : str
         ``"stem/variant"`` of the version that is compared, on the same tile.
-    key : str
-        Of `lib.gpus.GPUS`.
-    size : int
-        M = N = K of which DRAM's bytes are: each matrix once.
     """
-    gpu = gpus.GPUS[key]
+    gpu, size = gpus.GPUS["B200"], 4096
     stem, _, name = before.partition("/")
-    ours, theirs = (asked(page, variant, SHAPE) for page, variant in (
-        (version.kernel.stem, version.kernel.variants[0].name), (stem, name)))
-    # Both axes at one clock, that at which the tensor cores' peak is the sheet's.
+    # All at one clock, that at which the tensor cores' peak is the sheet's.
     clock = gpu.tensor_fp16_flops / (gpu.sms * gpu.tensor_fp16_per_cycle)
-    shared = gpus.data_bytes_per_clock(gpu) * gpu.sms * clock
-    per_cycle = [gpu.tensor_fp16_per_cycle * one.read / one.flops for one in (theirs, ours)]
+    wanted = {}
+    for page, variant in ((stem, name), (version.kernel.stem, version.kernel.variants[0].name)):
+        one = asked(page, variant, SHAPE)
+        wanted[page[:2]] = gpu.tensor_fp16_per_cycle * one.read / one.flops
+    gives = gpus.data_bytes_per_clock(gpu)
     out = ITEM_BYTES[version.kernel.variants[0].out]
-    dram = 2.0 * size**3 / ((2 * ITEM_BYTES["float16"] + out) * size**2)
-    at = [(f"shared memory, {stem[:2]}", theirs.flops / theirs.read, "shared memory"),
-          (f"shared memory, {version.kernel.stem[:2]}", ours.flops / ours.read, "shared memory"),
-          (f"DRAM, {size:,}³", dram, "DRAM")]
-    title = (f"At their peak the tensor cores want {per_cycle[0]:.0f} bytes of shared memory per "
-             f"cycle as {stem[:2]} reads it, {per_cycle[1]:.0f} as {version.kernel.stem[:2]} does, "
-             f"of {gpus.data_bytes_per_clock(gpu)}")
-    both(roofs, [("shared memory", shared), ("DRAM", gpu.dram_bytes_per_s)],
-         gpu.tensor_fp16_flops, at, title=title,
-         evidence=f"modelled: data sheet of {gpu.name}, at the {clock / 1e9:.2f} GHz of its peak; "
-                  "intensity emulated; no speed")
+    dram = gpu.tensor_fp16_flops * (2 * ITEM_BYTES["float16"] + out) / (2.0 * size)
+    bars = [(f"shared memory, as {which} reads it: {each:.0f} of {gives} bytes per cycle",
+             each / gives) for which, each in wanted.items()]
+    bars.append((f"DRAM, {size:,}³: {quantity(dram, 'B/s')} of "
+                 f"{quantity(gpu.dram_bytes_per_s, 'B/s')}", dram / gpu.dram_bytes_per_s))
+    end = max(1.0, *(share for _, share in bars))
+    (before, first), (now, last) = wanted.items()
+    show(Scene(
+        f"At their peak the tensor cores want {first:.0f} bytes of shared memory per cycle as "
+        f"{before} reads it, {last:.0f} as {now} does, of {gives}",
+        "".join(words(text + (f", at most {percent(1 / share)} of the peak" if share > 1 else ""))
+                + scene.lanes([("", [(0.0, min(share, 1.0), "focus", ""),
+                                     (share, 1.0, "hollow", ""),
+                                     (1.0, share, "warning", "")])], end)
+                for text, share in bars),
+        f"modelled: data sheet of {gpu.name}, at the {clock / 1e9:.2f} GHz of its peak; "
+        "intensity emulated; no speed", "framed: what the memory gives"))

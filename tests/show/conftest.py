@@ -32,9 +32,8 @@ from lib.show import occupancy_chart as occupancy
 from lib.show.accumulators import InRegisters, InTensorMemory
 from lib.show.coalescing import Access
 from lib.show.display import collected
-from lib.show.fragment_maps import held
 from lib.show.issue_slots import Account
-from lib.show.ldmatrix import HalfTile, MatrixLoad
+from lib.show.ldmatrix import HalfTile
 from lib.show.occupancy import occupancy as occupancy_of
 from lib.show.operand import Tile
 from lib.show.overlap import FORMULAS
@@ -179,15 +178,14 @@ def close_roof(narrow=False):
     )
 
 
-def accounts(narrow=False):
+def accounts():
     issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
     return slots.picture(
         {"06 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
                                   {"long_scoreboard": 0.2, "barrier": 0.07}, 0.03),
          "cuBLAS": Account({**issued, "fma": 0.77}, {"short_scoreboard": 0.12, "wait": 0.05}, 0.02),
          "09 large": Account({**issued, "fma": 0.84}, {"dispatch_stall": 0.1, "drain": 0.01},
-                             0.01)}, evidence=RECORDED, narrow=narrow,
-    )
+                             0.01)}, evidence=RECORDED)
 
 
 def overlap_orders():
@@ -214,25 +212,18 @@ SCENES = {
         Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B"),
         title="The first MMA reads two atoms of each slab", evidence="modelled: x"),
     "ladder": lambda: ladder.picture(bars(), evidence=RECORDED),
+    "slots": accounts,
+    "busiest": lambda: busiest.picture(
+        TIMES, 2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
+        note="DRAM: compulsory bytes"),
+    "occupancy": lambda: occupancy.picture(
+        {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}),
     "SM": lambda: sm.draw(GPUS["H100"]),
-    "ldmatrix, stacked": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled",
-    ),
-    "ldmatrix, abreast": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
-    ),
-    "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
-    "fragments, product of k16": lambda: fragments.product(
-        [held("mma.m16n8k16", operand) for operand in "ABC"]),
+    "ldmatrix, swizzled": lambda: matrix_loads.draw(HalfTile(32, 0, True), "swizzled"),
+    "ldmatrix, plain": lambda: matrix_loads.draw(HalfTile(64), "plain"),
+    "registers": lambda: fragments.picture("mma.m16n8k16, FP16 or BF16", "modelled: x"),
     "operand": lambda: operand.draw(Tile(), 13, 5),
     "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5),
-    "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
-    "ldmatrix, transposed": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded",
-    ),
-    "ldmatrix, two": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
-    ),
 }
 
 # Of the cards from 10 on.
@@ -242,24 +233,13 @@ SCENES |= {f"card {number}": draw for number, draw in enumerate((
     partial(signals.ring, 49152, 4), signals.roles, pipelines.tiles_in_turn, tiles.multicast), 10)}
 
 BOTH = {  # in both layouts
-    "slots": accounts, "dots": dots_in_rows, "roofline": roof,
-    "roofline, close versions": close_roof, "timeline, roles": timeline_with_roles,
+    "dots": dots_in_rows, "roofline": roof, "roofline, close versions": close_roof,
+    "timeline, roles": timeline_with_roles,
     "timeline, before and after": partial(timelines, 2),
 }
 FIGURES = {
     **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},
     "timeline": lambda: timelines(1),
-    "busiest": lambda: busiest.picture(
-        TIMES, 2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
-        notes={"DRAM": "compulsory bytes"},
-    ),
-    "occupancy": lambda: occupancy.picture(
-        {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
-    ),
-    "busiest, with a remark": lambda: busiest.picture(
-        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, 3e-3,
-        note="the L2 must deliver 1", evidence="modelled: T4 rates × emulated counters, 4,096³",
-    ),
     "roofline, tensor": lambda: roofline.picture(
         Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100",
               {"mma.m16n8k8": 459e12, "wgmma": 800e12}),

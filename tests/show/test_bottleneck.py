@@ -14,7 +14,6 @@ from lib.show import accounts, epilogue, overlap, roofline
 from lib.show import bottleneck as busiest
 from lib.show.numbers import Numbers
 from lib.show.version import RECORDED_ON
-from tests.show.conftest import words_of
 
 SHEET = GPUS[RECORDED_ON]
 MACHINE = records.load(MachineRecord, RECORDED_ON)
@@ -96,9 +95,9 @@ def test_a_tile_s_products_are_a_part_of_what_a_launch_of_its_tiles_takes():
 
 
 def test_whose_seconds_are_drawn_is_said():
-    fig = busiest.picture({"DRAM": 1e-3}, 2e-3, seconds_evidence="measured",
-                          evidence="modelled: H100 data sheet")
-    assert "measured 2 ms" in words_of(fig)
+    scene = busiest.picture({"DRAM": 1e-3}, 2e-3, seconds_evidence="measured",
+                            evidence="modelled: H100 data sheet")
+    assert "measured 2 ms" in scene.text
 
 
 def test_counters_of_a_large_problem():

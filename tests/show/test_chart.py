@@ -257,14 +257,6 @@ SAID = {
                  {"●", "◆", "DRAM 3.02 TB/s", "FFMA 65.2 TFLOP/s"}, ["0.661 FLOP/B at L1/shared"]),
     "roofline, tensor": ("14 ldmatrix: 60% of the mma.m16n8k8 roof, 13.2% of DRAM's",
                          {"mma.m16n8k8 459 TFLOP/s"}, []),
-    "busiest": ("L1 lines: busy for at least 76% of the time",
-                {"recorded 2.71 ms", "15 µs (compulsory bytes)"},
-                ["The longest is L1 lines. The kernel took 2.71 ms (recorded)."]),
-    "busiest, with a remark": ("Tensor pipe: busy for at least 70% of the time",
-                               {"the L2 must deliver 1"}, []),
-    "occupancy": ("registers and warps on T4; registers on A100; registers on H100",
-                  {"room for 25 blocks"},
-                  ["H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers"]),
     "timeline": ("Warps are in the inner loop for ",
                  {"block 17", "block 18", "the first 8 of 32 warps"},
                  ["the first 512 of 4,096 blocks", "a mark costs 37 cycles",
@@ -272,9 +264,6 @@ SAID = {
     "timeline, roles": ("Consumers are in the inner loop for ",
                         {"consumers", "producer", "stages\nin flight"},
                         ["block 3; the first 9"]),
-    "slots": ("09 large: 84% of the issue slots hold an FMA, 11% stay empty; the largest stall is "
-              "dispatch", {"60", "20", "long scoreboard"},
-              ["cuBLAS: 77% FMA, 1% tensor, 1% load, store", "12% empty by short scoreboard"]),
 }
 
 
@@ -284,5 +273,3 @@ def test_a_figure_says_what_its_numbers_say(drawn, name):
     found = {text.get_text() for text in texts(drawn[name])}
     assert finding in drawn[name].finding and words <= found
     assert all(part in " ".join([drawn[name].alt, *found]) for part in parts)
-    # The tensor pipe's share is under 2% in each bar of issue slots: it joins the others.
-    assert "tensor" not in found

@@ -6,7 +6,7 @@ import pytest
 
 from lib import ptx
 from lib.show import fragment_maps as model
-from lib.show.fragment_maps import LOADS, SHAPES, WGMMA_COLUMNS, held, maps
+from lib.show.fragment_maps import LOADS, WGMMA_COLUMNS, maps
 from tests.ptx.conftest import lanewise
 from tests.ptx.isa.test_mma_ldmatrix import encoded
 from tests.ptx.isa.test_tcgen05 import stored_and_loaded
@@ -108,27 +108,14 @@ def test_a_load_of_tensor_memory_brings_the_words_of_the_map(name):
             assert np.array_equal(found[32 * warp : 32 * warp + 32, register], wanted)
 
 
-def holder(one, row, column):
-    """Lane, register and part of it that hold an element."""
-    at, of = (row, one.rows) if one.down else (column, one.columns)
-    other = one.columns == column if one.down else one.rows == row
-    [(register, lane)] = np.argwhere(other & (of <= at) & (at < of + one.packed)).tolist()
-    return lane, register, at - int(of[register, lane])
-
-
-@pytest.mark.parametrize("name, old, matrices", [
-    ("mma.m16n8k16, FP16 or BF16", "mma.m16n8k16", {0: "A", 1: "B", 2: "C"}),
-    ("mma.m16n8k8, FP16 or BF16", "mma.m16n8k8", {0: "A", 1: "B", 2: "C"}),
-    ("wgmma.m64nNk16, FP16 or BF16", "wgmma.m64n256k16", {0: "A", 1: "C"}),
-])
-def test_maps_are_those_of_the_chapters(name, old, matrices):
-    assert old in SHAPES or old.startswith("wgmma")
-    for number, operand in matrices.items():
-        one, other = maps()[name][number], held(old, operand)
-        for row in range(one.shape[0]):
-            for column in range(one.shape[1]):
-                assert holder(one, row, column) == (
-                    other.lane[row, column], other.register[row, column], other.half[row, column])
+@pytest.mark.parametrize("name", [name for name in maps() if name.startswith("mma")])
+def test_the_picture_names_the_lane_and_the_registers_of_each_element(name):
+    found = model.picture(name, "modelled: x")
+    for one in maps()[name]:
+        cells = one.shape[0] * one.shape[1] // one.packed
+        assert cells == one.rows.size and one.matrix in found.text
+    said = found.text.split(maps()[name][0].matrix + ",")[-1]
+    assert all(f" r{register} " in said for register in range(len(maps()[name][0].rows)))
 
 
 def test_the_page_is_given_sums_that_are_the_maps():

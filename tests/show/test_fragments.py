@@ -1,13 +1,16 @@
 """Pictures of fragments: who holds what, what a load deals, where a swizzle puts a chunk."""
 
 from lib.ptx.core.tensormap import swizzled
-from lib.show import fragment_maps as model
 from lib.show import fragments
+from lib.show.fragment_maps import maps
 
 
 def test_a_lane_holds_what_the_layout_says_and_a_load_meets_eight_rows():
-    emulated = model.held("mma.m16n8k16", "A").lane
-    assert [[fragments.holder(r, c) for c in range(16)] for r in range(16)] == emulated.tolist()
+    emulated = maps()["mma.m16n8k16, FP16 or BF16"][0]
+    for half in range(2):
+        assert all(fragments.holder(r, c + half) == lane
+                   for rows, columns in zip(emulated.rows, emulated.columns, strict=True)
+                   for lane, (r, c) in enumerate(zip(rows, columns, strict=True)))
     assert len(fragments.held(5)) == 8
     assert sorted(fragments.first_load()) == [(r, c) for r in range(8) for c in range(8)]
     assert "8 of 256" in fragments.fragment().title

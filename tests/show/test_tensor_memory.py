@@ -75,4 +75,5 @@ def test_the_timelines_say_in_words_what_they_show():
 def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
     page.by_intensity(Version(STEM), "20_persistent/wide")
     assert "want 160 bytes" in shown[0] and "96 as 27 does" in shown[0]
-    assert "No speed of a kernel is shown" in shown[0]
+    assert "intensity emulated; no speed" in shown[0]
+    assert "160 of 128 bytes per cycle, at most 80% of the peak" in shown[0]
