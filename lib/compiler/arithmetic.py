@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from lib.compiler.merging import statements
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements, unused
+from lib.ptx.core.analysis import unused_lines
 
 _ARITHMETIC = ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
 _SUMS = ("add", "sub", "mul")
@@ -34,7 +35,7 @@ def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str)
             made[i.ptx_line][i.base] += 1
     found = {}
     entry = statements(ptx, function)
-    gone = unused(entry)
+    gone = unused_lines(entry)
     for one in entry:
         line, name = one.line, one.parts[0]
         if name not in _ARITHMETIC or one.parts[-1] != "f32":

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements, unused, written
-from lib.ptx.core.syntax import SIZES, Address, Immediate, Operand, Register
+from lib.ptx.core.analysis import unused_lines, written
+from lib.ptx.core.syntax import Address, Immediate, Operand, Register
 from lib.ptx.core.syntax import Instruction as Statement
+from lib.ptx.launch import parsed
 
 _JUMPS = ("bra", "brx", "ret", "exit")
 # What makes a number that grows by a constant of one that does.
@@ -60,6 +61,16 @@ class Access:
     written_once: bool = True  # whether the root is written only once
 
 
+def statements(ptx: str, function: str) -> Sequence[Statement]:
+    """The instructions of one entry, or of one device function; none where it can't be read.
+
+    `function`: its mangled name.
+    """
+    program = parsed(ptx)
+    entry = program.entries.get(function) or program.functions.get(function)
+    return entry.instructions if entry else ()
+
+
 def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
     """Loads and stores of shared and global memory of one entry, by PTX line."""
     registers = _Registers(instructions)
@@ -80,8 +91,8 @@ def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
             continue  # such as cp.async.bulk and st.bulk, which are no accesses of a warp
         root, at = registers.root(address.base, address.offset)
         found[one.line] = Access(
-            machine, address.offset, root, at, _width(kind, words, one.operands), block, chain,
-            registers.step(root, index), registers.is_written_once(root),
+            machine, address.offset, root, at, _width(kind, one), block, chain,
+            registers.step(root, index), len(registers.writes(root)) <= 1,
         )
     return found
 
@@ -91,32 +102,32 @@ class _Registers:
 
     def __init__(self, instructions: Sequence[Statement]) -> None:
         self._instructions = instructions
-        self._writes: dict[Operand, list[int]] = defaultdict(list)
+        self._writes: dict[int, list[int]] = defaultdict(list)
         self._loops: list[tuple[int, int]] = []
         self.targets: set[int] = set()
         for index, one in enumerate(instructions):
-            for register in written(one):
-                self._writes[register].append(index)
+            for slot in written(one):
+                self._writes[slot].append(index)
             self.targets.update(one.targets if one.target is None else (one.target,))
             if one.target is not None and one.target <= index:
                 self._loops.append((one.target, index))
 
+    def writes(self, register: Operand) -> list[int]:
+        """Where it is written; of what is no register nowhere."""
+        return self._writes.get(register.slot, []) if isinstance(register, Register) else []
+
     def root(self, base: Operand, offset: int) -> tuple[Operand, int]:
         """The register that an address is a constant away from, through those written once."""
-        while len(writes := self._writes.get(base, [])) == 1:
+        while len(writes := self.writes(base)) == 1:
             one = self._instructions[writes[0]]
             if one.guard or not re.fullmatch(r"add\.[su](?:32|64)", one.opcode):
                 break
             source, constant = one.operands[1:]
-            if source == base or len(self._writes.get(source, ())) != 1 or not (
-                    isinstance(source, Register) and isinstance(constant, Immediate)):
+            if source == base or len(self.writes(source)) != 1 or not isinstance(
+                    constant, Immediate):
                 break
             base, offset = source, offset + constant.bits
         return base, offset
-
-    def is_written_once(self, register: Operand) -> bool:
-        """Whether it is written no more than once."""
-        return len(self._writes.get(register, ())) <= 1
 
     def step(self, register: Operand, index: int) -> int:
         """What each turn of the innermost loop around an instruction adds to it, 0 if not known."""
@@ -131,7 +142,7 @@ class _Registers:
 
         `behind` has the registers that are made of this one: a loop's counter is made of itself.
         """
-        writes = [place for place in self._writes.get(source, ()) if loop[0] <= place <= loop[1]]
+        writes = [place for place in self.writes(source) if loop[0] <= place <= loop[1]]
         if not writes:
             return 0
         one = self._instructions[writes[0]]
@@ -162,31 +173,20 @@ def _number(operand: Operand) -> int | None:
     return operand.bits if isinstance(operand, Immediate) and operand.kind == "int" else None
 
 
-def _width(kind: str, words: Sequence[str], operands: Sequence[Operand]) -> int:
+def _width(kind: str, one: Statement) -> int:
     """Bytes a lane of a PTX access."""
     if kind == "cp.async":
-        return _number(operands[2]) or 0
-    if kind not in ("ld", "st"):
-        return 0
-    element = next(SIZES[word] for word in words if word in SIZES)
-    return element * next((int(word[1]) for word in words if word in ("v2", "v4", "v8")), 1)
+        return _number(one.operands[2]) or 0
+    return one.nbytes if kind in ("ld", "st") else 0
 
 
 def alone(ptx: str, function: str) -> str:
-    """The PTX without its other entries, whose lines are left empty: ptxas takes long over each.
-
-    As it is where that would leave something open.
-    """
-    rows, inside, depth = [], False, 0
-    for row in ptx.splitlines():
-        code = row.partition("//")[0]
-        if depth == 0 and ".entry" in code:
-            inside = f" {function}(" not in code
-        depth += code.count("{") - code.count("}")
-        rows.append("" if inside else row)
-        if depth == 0 and "}" in code:
-            inside = False
-    return ptx if depth or inside else "\n".join(rows) + "\n"
+    """The PTX without its other entries, whose lines are left empty: ptxas takes long over each."""
+    rows = ptx.split("\n")
+    for name, entry in parsed(ptx).entries.items():
+        if name != function:
+            rows[entry.line - 1 : entry.end] = [""] * (entry.end - entry.line + 1)
+    return "\n".join(rows)
 
 
 def machine_accesses(instructions: Iterable[Instruction]) -> list[Instruction]:
@@ -218,7 +218,7 @@ def merged_accesses(
     every = accesses(entry)
     there = list(machine_accesses(instructions))
     covered = {i.ptx_line for i in there}
-    removed = {line for line in unused(entry) & every.keys()
+    removed = {line for line in unused_lines(entry) & every.keys()
                if line not in covered}
     found = {
         line: access

@@ -9,10 +9,11 @@ import pytest
 from lib import ptx
 from lib.compiler import merging as ties
 from lib.compiler.compiled import compile_source
+from lib.compiler.merging import statements
 from lib.compiler.sass import Instruction
-from lib.compiler.statements import statements, unused
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
+from lib.ptx.core.analysis import unused_lines
 from lib.run.runner import run
 from tests.kernels.conftest import (
     OLDEST_AND_NEWEST,
@@ -222,7 +223,7 @@ def test_what_a_branch_or_a_second_statement_of_a_line_uses_is_used():
         "{ .reg .b32 x; mov.u32 x, %r3; st.shared.u32 [%r9], x; }",
         "mov.u32 %r5, %tid.x;  // of no use",
     ])
-    assert {line - 2 for line in unused(statements(entry(body), "k"))} == {4, 6, 8}
+    assert {line - 2 for line in unused_lines(statements(entry(body), "k"))} == {4, 6, 8}
 
 
 def test_stores_moved_together_from_two_branches_both_count():

@@ -23,12 +23,10 @@ from .syntax import (
     Immediate,
     Instruction,
     MemoryAccess,
-    Not,
     Operand,
-    Pair,
     Register,
     Symbol,
-    Vector,
+    leaves,
 )
 
 # -- Which array an address belongs to, where several lie side by side or at one place. ------------
@@ -102,19 +100,13 @@ def _found(
 
 
 def _of(operand: Operand, origins: dict[int, frozenset[str]], shared: set[str]) -> frozenset[str]:
-    match operand:
-        case Register():
-            return origins.get(operand.slot, frozenset())
-        case Symbol():
-            return frozenset({operand.name} & shared)
-        case Address() | Not():
-            return _of(operand.base if isinstance(operand, Address) else operand.operand,
-                       origins, shared)
-        case Vector():
-            return frozenset().union(*(_of(item, origins, shared) for item in operand.items))
-        case Pair():
-            return _of(operand.first, origins, shared) | _of(operand.second, origins, shared)
-    return frozenset()
+    found: set[str] = set()
+    for leaf in leaves(operand):
+        if isinstance(leaf, Register):
+            found |= origins.get(leaf.slot, frozenset())
+        elif isinstance(leaf, Symbol):
+            found |= {leaf.name} & shared
+    return frozenset(found)
 
 
 def check_within(
@@ -258,7 +250,7 @@ def remember(f: Batch, index: int, place: ResolvedAccess) -> ResolvedAccess:
     return place
 
 
-def space_of(d: Decoding) -> str:
+def space_of(d: Decoding | Instruction) -> str:
     """Return the state space that an opcode names, with the cluster's window; else generic."""
     for part in d.parts[1:]:
         name, _, window = part.partition("::")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .batch import BasicBlock, Step
-from .syntax import Address, Immediate, Instruction, Not, Operand, Pair, Register, Selected, Vector
+from .syntax import Address, Immediate, Instruction, Not, Operand, Pair, Register, Vector, leaves
 
 # Memory consistency as opcodes state it: strong and weak accesses, scopes, fences (PTX ISA 8).
 
@@ -79,37 +80,31 @@ PURE = {
     "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub",
     "subc", "szext", "tanh", "testp", "xor",
 }
+_PRODUCTS = {"dp2a", "dp4a", "ldmatrix", "mma"}  # which are so, too
+_ORDERED = {"volatile", "acquire", "relaxed", "mmio"}  # a load that happens whoever uses it
 _ENDS = ("ret", "exit", "trap")
 
 
 def registers_of(operand: Operand) -> list[int]:
     """The slots of the registers in an operand, those of an address left out."""
-    match operand:
-        case Register():
-            return [operand.slot]
-        case Vector():
-            return [slot for item in operand.items for slot in registers_of(item)]
-        case Pair():
-            return [*registers_of(operand.first), *registers_of(operand.second)]
-        case Not():
-            return registers_of(operand.operand)
-        case Selected():
-            return [operand.register.slot]
-    return []
+    return [leaf.slot for leaf in leaves(operand, False) if isinstance(leaf, Register)]
 
 
 def addresses_of(instruction: Instruction) -> list[int]:
     """The slots of the registers that an instruction's addresses are made of."""
-    return [
-        slot for operand in instruction.operands if isinstance(operand, Address)
-        for part in (operand.base, *operand.coordinates) for slot in registers_of(part)
-    ]
+    return [leaf.slot for operand in instruction.operands if isinstance(operand, Address)
+            for leaf in leaves(operand) if isinstance(leaf, Register)]
+
+
+def slots_in(operands: Iterable[Operand]) -> set[int]:
+    """The slots of all registers in operands, those of addresses among them."""
+    return {leaf.slot for operand in operands for leaf in leaves(operand)
+            if isinstance(leaf, Register)}
 
 
 def slots_of(instruction: Instruction) -> set[int]:
     """The slots of all registers in an instruction's operands, addresses among them."""
-    return {slot for operand in instruction.operands for slot in registers_of(operand)
-            }.union(addresses_of(instruction))
+    return slots_in(instruction.operands)
 
 
 def accumulators_of(instruction: Instruction) -> tuple[list[int], Operand | None]:
@@ -177,27 +172,45 @@ def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, set[i
     return {start: _members(bits) for start, bits in found.items()}
 
 
-def unused_loads(steps: Sequence[Step]) -> frozenset[int]:
-    """The loads whose values no result depends on: neither memory, nor a branch, nor an address.
+def written(instruction: Instruction) -> list[int]:
+    """The slots that an instruction writes, where it writes any: those that it names first."""
+    first = instruction.operands[0] if instruction.operands else None
+    return registers_of(first) if isinstance(first, Register | Vector | Pair) else []
 
-    Registers are taken for one value each, wherever they are read: so some that are unused are not
-    among them.
+
+def unused(instructions: Sequence[Instruction]) -> set[int]:
+    """Indices of those whose results nothing with an effect is made of.
+
+    Which way is taken is left open: what is called unused is so on every way.
     """
-    used: set[int] = set()
-    pure = []
-    for step in steps:
-        if step.instruction.parts[0] in PURE and not step.ends:
-            pure.append((writes_of(step), _reads(step)))
-        else:
-            used.update(_reads(step))
-    size = -1
-    while size != len(used):
-        size = len(used)
-        for writes, reads in pure:
-            if not used.isdisjoint(writes):
-                used.update(reads)
-    return frozenset(index for index, step in enumerate(steps)
-                     if step.instruction.parts[0] == "ld" and used.isdisjoint(writes_of(step)))
+    found: set[int] = set()
+    makers: dict[int, list[int]] = defaultdict(list)
+    left: set[int] = set()  # slots that are used, whose makers are not looked at yet
+    for index, one in enumerate(instructions):
+        if one.parts[0] not in PURE | _PRODUCTS or not _ORDERED.isdisjoint(one.parts):
+            left |= _taken(one, 0)
+            continue
+        found.add(index)
+        for slot in written(one):
+            makers[slot].append(index)
+    while left:
+        for index in found.intersection(makers.pop(left.pop(), ())):
+            found.remove(index)
+            left |= _taken(instructions[index], 1)
+    return found
+
+
+def _taken(instruction: Instruction, first: int) -> set[int]:
+    """The slots that an instruction takes: of its guard, and of its operands from one on."""
+    guard = [instruction.guard[0]] if instruction.guard else []
+    return slots_in((*guard, *instruction.operands[first:]))
+
+
+def unused_lines(instructions: Sequence[Instruction]) -> set[int]:
+    """PTX lines on which all is unused."""
+    indices = unused(instructions)
+    return {one.line for one in instructions} - {
+        one.line for index, one in enumerate(instructions) if index not in indices}
 
 
 def _reads(step: Step) -> list[int]:

@@ -14,6 +14,7 @@ from .analysis import (
     slots_of,
     spin_loops,
     unheeded,
+    unused,
 )
 from .batch import PASSED, BasicBlock, Step, fuse
 from .decode import DECODE_PASSES, Decoding, decoder, predicated
@@ -81,6 +82,12 @@ class Code:
     def unwritten(self) -> set[int]:
         """The slots of registers that may be read before anybody writes them."""
         return self.live.get(self.start, set())
+
+    @cached_property
+    def unused_loads(self) -> set[int]:
+        """The indices of loads that nothing with an effect is made of."""
+        instructions = [step.instruction for step in self.steps]
+        return {i for i in unused(instructions) if instructions[i].parts[0] == "ld"}
 
     @cached_property
     def unheeded(self) -> frozenset[int]:

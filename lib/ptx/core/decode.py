@@ -140,9 +140,8 @@ class Decoding:
         self.operands = instruction.operands
         self.writes: list[int] = []
         self.ends = False
-        types = [part for part in self.parts[1:] if part in SIZES]
-        self.types = types
-        self.type = types[-1] if types else ""
+        self.types = [part for part in self.parts[1:] if part in SIZES]
+        self.type, self.many = instruction.type, instruction.many
 
     @property
     def place(self) -> str:
@@ -172,11 +171,6 @@ class Decoding:
         if found is None:
             self.unsupported(f"one of .{' .'.join(choices)} is needed")
         return found
-
-    @property
-    def many(self) -> int:
-        """Elements of a vector, 1 without a modifier."""
-        return int((self.pick(("v2", "v4", "v8")) or "v1")[1])
 
     def constant(self, operand: int, what: str) -> int:
         """Return the bits of an operand that must be a constant whole number."""

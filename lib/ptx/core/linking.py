@@ -7,16 +7,15 @@ again behind the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .syntax import (
     Address,
     Entry,
-    Immediate,
     Instruction,
     Not,
-    Operand,
     Pair,
     Program,
     Reference,
@@ -25,6 +24,7 @@ from .syntax import (
     Symbol,
     Variable,
     Vector,
+    leaves,
 )
 
 
@@ -92,7 +92,7 @@ def link(program: Program, entry: Entry) -> Linked:
         function = of(name)
         move = _Move(linked, function, name)
         callee = Callee(name, len(linked.instructions))
-        callee.reaches = _closure(called, name)
+        callee.reaches = _reached(called[name], called.__getitem__)
         callee.formals = [move.formal(f) for f in function.formals]
         callee.results = [move.formal(f) for f in function.results]
         callee.registers = [move.register(r) for r in function.registers]
@@ -144,28 +144,19 @@ class _Move:
     def register(self, given: Register) -> Register:
         return Register(given.slot + self.slots, given.name, given.type)
 
-    def symbol(self, given: Symbol) -> Symbol:
-        return Symbol(self.names.get(given.name, given.name))
-
-    def named(self, given: Register | Symbol) -> Register | Symbol:
-        return self.register(given) if isinstance(given, Register) else self.symbol(given)
-
-    def operand(self, given: Operand) -> Operand:
+    def operand(self, given: Any) -> Any:
         match given:
             case Register():
                 return self.register(given)
             case Symbol():
-                return self.symbol(given)
+                return Symbol(self.names.get(given.name, given.name))
             case Address():
                 coordinates = tuple(map(self.operand, given.coordinates))
-                base = given.base
-                if not isinstance(base, Immediate):
-                    base = self.named(base)
-                return Address(base, given.offset, coordinates)
+                return Address(self.operand(given.base), given.offset, coordinates)
             case Vector():
                 return Vector(tuple(map(self.operand, given.items)))
             case Not():
-                return Not(self.named(given.operand))
+                return Not(self.operand(given.operand))
             case Selected():
                 return Selected(self.register(given.register), given.selector)
             case Pair():
@@ -200,24 +191,13 @@ def _called(program: Program, function: Entry) -> set[str]:
     return {each.name for each in named if program.functions.get(each.name)}
 
 
-def _symbols(operand: Operand) -> Iterator[str]:
-    match operand:
-        case Symbol():
-            yield operand.name
-        case Address():
-            yield from _symbols(operand.base)
-        case Vector():
-            for item in operand.items:
-                yield from _symbols(item)
-
-
 def _taken(program: Program, function: Entry) -> set[str]:
     """The functions whose address a function takes, or finds in a variable that it names."""
     names: set[str] = set()
     for instruction in function.instructions:
         for operand in instruction.operands:
             if instruction.parts[0] != "call" or not isinstance(operand, Symbol):
-                names.update(_symbols(operand))
+                names.update(leaf.name for leaf in leaves(operand) if isinstance(leaf, Symbol))
     names = referred(program, names)
     return {name for name in names if program.functions.get(name)}
 
@@ -230,23 +210,20 @@ def _mentioned(program: Program, function: Entry) -> set[str]:
 
 def referred(program: Program, names: Iterable[str]) -> set[str]:
     """All names that these variables hold the addresses of, and they themselves."""
+    def held(name: str) -> list[str]:
+        variable = program.variables.get(name)
+        return [v.name for v in variable.initial if isinstance(v, Reference)] if variable else []
+
+    return _reached(names, held)
+
+
+def _reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    """Names, and all that they lead to."""
     found, left = set(), list(names)
     while left:
         name = left.pop()
         if name not in found:
             found.add(name)
-            variable = program.variables.get(name)
-            if variable is not None:
-                left += [v.name for v in variable.initial if isinstance(v, Reference)]
-    return found
-
-
-def _closure(called: dict[str, set[str]], name: str) -> set[str]:
-    found, left = set(), list(called[name])
-    while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += called[one]
+            left += following(name)
     return found
 

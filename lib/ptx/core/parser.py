@@ -434,18 +434,8 @@ class Body:
 
     def operand_in(self, text: str, line: int) -> Operand:
         """Read the operand that a text is."""
-        if text[0] == "[":
-            name, _, offset = text[1:-1].partition("+")
-            base = self.lookup(name)
-            if isinstance(base, Register | Symbol):
-                sign = -1 if offset[:1] == "-" else 1
-                return Address(base, sign * integer(offset.lstrip("-") or "0"))
-        elif "|" not in text:
-            if text[0] == "{":
-                items = text[1:-1].split(",")
-                return Vector(tuple(self.operand_in(item.strip(), line) for item in items))
-            if text[0] not in "!-0123456789":
-                return self.lookup(text)
+        if text[0] not in "[{!-0123456789" and "|" not in text:
+            return self.lookup(text)
         parser = self.parser
         outside = parser.tokens, parser.at
         try:
@@ -700,6 +690,7 @@ class Parser(Cursor):
             self.at = start
             if not self.skip_braces():
                 raise
+        body.entry.end = self.tokens[self.at - 1].line
 
     def variable(self, space: str, into: dict[str, Variable], external: bool = False) -> None:
         """Declare ``.shared .align 4 .b8 name[4096];`` and its kin."""

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from .batch import BasicBlock, Batch
 from .machine import WARP
-from .syntax import SIZES, Address, Instruction, Register
+from .syntax import Address, Instruction, Register
 
 MAX_STEPS = 4096  # steps that are kept
 
@@ -137,6 +137,4 @@ def _accessed(
     if address is None or not isinstance(address.base, Register):
         return None, 0
     base = _padded(_values(f, address.base.slot, row, threads)).astype(np.int64)
-    kind = next((p for p in reversed(instruction.parts) if p in SIZES), "")
-    wide = next((int(p[1:]) for p in instruction.parts if p in ("v2", "v4", "v8")), 1)
-    return base + address.offset, SIZES.get(kind, 0) * wide
+    return base + address.offset, instruction.nbytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -96,6 +97,24 @@ class Pair:
 Operand = Register | Selected | Immediate | Symbol | Address | Vector | Not | Pair
 
 
+def leaves(operand: Operand, addresses: bool = True) -> Iterator[Register | Symbol | Immediate]:
+    """The registers, names and numbers in an operand; with `addresses` those of an address, too."""
+    match operand:
+        case Register() | Symbol() | Immediate():
+            yield operand
+        case Selected(register=inside) | Not(operand=inside):
+            yield inside
+        case Vector(items=items):
+            for item in items:
+                yield from leaves(item, addresses)
+        case Pair(first=first, second=second):
+            yield from leaves(first, addresses)
+            yield from leaves(second, addresses)
+        case Address(base=base, coordinates=coordinates) if addresses:
+            for item in (base, *coordinates):
+                yield from leaves(item)
+
+
 @dataclass(frozen=True)
 class Reference:
     """The address of a variable or function, plus an offset, that a variable begins with."""
@@ -151,6 +170,21 @@ class Instruction:
     def __post_init__(self) -> None:
         self.parts = self.opcode.split(".")
 
+    @property
+    def type(self) -> str:
+        """The type of its values, the last one that the opcode names; empty if it names none."""
+        return next((part for part in reversed(self.parts) if part in SIZES), "")
+
+    @property
+    def many(self) -> int:
+        """Elements of a vector, 1 without a modifier."""
+        return next((int(part[1]) for part in self.parts if part in ("v2", "v4", "v8")), 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes a lane that a load or store moves, of what the opcode says; 0 if it doesn't."""
+        return self.many * SIZES.get(self.type, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
@@ -174,7 +208,7 @@ class Entry:
     """
 
     name: str
-    line: int
+    line: int  # where its name stands; `end`: its closing brace
     parameters: list[Variable] = field(default_factory=list)
     variables: dict[str, Variable] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -182,6 +216,7 @@ class Entry:
     limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
     results: list[Variable | Register] = field(default_factory=list)
     formals: list[Variable | Register] = field(default_factory=list)
+    end: int = 0
 
     def parameter_layout(self) -> list[tuple[Variable, int]]:
         """Give each parameter its offset in the parameter space, in bytes."""

@@ -28,6 +28,7 @@ from functools import reduce
 import numpy as np
 from numpy import ndarray
 
+from .addressing import space_of
 from .analysis import PURE, accumulators_of, addresses_of, registers_of, sources_of, writes_of
 from .batch import BasicBlock, Batch, Run, Step
 from .errors import UninitialisedRead
@@ -171,7 +172,7 @@ class Unwritten:
             guard = self._origins(slot)
             lanes = lanes & (~f.r[slot] if negated else f.r[slot])
         addresses = addresses_of(instruction)
-        private = kind in LOADS and _space(instruction) in ("const", "local", "param")
+        private = kind in LOADS and space_of(instruction) in ("const", "local", "param")
         for slot in () if private else addresses:
             self._refuse(instruction, slot, lanes, "is its address")
         sources = sources_of(step)
@@ -265,7 +266,7 @@ class Unwritten:
     ) -> dict[int, ndarray]:
         """Which lanes load bytes that nobody wrote: the same load, of the bytes' validity."""
         f, instruction = self.f, step.instruction
-        space = _space(instruction).partition("::")[0]
+        space = space_of(instruction).partition("::")[0]
         source = instruction.operands[1]
         of_kernel = (isinstance(source, Address) and isinstance(source.base, Symbol)
                      and source.base.name in f.code.registers.parameters)
@@ -283,8 +284,7 @@ class Unwritten:
         with self._in_place_of_memory(lambda segment: segment.valid):
             seen = self._shadow({}, step, run)
         f.resolved[index] = resolved
-        width = 4 if instruction.parts[0] == "ldmatrix" else SIZES[
-            next(p for p in reversed(instruction.parts) if p in SIZES)]
+        width = 4 if instruction.parts[0] == "ldmatrix" else SIZES[instruction.type]
         found = {}
         for slot, value in seen.items():
             bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
@@ -356,7 +356,7 @@ class Unwritten:
         address = instruction.operands[0]
         if not isinstance(address, Address):
             return found
-        nbytes = SIZES[next(p for p in reversed(instruction.parts) if p in SIZES)]
+        nbytes = SIZES[instruction.type]
         values = instruction.operands[1]
         for i, item in enumerate(values.items if isinstance(values, Vector) else (values,)):
             for slot in registers_of(item):
@@ -405,7 +405,7 @@ class Unwritten:
     ) -> list[tuple[Segment, ndarray, int]]:
         """Where a doubtful value goes to shared or local memory; elsewhere it is used."""
         found = []
-        for segment in self.f.memory.segments[_space(instruction)]:
+        for segment in self.f.memory.segments[space_of(instruction)]:
             if not segment.tracked or segment.space == "param":
                 continue
             inside = doubtful & (at >= segment.first) & (at + nbytes <= segment.end)
@@ -519,15 +519,6 @@ class Unwritten:
             self.doubts[slot] = self.f.full(origins)
         else:
             self.doubts.pop(slot, None)
-
-
-def _space(instruction: Instruction) -> str:
-    """The state space that an access names, in the cluster's window or its own; else generic."""
-    for part in instruction.parts[1:]:
-        name, _, window = part.partition("::")
-        if name in ("global", "shared", "local", "const", "param"):
-            return part if window == "cluster" else name
-    return "generic"
 
 
 def follows(error: UninitialisedRead, steps: Iterable[Step], strict: bool) -> int | None:
