@@ -23,20 +23,13 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arithmetic, merging, sass
+from lib.compiler import merging
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
-from lib.compiler.cache import cached
+from lib.compiler.compiled import of_ptx
 from lib.compiler.cu_file import CudaFile, Declared, kernels_of
-from lib.compiler.fingerprint import file_identity
-from lib.compiler.nvrtc import (
-    DISASSEMBLY,
-    CompileError,
-    assemble,
-    compile_nvrtc,
-    disassemble,
-)
+from lib.compiler.nvrtc import CompileError, compile_nvrtc
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
-from lib.compiler.toolkit import INSTALL, ToolMissing, find_tool, toolkit_includes
+from lib.compiler.toolkit import INSTALL, ToolMissing, toolkit_includes
 from lib.ptx.files import text_of
 from lib.ptx.report import hazards_document
 
@@ -367,25 +360,14 @@ class Kernel:
     def _made(
         self,
     ) -> tuple[Mapping[int, merging.Merged | None] | None, Mapping[int, int] | None, str]:
-        arch = self.function.module.program.machine.partition(",")[0]
+        machine = self.function.module.program.machine
+        arch = machine.partition(",")[0]
         rules = "" if arch in TARGETS else f", by the rules of {nearest_target(arch)}"
         try:
-            return *self._from_machine_code(), "as the machine code has them" + rules
+            made = of_ptx(merging.alone(self.text, self.name), self.name, machine)
+            return made.merge, made.ffma, "as the machine code has them" + rules
         except (ToolMissing, CompileError) as reason:
             return None, None, f"as the PTX has them, for want of machine code: {reason}"
-
-    def _from_machine_code(self) -> tuple[Mapping[int, merging.Merged | None], Mapping[int, int]]:
-        """What `merging.merged_accesses` and `arithmetic.ffma_of_others` say."""
-        arch = self.function.module.program.machine
-        tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
-        entries = self.function.module.program.entries
-        text = merging.alone(self.text, self.name) if len(entries) > 1 else self.text
-        listing = cached(
-            ["assembled and listed", text, arch, *tools, *DISASSEMBLY],
-            lambda: disassemble(assemble(text, arch)[0]),
-        )
-        made = self.text, sass.parse(listing.decode(), self.name), self.name
-        return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
 
 
 def open_kernel(name: str | None, **given: Any) -> tuple[RawModule, Kernel]:

@@ -120,11 +120,9 @@ class _Mangled:
             self._type()  # a template's name has the type that it returns
         found = []
         while self.at < len(self.text):
-            name = self._type()
-            if name != "void":
-                pointer = name.endswith("*")
-                found.append(Type(name.removesuffix("*"), pointer))
-        return tuple(found)
+            found.append(self._type())
+        return tuple(Type(name.removesuffix("*"), name.endswith("*"))
+                     for name in found if name != "void")
 
     def _peek(self, text: str) -> bool:
         return self.text.startswith(text, self.at)
@@ -134,18 +132,12 @@ class _Mangled:
         self.at += len(text) if found else 0
         return found
 
-    def _number(self) -> int:
-        digits = re.compile(r"\d+").match(self.text, self.at)
-        if digits is None:
-            raise ValueError(self.text[self.at :])
-        self.at = digits.end()
-        return int(digits[0])
-
     def _identifier(self) -> str:
-        self._take("L")
-        length = self._number()
-        self.at += length
-        return self.text[self.at - length : self.at]
+        length = re.compile(r"L?(\d+)").match(self.text, self.at)
+        if length is None:
+            raise ValueError(self.text[self.at :])
+        self.at = length.end() + int(length[1])
+        return self.text[length.end() : self.at]
 
     def _name(self, entry: bool = False) -> str:
         """A name, plain or nested, with its template's arguments."""
@@ -158,7 +150,7 @@ class _Mangled:
                     if entry:
                         self.templates = arguments
                 elif self._peek("S"):
-                    name = self._substitution()
+                    name = self._numbered(self.known)
                     continue
                 else:
                     name = f"{name}::{self._identifier()}" if name else self._identifier()
@@ -197,37 +189,27 @@ class _Mangled:
                 found.append(self._type())
         return found
 
-    def _substitution(self) -> str:
-        self.at += 1
+    def _numbered(self, among: Sequence[str]) -> str:
+        """What ``S_``, ``S0_``, … or ``T_``, ``T0_``, … means."""
         end = self.text.index("_", self.at)
-        digits, self.at = self.text[self.at : end], end + 1
-        return self.known[int(digits, 36) + 1 if digits else 0]
+        digits, self.at = self.text[self.at + 1 : end], end + 1
+        return among[int(digits, 36) + 1 if digits else 0]
 
     def _type(self) -> str:
         letter = self.text[self.at]
-        if letter in "KVr":
-            self.at += 1
-            inner = self._type()
-            self.known.append(inner)  # `const T` is told as T
-            return inner
-        if letter in "PRO":
-            self.at += 1
-            found = self._type() + "*"
-            self.known.append(found)
-            return found
         if letter == "S" and not self._peek("St"):
-            return self._substitution()
-        if letter == "T":
-            self.at += 1
-            end = self.text.index("_", self.at)
-            digits, self.at = self.text[self.at : end], end + 1
-            found = self.templates[int(digits, 36) + 1 if digits else 0]
-            self.known.append(found)
-            return found
+            return self._numbered(self.known)
         if letter in "NS" or letter.isdigit():
             return self._name()
-        self.at += 1
-        return _BUILTIN[letter]
+        if letter == "T":
+            found = self._numbered(self.templates)
+        else:
+            self.at += 1
+            if letter not in "KVrPRO":
+                return _BUILTIN[letter]
+            found = self._type() + "*" * (letter in "PRO")  # `const T` is told as T
+        self.known.append(found)
+        return found
 
 
 def check_arguments(kernel: str, signature: Sequence[Type], args: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ from cupy.cuda.compiler import CompileException
 
 import lib
 from lib import ptx
-from lib.compiler import raw_module
+from lib.compiler import compiled, raw_module
 
 SOURCE = r"""
 #include <cuda_fp16.h>
@@ -157,7 +157,7 @@ def test_without_ptxas_the_count_is_the_ptx_and_says_so(monkeypatch):
     def missing(name):
         raise raw_module.ToolMissing(f"{name} is missing: run pip install -r requirements.txt")
 
-    monkeypatch.setattr(raw_module, "find_tool", missing)
+    monkeypatch.setattr(compiled, "find_tool", missing)
     kernel = lib.RawModule(code=FOUR_IN_ONE).get_function("quads")
     launch = quads(kernel)
     assert not launch.merged and launch.trace.counters()["shared_load_instructions"] == 4
