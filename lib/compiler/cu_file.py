@@ -102,23 +102,15 @@ class Source:
 
     path: Path
     text: str
-    # items, classes: in their order; what lies between the items (braces of namespaces) always
-    # stays, but for that of a class which has gone with all of its items.
+    # Those of a class, and behind them the class. What lies between items (braces of namespaces)
+    # always stays, but for that of a class which has gone with all of its items.
     items: list[Item] = field(default_factory=list)
-    classes: list[Item] = field(default_factory=list)
     once: bool = False  # whether ``#pragma once`` stands in it
 
-    def cut(self, macros: set[str]) -> None:
-        """Find its items and classes."""
-        every = list(_items(self.text, macros))
-        self.items = [item for item in every if not item.container]
-        self.classes = [item for item in every if item.container]
-
     def gone(self) -> list[Item]:
-        """What is left out, in its order: items and classes, and nothing twice."""
+        """What is left out, in its order, and nothing twice."""
         found: list[Item] = []
-        every = sorted((*self.items, *self.classes), key=lambda item: (item.start, -item.end))
-        for item in every:
+        for item in sorted(self.items, key=lambda item: (item.start, -item.end)):
             if item.gone and not (found and item.start < found[-1].end):
                 found.append(item)
         return found
@@ -167,7 +159,7 @@ class CudaFile:
         self._macros: set[str] = set()
         self._load(self.path)
         for source in self._sources.values():
-            source.cut(self._macros)
+            source.items = list(_items(source.text, self._macros))
 
     @property
     def declared(self) -> dict[str, Declared]:
@@ -215,19 +207,12 @@ class CudaFile:
             *expressions, *options, toolkit_identity(),
         ]
         found = json.loads(cached(parts, lambda: self._document(expressions, options)))
-        for source in self._sources.values():
-            gone = found["gone"][_named(source.path)]
-            for item in (*source.items, *source.classes):
-                item.gone = [item.start, item.end] in gone
         return Output(found["ptx"].encode(), b"", found["names"], found["log"])
 
     def _document(self, expressions: Sequence[str], options: Sequence[str]) -> bytes:
         """What is kept of a compilation."""
         made = self._compile(expressions, options)
-        gone = {_named(source.path): [[item.start, item.end] for item in source.gone()]
-                for source in self._sources.values()}
-        return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone,
-                           "log": made.log}).encode()
+        return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "log": made.log}).encode()
 
     def _compile(self, expressions: Sequence[str], options: Sequence[str]) -> Output:
         std = self._names(r"\bstd\s*::|using\s+namespace\s+std\b")
@@ -311,18 +296,22 @@ class CudaFile:
         found: dict[str, tuple[Path, int, bool]] = {}
         for source in self._sources.values():
             for number, row in enumerate(source.text.split("\n"), 1):
-                include = _INCLUDE.match(row)
-                if include and self._neighbour(source.path, row) is None and self._is_missing(row):
-                    name = include["own"] or include["other"]
-                    found.setdefault(name, (source.path, number, self._is_dropped(row)))
+                lacking = self._lacking(row) if self._neighbour(source.path, row) is None else None
+                if lacking:
+                    found.setdefault(lacking[0], (source.path, number, lacking[1]))
         return found
 
     def _of_std(self) -> set[str]:
         """The names of ``std`` in what may be the device's code."""
-        return {
-            name for source in self._sources.values() for item in source.items if not item.gone
-            for name in re.findall(r"\bstd\s*::\s*(\w+)", source.text[item.start : item.end])
-        }
+        return {name for _, text in self._staying()
+                for name in re.findall(r"\bstd\s*::\s*(\w+)", text)}
+
+    def _staying(self) -> Iterator[tuple[Item, str]]:
+        """What may be the device's code, classes apart from their parts left out."""
+        for source in self._sources.values():
+            for item in source.items:
+                if not item.gone and not item.container:
+                    yield item, source.text[item.start : item.end]
 
     def _load(self, path: Path) -> None:
         if path in self._sources:
@@ -364,33 +353,29 @@ class CudaFile:
             if neighbour is not None:
                 yield from self._rendered(neighbour, (*above, path), seen)
                 yield f'#line {number + 1} "{_named(path)}"\n'
-            elif _ONCE.match(row) or self._is_dropped(row) or not thrust and _THRUST.match(row):
+            elif _ONCE.match(row) or not thrust and _THRUST.match(row):
+                yield "\n"
+            elif (lacking := self._lacking(row)) and lacking[1]:
                 yield "\n"
             else:
                 yield row + "\n"
 
-    def _is_missing(self, row: str) -> bool:
-        """Whether a line includes what is nowhere."""
-        include = _INCLUDE.match(row)
-        if include is None:
-            return False
-        name = include["own"] or include["other"]
-        return name not in headers() and not any(
-            _is_there(folder / name) for folder in (*self._given, *self._toolkit)
-        )
-
-    def _is_dropped(self, row: str) -> bool:
-        """Whether a line includes a library of the host's that is nowhere.
+    def _lacking(self, row: str) -> tuple[str, bool] | None:
+        """The header that a line includes, if it is nowhere, and whether it is dropped: the host's.
 
         A name in quotes is a file of whoever wrote the line, and one like a header of CUDA's is
         mistyped: to leave them out would change the program. NVRTC says that they aren't there, if
         they are asked for.
         """
         include = _INCLUDE.match(row)
-        if include is None or not self._is_missing(row):
-            return False
+        if include is None:
+            return None
         name = include["own"] or include["other"]
-        return host_headers.of_the_host(name) or not (include["own"] or self._nearest(name, 0.9))
+        if name in headers() or any(
+                _is_there(folder / name) for folder in (*self._given, *self._toolkit)):
+            return None
+        host = host_headers.of_the_host(name)
+        return name, host or not (include["own"] or self._nearest(name, 0.9))
 
     def _nearest(self, name: str, ratio: float, *folders: Path) -> str:
         """The header in these folders and the toolkit's that is called most like it, or nothing."""
@@ -402,11 +387,8 @@ class CudaFile:
 
     def _names(self, pattern: str) -> bool:
         """Whether code of the device's has such a name, as far as its text tells."""
-        return any(
-            re.search(pattern, source.text[item.start : item.end])
-            for source in self._sources.values() for item in source.items
-            if not item.gone and (item.device or "constexpr" in item.head)
-        )
+        return any(re.search(pattern, text) for item, text in self._staying()
+                   if item.device or "constexpr" in item.head)
 
     def _source(self, file: str) -> Source | None:
         """The source that NVRTC calls so."""
@@ -434,7 +416,7 @@ class CudaFile:
 
     def _doubtful(self, file: str, line: int) -> Item | None:
         source = self._source(file)
-        for item in (*source.items, *source.classes) if source else ():
+        for item in source.items if source else ():
             if item.first <= line <= item.last and not item.device and not item.gone:
                 return item
         return None
