@@ -197,8 +197,10 @@ def _seen(done: Any) -> tuple[dict[str, str], list[dict[str, Any]], list[str]]:
     from lib.ptx.report import hazard_lines, hazards_document, verdicts
 
     launch = done.launch
-    return (verdicts(launch), hazards_document(launch.hazards), hazard_lines(launch)) if launch \
-        else ({}, [], [])
+    if not launch:
+        return {}, [], []
+    return (verdicts(launch), hazards_document(launch.hazards),
+            hazard_lines(launch.findings, launch.sources))
 
 
 def _run_patiently(

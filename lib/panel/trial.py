@@ -34,7 +34,6 @@ from lib.panel.request import (
     whole,
 )
 from lib.ptx.report import RACES, Finding, grouped, hazard_lines, verdicts
-from lib.ptx.source_lines import SourceLines
 
 DEFAULT: Mapping[str, Any] = {
     "do": "run", "ptx": "", "sources": {}, "kernel": "", "args": [], "grid": [1], "block": [1],
@@ -81,14 +80,6 @@ class FromLine(ptx.Recorder):
         if not met and self.moments and self.moments[0].instruction.line not in self.lines:
             self.moments.clear()
             self.first += 1
-
-
-@dataclass
-class Suspicious:
-    """What is suspicious in a launch that was stopped, for reports."""
-
-    findings: list[Finding]
-    sources: SourceLines
 
 
 @dataclass(frozen=True)
@@ -289,7 +280,7 @@ def finished(
             *_of_kinds(findings), Verdict("Deadlock", "none, the kernel ran to its end")]
     notes = [] if launch.merged else [
         "Accesses are those of the PTX; ptxas may merge some of them."]
-    return _answer(launching, rows, hazard_lines(launch), launch.traced, notes)
+    return _answer(launching, rows, hazard_lines(findings, launch.sources), launch.traced, notes)
 
 
 def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
@@ -305,7 +296,7 @@ def stopped(launching: Launching, error: ptx.Error) -> render.Answer:
             Verdict("Deadlock", "the kernel was stopped before its end", "open")]
     notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("Found ")]
     report = [f"{type(error).__name__}: {error}", *(f"    {note}" for note in notes),
-            *hazard_lines(Suspicious(findings, launching.module.sources))]
+            *hazard_lines(findings, launching.module.sources)]
     return _answer(launching, rows, report, None, [])
 
 

@@ -26,9 +26,9 @@ from .core.segment import Allocation
 from .core.tensormap import TensorMap, im2col_map, tensor_map
 from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
-from .launch import Function, Launch, Module
+from .launch import Function, Module
 from .progress import LoopShare, Progress
-from .report import Finding
+from .report import Finding, Launch
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Finding", "Function",

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,12 @@ from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
 from .core.recorder import Recorded, Recorder
-from .core.segment import Allocation, DeviceMemory
+from .core.segment import DeviceMemory
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .progress import Progress
 from .race.detector import RaceDetector
-from .report import Finding, grouped, report
+from .report import Launch
 from .source_lines import SourceLines
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
@@ -64,87 +64,6 @@ LANDINGS = ("early", "late")
 MAX_MODULES = 32  # parsed and decoded: a few MB each where loops are unrolled
 
 
-@dataclass
-class Launch:
-    """What a launch left behind; ``print(launch)`` tells of it.
-
-    Attributes
-    ----------
-    kernel : str
-        Name of the entry.
-    races, merged : bool
-        Whether races were looked for, and whether ptxas's merging of accesses was made known.
-    looked_at : int
-        Reads and writes of a word, of a lane or of the hardware, that were looked at for races.
-    trace : Trace or None
-        Counters, sites and watched addresses; None if the launch was told not to trace.
-    hazards : list of Hazard
-        Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
-    remarks : list of Hazard
-        What makes no launch unclean: one value that several lanes store to one word, and, of a
-        strict launch, what PTX's text leaves open.
-    allocations : list of Allocation
-        Which addresses are which argument's array.
-    shared : list of Allocation
-        Where each variable lies in a block's shared memory.
-    errors : list of Error
-        What stopped blocks of it, if the launch was told to go on.
-    seconds : float
-        How long the emulator took.
-    code : Code or None
-        What ran.
-    sources : SourceLines
-        Where reports find the lines of the source.
-    failed : list of int
-        Indices of the waits for mbarriers that failed in a second run, as they may: behind them
-        the kernel may go on all the same. Arrays and counters are those of the first.
-    """
-
-    kernel: str
-    races: bool
-    merged: bool
-    trace: Trace | None
-    hazards: list[Hazard] = field(default_factory=list)
-    remarks: list[Hazard] = field(default_factory=list)
-    allocations: list[Allocation] = field(default_factory=list)
-    shared: list[Allocation] = field(default_factory=list)
-    errors: list[Error] = field(default_factory=list)
-    seconds: float = 0.0
-    looked_at: int = 0
-    code: Code | None = field(default=None, repr=False)
-    sources: SourceLines = field(default_factory=SourceLines, repr=False)
-    failed: list[int] = field(default_factory=list)
-
-    @property
-    def traced(self) -> Trace:
-        """`trace`, of a launch that has one.
-
-        Raises
-        ------
-        Error
-            If the launch was told not to trace.
-        """
-        if self.trace is None:
-            raise Error(f"{self.kernel}: the launch was told not to trace")
-        return self.trace
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The hazards, those of one kind between the same two lines of the source as one.
-
-        One missing barrier is hundreds of hazards, a pair of instructions each, in unrolled code.
-        """
-        return grouped(self.hazards)
-
-    @property
-    def clean(self) -> bool:
-        """Whether it ran to its end and nothing is suspicious."""
-        return not self.hazards and not self.errors
-
-    def __str__(self) -> str:
-        return report(self)
-
-
 @dataclass(frozen=True)
 class _Parts:
     """What the runs of one launch have in common."""
@@ -158,11 +77,6 @@ class _Parts:
     shared_mem: int
     size: int  # blocks of a batch
     workspace: int
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.block[0] * self.block[1] * self.block[2]
 
 
 @contextmanager
@@ -355,10 +269,11 @@ class Function:
         """
         grid, block = three_sizes(grid, "grid"), three_sizes(block, "block")
         check_geometry(self.entry, grid, block, shared_mem)
-        if schedule not in SCHEDULES:
-            raise LaunchError(f"schedule '{schedule}'; there are {', '.join(SCHEDULES)}")
-        if landing not in LANDINGS:
-            raise LaunchError(f"landing '{landing}'; there are {', '.join(LANDINGS)}")
+        for name, given, known in (
+            ("schedule", schedule, SCHEDULES), ("landing", landing, LANDINGS)
+        ):
+            if given not in known:
+                raise LaunchError(f"{name} '{given}'; there are {', '.join(known)}")
         cluster = cluster_sizes(self.entry, cluster, grid)
         device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
@@ -383,9 +298,7 @@ class Function:
                 f"there are {LOCAL_LIMIT}"
             )
         merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
-        record = Trace(watch, merged, ffma or {}) if trace else None
-        if record is not None:
-            record.begin(self.code)
+        record = Trace(watch, merged, ffma or {}, _code=self.code) if trace else None
         hazards = Hazards()
         threads, total = block[0] * block[1] * block[2], grid[0] * grid[1] * grid[2]
         # Races keep a record of every word for every warp, which is much larger than the word.
@@ -411,7 +324,8 @@ class Function:
         before = [each.storage.copy() for each in device.segments] if failing else []
         settings = Settings(
             schedule, np.random.default_rng(seed), landing, turns, strict, go_on, recorder)
-        errors, looked_at = self._run(parts, settings, hazards, record, races, progress)
+        errors = self._run(parts, settings, hazards, record, races, progress)
+        looked_at = hazards.looked_at
         if failing:
             with _as_before(device, before):
                 self._fail(parts, replace(
@@ -442,55 +356,44 @@ class Function:
     def _run(
         self, parts: _Parts, settings: Settings, hazards: Hazards, record: Trace | None,
         races: bool, progress: Progress | None,
-    ) -> tuple[list[Error], int]:
-        """Run all blocks, batch by batch.
-
-        Returns
-        -------
-        errors : list of Error
-            What stopped some, if the launch goes on then.
-        looked_at : int
-            How many accesses were compared.
-        """
+    ) -> list[Error]:
+        """Run all blocks, batch by batch; return what stopped some, if the launch goes on then."""
         grid, block = parts.grid, parts.block
         detector = RaceDetector(hazards, self.code) if races else None
         total = grid[0] * grid[1] * grid[2]
         pending = Pending(total)
         errors: list[Error] = []
-        while pending.next < total:
-            first = pending.next
-            blocks = min(parts.size, total - first)
-            pending.next += blocks
-            shared = (parts.layout.static_bytes, parts.shared_mem)
-            geometry = Geometry(grid, block, first, blocks, shared, parts.cluster)
-            geometry.workspace, geometry.pending = parts.workspace, pending
-            memory = Memory(
-                parts.device, parts.layout, parts.parameters, blocks, parts.threads, geometry.peers)
-            lanes = Execution(self.code, geometry, memory, record, detector, hazards, settings)
-            if detector is not None:
-                detector.begin(lanes)
-            if progress is not None:
-                progress.begin(total, first, lanes)
-            try:
-                lanes.run()
-            except Recorded:
-                break
-            except Error as error:
-                self._tell(error, hazards.found, lanes)
-                if not settings.go_on:
+        try:
+            while pending.next < total:
+                first = pending.next
+                blocks = min(parts.size, total - first)
+                pending.next += blocks
+                shared = (parts.layout.static_bytes, parts.shared_mem)
+                geometry = Geometry(grid, block, first, blocks, shared, parts.cluster)
+                geometry.workspace, geometry.pending = parts.workspace, pending
+                memory = Memory(parts.device, parts.layout, parts.parameters, geometry)
+                lanes = Execution(self.code, geometry, memory, record, detector, hazards, settings)
+                if detector is not None:
+                    detector.begin(lanes)
+                if progress is not None:
+                    progress.begin(total, first, lanes)
+                try:
+                    lanes.run()
+                except Recorded:
+                    break
+                except Error as error:
+                    self._tell(error, hazards.found, lanes)
+                    if not settings.go_on:
+                        raise
+                    errors.append(error.with_traceback(None))  # frames hold the batch's arrays
+                finally:
                     lanes.release()
-                    if detector is not None:
-                        detector.release()
-                    raise
-                errors.append(error.with_traceback(None))  # frames hold the batch's arrays
-            if record is not None:
-                record.end()
-            lanes.release()
-        looked_at = 0
-        if detector is not None:
-            looked_at = detector.looked_at
-            detector.release()
-        return errors, looked_at
+                if record is not None:
+                    record.end()
+        finally:
+            if detector is not None:
+                detector.release()
+        return errors
 
     def _tell(self, error: Error, found: list[Hazard], lanes: Execution) -> None:
         """Let an error say what the source has at its line, what to do, and what came before."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from .core.errors import Error
 from .core.parser import parse
-from .launch import Launch
+from .report import Launch
 
 # Under which schedules and landings a mutant runs until it is found out.
 SETTINGS = (

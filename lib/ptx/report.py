@@ -8,43 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Protocol
 
 from . import advice
 from .core.code import Code
 from .core.errors import Error
 from .core.hazards import SAME_VALUE, Access, Hazard
+from .core.segment import Allocation
 from .count.trace import COUNTS, Site, Trace
 from .source_lines import SourceLines
 
 Place = tuple[str, int]
-
-
-class Findings(Protocol):
-    """What is suspicious in a launch, whether it ended or not, and where its source is."""
-
-    sources: SourceLines
-
-    @property
-    def findings(self) -> list[Finding]: ...
-
-
-class Launched(Findings, Protocol):
-    """A launch, as far as it is told of; see `Launch`."""
-
-    kernel: str
-    races: bool
-    merged: bool
-    trace: Trace | None
-    hazards: list[Hazard]
-    remarks: list[Hazard]
-    errors: list[Error]
-    seconds: float
-    looked_at: int
-    code: Code | None
-    failed: list[int]
 
 
 @dataclass(frozen=True)
@@ -78,6 +53,87 @@ class Finding:
     def advice(self) -> str:
         """What to do about it, in one sentence."""
         return advice.for_hazard(self.example)
+
+
+@dataclass
+class Launch:
+    """What a launch left behind; ``print(launch)`` tells of it.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the entry.
+    races, merged : bool
+        Whether races were looked for, and whether ptxas's merging of accesses was made known.
+    looked_at : int
+        Reads and writes of a word, of a lane or of the hardware, that were looked at for races.
+    trace : Trace or None
+        Counters, sites and watched addresses; None if the launch was told not to trace.
+    hazards : list of Hazard
+        Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
+    remarks : list of Hazard
+        What makes no launch unclean: one value that several lanes store to one word, and, of a
+        strict launch, what PTX's text leaves open.
+    allocations : list of Allocation
+        Which addresses are which argument's array.
+    shared : list of Allocation
+        Where each variable lies in a block's shared memory.
+    errors : list of Error
+        What stopped blocks of it, if the launch was told to go on.
+    seconds : float
+        How long the emulator took.
+    code : Code or None
+        What ran.
+    sources : SourceLines
+        Where reports find the lines of the source.
+    failed : list of int
+        Indices of the waits for mbarriers that failed in a second run, as they may: behind them
+        the kernel may go on all the same. Arrays and counters are those of the first.
+    """
+
+    kernel: str
+    races: bool
+    merged: bool
+    trace: Trace | None
+    hazards: list[Hazard] = field(default_factory=list)
+    remarks: list[Hazard] = field(default_factory=list)
+    allocations: list[Allocation] = field(default_factory=list)
+    shared: list[Allocation] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    seconds: float = 0.0
+    looked_at: int = 0
+    code: Code | None = field(default=None, repr=False)
+    sources: SourceLines = field(default_factory=SourceLines, repr=False)
+    failed: list[int] = field(default_factory=list)
+
+    @property
+    def traced(self) -> Trace:
+        """`trace`, of a launch that has one.
+
+        Raises
+        ------
+        Error
+            If the launch was told not to trace.
+        """
+        if self.trace is None:
+            raise Error(f"{self.kernel}: the launch was told not to trace")
+        return self.trace
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The hazards, those of one kind between the same two lines of the source as one.
+
+        One missing barrier is hundreds of hazards, a pair of instructions each, in unrolled code.
+        """
+        return grouped(self.hazards)
+
+    @property
+    def clean(self) -> bool:
+        """Whether it ran to its end and nothing is suspicious."""
+        return not self.hazards and not self.errors
+
+    def __str__(self) -> str:
+        return report(self)
 
 
 @dataclass
@@ -152,7 +208,7 @@ def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
     return [Finding(*key, len(several), several[0]) for key, several in found.items()]
 
 
-def report(launch: Launched) -> str:
+def report(launch: Launch) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
     stopped = len(launch.errors)
     ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
@@ -168,9 +224,9 @@ def report(launch: Launched) -> str:
         places = dict.fromkeys(_line_of(Access.of(each, (0, 0, 0), 0)) for each in waits)
         parts.append(f"  It ran twice, once with the waits at {', '.join(places)} failing at "
                      "first: it may go on behind them all the same.")
-    parts += [f"  {row}" for row in hazard_lines(launch)]
-    remarks = (row for each in grouped(launch.remarks) for row in _finding_lines(each, launch))
-    parts += [f"  {row}" for row in remarks]
+    parts += [f"  {row}" for row in hazard_lines(launch.findings, launch.sources)]
+    parts += [f"  {row}" for each in grouped(launch.remarks)
+              for row in _finding_lines(each, launch.sources)]
     if launch.trace is not None and launch.trace.sites:
         lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
         parts += ["", *_table(lines)]
@@ -183,7 +239,7 @@ def report(launch: Launched) -> str:
 RACES = ("race", "warning", SAME_VALUE)
 
 
-def verdicts(launch: Launched) -> dict[str, str]:
+def verdicts(launch: Launch) -> dict[str, str]:
     """What was looked at in a launch, races at least, and what each came to."""
     kinds = [finding.kind in RACES for finding in launch.findings]
     races, others = sum(kinds), len(kinds) - sum(kinds)
@@ -197,21 +253,20 @@ MAX_ERRORS = 4  # that are told whole
 MAX_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
 
 
-def hazard_lines(launch: Findings) -> list[str]:
+def hazard_lines(findings: Sequence[Finding], sources: SourceLines) -> list[str]:
     """What is suspicious in a launch, in rows: each pair of lines once, with how often it was met.
 
     Code that was compiled without its lines has a pair for every two instructions. Where there are
     too many, warnings come last, and the rows end with a count of those that are not told.
     """
-    findings = launch.findings
     more = len(findings) - MAX_FINDINGS
     if more > 0:
-        findings.sort(key=lambda finding: finding.kind == "warning")
-    rows = [row for finding in findings[:MAX_FINDINGS] for row in _finding_lines(finding, launch)]
+        findings = sorted(findings, key=lambda finding: finding.kind == "warning")
+    rows = [row for finding in findings[:MAX_FINDINGS] for row in _finding_lines(finding, sources)]
     return [*rows, f"and {more:,} more, between other lines"] if more > 0 else rows
 
 
-def _finding_lines(finding: Finding, launch: Findings) -> list[str]:
+def _finding_lines(finding: Finding, sources: SourceLines) -> list[str]:
     """A finding with its lines of the source, the calls they stand in, and what to do."""
     rows = [str(finding)]
     sides = [finding.example.first]
@@ -221,7 +276,7 @@ def _finding_lines(finding: Finding, launch: Findings) -> list[str]:
         if access is None:
             continue
         place = _place_of(access)
-        text = launch.sources.line(place)
+        text = sources.line(place)
         if text:
             calls = [call for call in _calls(access) if call != _named(place, access.line)]
             inlined = f"   (called from {', from '.join(calls)})" if calls else ""
@@ -243,7 +298,7 @@ def _place_of(access: Access) -> Place | None:
     return own_place(places, places[-1][0]) if places else None
 
 
-def document(launch: Launched) -> dict:
+def document(launch: Launch) -> dict:
     """Return the same as `report`, as JSON holds it.
 
     Returns kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,

@@ -71,7 +71,8 @@ def findings(
 
 
 def _suspicious(ran: Run) -> list[str]:
-    return hazard_lines(ran.launch) if ran.launch and ran.launch.hazards else []
+    launch = ran.launch
+    return hazard_lines(launch.findings, launch.sources) if launch else []
 
 
 def _costs(kernel: Kernel, variant: Variant, mine: Run, sms: int | None) -> list[str]:

@@ -73,12 +73,12 @@ def test_without_lines_of_the_source_not_every_pair_is_told():
     assert "turn.cu" not in str(launch) and "PTX line" in str(launch)
     findings = launch.findings
     assert len(findings) > MAX_FINDINGS and {f.pairs for f in findings} == {1}
-    rows = hazard_lines(launch)
+    rows = hazard_lines(findings, launch.sources)
     assert rows[-1] == f"and {len(findings) - MAX_FINDINGS} more, between other lines"
     assert sum(row.startswith("race: ") for row in rows) == MAX_FINDINGS
     assert f"; races: {len(findings)} found:" in str(launch) and f"  {rows[-1]}" in str(launch)
     assert len(document(launch)["hazards"]) == len(findings)
-    assert hazard_lines(launched(races=False)) == []
+    assert hazard_lines(launched(races=False).findings, launch.sources) == []
 
 
 def test_counters_stand_beside_the_lines_that_asked():

@@ -80,7 +80,7 @@ class Execution(Batch):
             if name in self.memory.layout.in_frame:
                 self.r[slot] = scalar(0, dtype)  # until the call
                 continue
-            address = (self.memory.address_of(name) + offset) & ((1 << 64) - 1)
+            address = (self.memory.layout.address_of(name) + offset) & ((1 << 64) - 1)
             self.r[slot] = scalar(address, "u8").astype(dtype)
 
     # -- running --------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ class Hazards:
     def __init__(self) -> None:
         self.found: list[Hazard] = []
         self.remarks: list[Hazard] = []
+        self.looked_at = 0  # accesses of words that were held against those before
         self.when = ""  # what the run has of its own in which they are found, for their messages
         self._known: set[tuple] = set()
 

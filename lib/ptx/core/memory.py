@@ -14,6 +14,7 @@ from numpy import ndarray
 from .access_pattern import AccessPattern
 from .arguments import Layout
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
+from .geometry import Geometry
 from .masks import over_lanes
 from .segment import PARAMETER_BASE, WINDOWS, DeviceMemory, Segment, peer_window
 from .syntax import MemoryAccess
@@ -29,15 +30,14 @@ class Memory:
     """Everything addressable in one batch of blocks.
 
     `device`: arguments and module variables, which outlive the batch. `layout`: where variables lie
-    in shared and local memory, and how many bytes these take. `blocks`, `threads`: size of the
-    batch. `peers`: blocks of a cluster.
+    in shared and local memory, and how many bytes these take. `geometry`: of the batch.
     """
 
     def __init__(
-        self, device: DeviceMemory, layout: Layout, parameter_bytes: ndarray, blocks: int,
-        threads: int, peers: int = 1,
+        self, device: DeviceMemory, layout: Layout, parameter_bytes: ndarray, geometry: Geometry
     ) -> None:
         self.device, self.layout = device, layout
+        blocks, threads = geometry.blocks, geometry.threads
         self.segments: dict[str, list[Segment]] = {
             "global": device.segments,
             "const": device.constants,
@@ -69,19 +69,12 @@ class Memory:
         self.segments |= {"shared": [shared], "local": [local], "param": [parameter, local]}
         many = blocks * threads, local_bytes
         self.local_rows = local.storage.reshape(many), local.valid.reshape(many)
-        self.segments["generic"] = [*device.segments, *device.constants, parameter]
-        for segment in (shared, local):
-            window = Segment(
-                segment.name, segment.space, WINDOWS[segment.space] + segment.base, segment.nbytes,
-                segment.storage, segment.rows,
-            )
-            window.tracked, window.valid = segment.tracked, segment.valid
-            window.complete, window._width = segment.complete, segment._width
-            self.segments["generic"].append(window)
+        windows = [each.seen_at(WINDOWS[each.space] + each.base, each.rows)
+                   for each in (shared, local)]
+        self.segments["generic"] = [*device.segments, *device.constants, parameter, *windows]
         self.shared = shared
         self.one_address: Any = None  # of `addressing`, where arrays share one
-        self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
-        self._add_peers(peers, blocks, padded)
+        self._add_peers(geometry.peers, blocks, padded)
 
     def _add_peers(self, peers: int, blocks: int, padded: int) -> None:
         """Place the shared memory of every block of a cluster in the shared::cluster window."""
@@ -90,21 +83,10 @@ class Memory:
         home = np.arange(blocks, dtype=np.int64) // peers * peers
         for window, space in ((0, "shared::cluster"), (WINDOWS["shared"], "generic")):
             for rank in range(peers):
-                rows = ((home + rank) * padded)[:, None]
-                base = window + peer_window(rank) + own.base
-                peer = Segment(
-                    f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
-                )
-                peer.tracked, peer.valid = own.tracked, own.valid
-                peer.complete, peer._width = own.complete, own._width
-                peer.rank = rank
+                peer = own.seen_at(
+                    window + peer_window(rank) + own.base, ((home + rank) * padded)[:, None])
+                peer.name, peer.rank = f"shared memory of rank {rank}", rank
                 self.segments[space].append(peer)
-                if not window:
-                    self.peers.append(peer)
-
-    def address_of(self, name: str) -> int:
-        """Return a variable's address in its own space."""
-        return self.layout.address_of(name)
 
     def locate(self, space: str, first: int, end: int) -> Segment | None:
         """Return the segment that holds all bytes from `first` to `end`, if one does."""

@@ -214,7 +214,7 @@ class NamedBarriers(Waiter):
             )
             if not full.any():
                 continue
-            self._check(parties, arrived, gone, full)
+            self._check(parties, arrived, gone, full, full & (want == 0))
             waiters = np.zeros_like(arrived)
             for party in parties:
                 waiters |= party.lanes
@@ -237,9 +237,12 @@ class NamedBarriers(Waiter):
                 del self.parties[number]
 
     def _check(
-        self, parties: list[Party], arrived: ndarray, gone: ndarray, full: ndarray
+        self, parties: list[Party], arrived: ndarray, gone: ndarray, full: ndarray, whole: ndarray
     ) -> None:
-        """Report warps that came in parts, and barriers that exited threads never reached."""
+        """Report warps that came in parts, and barriers that exited threads never reached.
+
+        `full`, `whole`: bool (blocks,): whose barrier is complete, and is so for all its threads.
+        """
         f = self.f
         for party in parties:
             parts = party.instruction.parts
@@ -264,7 +267,7 @@ class NamedBarriers(Waiter):
                     torn,
                     other,
                 )
-        absent = gone & ~arrived & full[:, None] & (self.expected_all(parties))[:, None]
+        absent = gone & ~arrived & whole[:, None]
         if absent.any():
             f.hazard(
                 "exited before barrier",
@@ -292,13 +295,6 @@ class NamedBarriers(Waiter):
             f"complete; they have come to it at {f.place(first)}: {f.lane_names(again)}",
             instruction, again, first,
         )
-
-    def expected_all(self, parties: list[Party]) -> ndarray:
-        """Which blocks wait for all of their threads."""
-        for number, there in self.parties.items():
-            if there is parties:
-                return self.expected[number] == 0
-        return np.zeros(self.f.blocks, bool)
 
     def describe(self) -> str:
         """Say who waits where, for a deadlock report."""

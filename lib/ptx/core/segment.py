@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,6 +55,14 @@ class Segment:
         self.rank: int | None = None  # whose shared memory this is, in a cluster
         self._views: dict = {}
         self._width: dict[int, ndarray] = {}
+
+    def seen_at(self, base: int, rows: ndarray | None) -> Segment:
+        """Return the same bytes at other addresses, of which each block or lane has its own copy.
+        """
+        other = copy(self)
+        other.base = other.first = base
+        other.end, other.rows = base + self.nbytes, rows
+        return other
 
     def start_of(self, row: int) -> int:
         """Return where a block's own copy begins in the storage."""

@@ -285,13 +285,9 @@ class Trace:
     _blocks: dict[int, list[int]] = field(default_factory=dict)
     _guarded: dict[int, list[int]] = field(default_factory=dict)
     _copies: dict[tuple, cp_async.Totals] = field(default_factory=dict)
-    _code: Code | None = None
+    _code: Code | None = None  # whose instructions these are
 
     # -- told by the lanes ----------------------------------------------------------------------
-
-    def begin(self, code: Code) -> None:
-        """Remember whose instructions these are."""
-        self._code = code
 
     def executed(self, block: BasicBlock, f: Batch) -> None:
         """Count a block of instructions run by the active lanes."""

@@ -150,11 +150,11 @@ class AsyncProxy:
         self.first = self.peers * f.warps
         # Agents that read: warpgroups, and warps with bulk copies. Writers follow as they come.
         # In a kernel with tcgen05, what each warp issues there as well.
-        self.readers = self.peers * (self.groups + f.warps)
-        self._tensor = self.first + self.readers
-        self.readers += self.peers * f.warps * races.uses_tensors
+        self._bulk = self.first + self.peers * self.groups
+        self._tensor = self._bulk + self.first
         # What reads nothing: the waits of warps, and behind them what each mbarrier needs.
-        self._waits = self.first + self.readers
+        self._waits = self._tensor + self.first * races.uses_tensors
+        self.readers = self._waits - self.first
         self.columns = self._waits + self.first
         self.waited = np.zeros((f.blocks, f.warps), np.int64)  # how often each warp did, by parity
         self.narrow = False  # whether any arrival was of too small a scope
@@ -174,11 +174,11 @@ class AsyncProxy:
 
     def bulk(self, warp: Warp) -> int:
         """Return the column of the agent that reads for a warp's bulk groups."""
-        return self.first + self.peers * self.groups + warp[0] % self.peers * self.f.warps + warp[1]
+        return self._bulk + int(self.races.own[warp])
 
     def waiting(self, warp: Warp) -> int:
         """Return the column of a warp's waits by parity."""
-        return self._waits + warp[0] % self.peers * self.f.warps + warp[1]
+        return self._waits + int(self.races.own[warp])
 
     def waits_known(self, warp: Warp) -> ndarray:
         """Return the times of all warps' waits that come before what a warp does now."""
@@ -192,7 +192,7 @@ class AsyncProxy:
 
     def tensor(self, warp: Warp) -> int:
         """Return the column of the agent of what a warp issues for tensor memory."""
-        return self._tensor + warp[0] % self.peers * self.f.warps + warp[1]
+        return self._tensor + int(self.races.own[warp])
 
     def mbarrier(self, row: int, offset: int) -> int:
         """Return the column of the agent that writes for an mbarrier; made when first asked for."""
@@ -335,7 +335,7 @@ class AsyncProxy:
 
     def reads(self, cells: ndarray, by: Issuer, column: int, time: int) -> None:
         """Let an agent read cells of shared memory for a thread."""
-        self.races.looked_at += cells.size
+        self.races.hazards.looked_at += cells.size
         self.compare(cells, by)
         stamp = self._stamp(by, column, time)
         self.races.shared_shadow.read_by_agent(cells, column, stamp)
@@ -348,7 +348,7 @@ class AsyncProxy:
 
         With `behind_reads` ordinary reads of before need a proxy fence, too, as writes do.
         """
-        self.races.looked_at += cells.size
+        self.races.hazards.looked_at += cells.size
         self.compare(cells, by, True, asynchronous)
         if behind_reads:
             self._check_reads(cells, by)

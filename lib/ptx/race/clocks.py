@@ -29,8 +29,8 @@ LARGEST_INDEX = (1 << 20) - 1
 Group = tuple[ndarray, ndarray, ndarray, ndarray]
 # What lanes store, and whether it changes the memory.
 Change = tuple[ndarray, ndarray]
-# A group, and of each lane: thread in the grid, time as a stamp has it, warp.
-Stamped = tuple[Group, ndarray, ndarray, ndarray]
+# A group, and of each lane: thread in the grid, time as a stamp has it.
+Stamped = tuple[Group, ndarray, ndarray]
 # Of accesses in a finding: instructions, blocks by number in the grid, threads.
 Side = tuple[ndarray, ndarray, ndarray]
 

@@ -30,7 +30,6 @@ from ..core.analysis import (
     scopes_to_follow,
     spin_loops,
     strength,
-    unused_loads,
 )
 from ..core.batch import Batch, Issuer, Step, Warp
 from ..core.code import Code
@@ -128,12 +127,10 @@ class RaceDetector:
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
         self.remembered = 0  # bytes that the arrays' words take: see `clocks.Pages`
-        self.looked_at = 0  # accesses of words that were held against those before
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
         self.clocks = np.zeros((1, 0, 0, 0), np.int64)  # without the proxy KNOWN alone
         self.maps = TensormapProxy(self)
-        self._unused: frozenset[int] | None = None  # loads
 
     @property
     def known(self) -> ndarray:
@@ -447,15 +444,10 @@ class RaceDetector:
                 if any(waiter.uncommitted(copy, row + rank, thread)
                        for waiter in self.f.waiters.values()):
                     lacking = f", {UNCOMMITTED}"
-            if kind == "race" and self._reads_in_vain(int(earlier[0][at]), int(later[0][at])):
+            indices = int(earlier[0][at]), int(later[0][at])
+            if kind == "race" and not self.code.unused_loads.isdisjoint(indices):
                 lacking += f", {IN_VAIN}"
             self.hazards.add_pair(kind, what + lacking, first, second)
-
-    def _reads_in_vain(self, *indices: int) -> bool:
-        """Whether one of two accesses is a load whose value no result depends on."""
-        if self._unused is None:
-            self._unused = unused_loads(self.code.steps)
-        return not self._unused.isdisjoint(indices)
 
     def _access(self, index: int, block: int, thread: int) -> Access:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry

@@ -20,7 +20,6 @@ from .clocks import (
     Change,
     Group,
     Pages,
-    Stamped,
     column_of,
     index_of,
     lengthened,
@@ -70,22 +69,19 @@ class GlobalShadow:
         return self._pages.places(cells, self.races.code.steps[index].instruction)
 
     def _stamps(self, group: Group, index: int) -> tuple[ndarray, ndarray]:
-        _, who, when, _ = self._stamped(group)
-        return who, when | index
-
-    def _stamped(self, group: Group) -> Stamped:
+        """Return who accesses, and when by which instruction."""
         known = self.races.stamped
         if known is None or known[0] is not group:  # the same until a barrier
             block, thread, _, time = group
             who = (self.races.linear(block) << INDEX) | thread
-            known = self.races.stamped = group, who, time << 20, who >> 5
-        return known
+            known = self.races.stamped = group, who, time << 20
+        return known[1], known[2] | index
 
     def load(self, cells: ndarray, group: Group, index: int) -> None:
-        self.races.looked_at += cells.size
+        self.races.hazards.looked_at += cells.size
         cells = self._places(cells, index)
         who, when = self._stamps(group, index)
-        warps = self._stamped(group)[3]
+        warps = who >> 5
         if self.touched:
             self._compare(self.writer, cells, group, index, "read after write", None)
             if "nc" in self.races.code.steps[index].instruction.parts:
@@ -125,7 +121,7 @@ class GlobalShadow:
     def store(
         self, cells: ndarray, group: Group, index: int, old: Change | None, atomic: bool
     ) -> None:
-        self.races.looked_at += cells.size
+        self.races.hazards.looked_at += cells.size
         cells = self._places(cells, index)
         who, when = self._stamps(group, index)
         if self.touched:
@@ -140,11 +136,8 @@ class GlobalShadow:
                 narrow(self.races, self.writer.who.take(cells), self.races.linear(block), thread,
                        index, "global")
             return
-        got = self.writer.who.take(cells)
-        lost = got != who
-        if lost.any():
-            block, thread, _, _ = group
-            report_lost(self.races, cells, lost, block, thread, index, old, "global")
+        report_lost(self.races, cells, self.writer.who.take(cells) != who, group, index, old,
+                    "global")
 
     def in_flight(self, cells: ndarray, group: Group, index: int) -> None:
         """Let what a copy just wrote be unknown to everybody, until `landed`."""
@@ -232,11 +225,13 @@ def kinds(
 
 
 def report_lost(
-    races: Any, cells: ndarray, lost: ndarray, block: ndarray, thread: ndarray,
-    index: int, old: Change | None, space: str,
+    races: Any, cells: ndarray, lost: ndarray, group: Group, index: int, old: Change | None,
+    space: str,
 ) -> None:
-    if old is None:  # the lanes of an atomic come one after another
+    """Report lanes whose write another lane's replaced, in one instruction."""
+    if old is None or not lost.any():  # the lanes of an atomic come one after another
         return
+    block, thread, _, _ = group
     new = old[0].reshape(-1, old[0].shape[-1])
     flat = cells.ravel()
     order = np.argsort(flat, kind="stable")
@@ -282,7 +277,7 @@ class SharedShadow:
     ) -> None:
         """Compare and remember reads; `places` is what `places_of` these words returns."""
         races = self.races
-        races.looked_at += cells.size
+        races.hazards.looked_at += cells.size
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "read after write", None)
@@ -323,7 +318,7 @@ class SharedShadow:
         self, cells: ndarray, group: Group, index: int, old: Change | None, atomic: bool
     ) -> None:
         races = self.races
-        races.looked_at += cells.size
+        races.hazards.looked_at += cells.size
         _, thread, _, time = group
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
@@ -335,7 +330,7 @@ class SharedShadow:
         mine = (time << TIME) | (index << INDEX) | thread
         self.writer[cells] = mine
         if not atomic:
-            self._same_instruction(cells, mine, group, index, old)
+            report_lost(races, cells, self.writer.take(cells) != mine, group, index, old, "shared")
         elif races.strength[index] < CLUSTER and races.peers > 1:
             linear = races.linear(group[0])
             narrow(races, linear << INDEX | self.writer.take(cells) & THREAD, linear, thread, index,
@@ -373,14 +368,3 @@ class SharedShadow:
                 rows = races.linear(row[where])
                 later = (np.full(rows.shape, index), rows, thread[where])
                 races.report(kind, said, (first[where], rows, other[where]), later)
-
-    def _same_instruction(
-        self, cells: ndarray, mine: ndarray, group: Group, index: int, old: Change | None
-    ) -> None:
-        """Report lanes that wrote different values to one word in one instruction."""
-        got = self.writer.take(cells)
-        lost = got != mine
-        if not lost.any():
-            return
-        block, thread, _, _ = group
-        report_lost(self.races, cells, lost, block, thread, index, old, "shared")
