@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ CARRIED = 6
 
 def merged_clocks(onto: ndarray | None, more: ndarray) -> ndarray:
     """Return the larger of two carried clocks, (kinds, columns), of possibly different lengths."""
-    if onto is None:
+    if onto is None or onto is more:
         return more
     long, short = (onto, more) if onto.shape[1] > more.shape[1] else (more, onto)
     out = long.copy()
@@ -91,18 +91,34 @@ FLAT = 1 << 21  # words of an array up to which it is one page
 MAX_BYTES = 4 << 30 if sys.maxsize > 1 << 32 else 1 << 30  # of all that a launch remembers
 
 
+class Record:
+    """For each word, one access: block and thread, time and instruction; -1 is nobody."""
+
+    nbytes = 16  # of a word
+
+    def __init__(self) -> None:
+        self.who, self.when = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def grow(self, begin: int, end: int) -> None:
+        """Have room for so many words, those from the first on nobody's."""
+        self.who = lengthened(self.who, begin, end, -1)
+        self.when = lengthened(self.when, begin, end, 0)
+
+    def set(self, cells: ndarray, who: ndarray, when: ndarray) -> None:
+        """Let words remember accesses."""
+        self.who[cells] = who
+        self.when[cells] = when
+
+
 class Pages:
     """The pages of one array.
 
-    `races`: counts the bytes of all arrays. `segment`: the array. `nbytes`: what is kept for a
-    word. `grow`: given two numbers of words: lets what is kept have room for the second, and the
-    words from the first on be nobody's.
+    `races`: counts the bytes of all arrays. `segment`: the array. `records`: what is kept.
     """
 
-    def __init__(
-        self, races: Any, segment: Segment, nbytes: int, grow: Callable[[int, int], None]
-    ) -> None:
-        self._races, self._segment, self._nbytes, self._grow = races, segment, nbytes, grow
+    def __init__(self, races: Any, segment: Segment, records: Sequence[Record]) -> None:
+        self._races, self._segment, self._records = races, segment, records
+        self._nbytes = Record.nbytes * len(records)
         self._words = -(-len(segment.storage) // races.granule)
         # Of each page: where its words are kept; -1: nowhere yet.
         self._first: ndarray | None = None
@@ -144,7 +160,8 @@ class Pages:
             )
         races.remembered += words * self._nbytes
         begin, self.used = self.used, self.used + words
-        self._grow(begin, self.used)
+        for record in self._records:
+            record.grow(begin, self.used)
 
 
 def lengthened(old: ndarray, begin: int, end: int, empty: int) -> ndarray:

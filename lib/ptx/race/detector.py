@@ -24,7 +24,6 @@ from numpy import ndarray
 
 from ..core.access_pattern import AccessPattern
 from ..core.analysis import (
-    BLOCK,
     CLUSTER,
     GPU,
     scopes_to_follow,
@@ -53,7 +52,7 @@ from .clocks import (
     joined,
     pending_stamp,
 )
-from .release_acquire import ReleaseAcquire, ScopedOrder, guesses, is_relaxed
+from .release_acquire import FlagOrder, guesses, is_relaxed
 from .shadow import GlobalShadow, SharedShadow
 
 MAX_WORDS = 1 << 12  # of a load; to keep more costs more memory than their addresses time
@@ -124,8 +123,7 @@ class RaceDetector:
         self.strength, self.is_volatile = facts.strength, facts.is_volatile
         self._scopes, self.asynchronous = facts.scopes, facts.asynchronous
         self.uses_tensors, self._relaxed = facts.tensors, facts.relaxed
-        self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
-        self.scoped: list[ScopedOrder] = []
+        self.orders = {scope: FlagOrder(self, scope) for scope in sorted(self._scopes)}
         self.remembered = 0  # bytes that the arrays' words take: see `clocks.Pages`
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
@@ -172,12 +170,10 @@ class RaceDetector:
         thread = (lane + rank * (WARP * f.warps)).astype(np.int64)
         self._lanes = np.broadcast_arrays(block, thread, lane // WARP)
         self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
-        if self.release_acquire is not None:
-            self.release_acquire.begin(f)
-        self.scoped = [
-            ScopedOrder(self, f, scope) for scope in (BLOCK, CLUSTER)
-            if scope in self._scopes and (scope == BLOCK or self.peers > 1)
-        ]
+        if self.peers == 1:
+            self.orders.pop(CLUSTER, None)
+        for order in self.orders.values():
+            order.begin(f)
         cells = len(f.memory.shared.storage) // self.granule
         agents = self.proxy.readers if self.proxy else 0
         self.shared_shadow = SharedShadow(self, cells, self.warps, agents)
@@ -190,8 +186,7 @@ class RaceDetector:
             arrived is None
             and self.peers == 1
             and self.proxy is None
-            and self.release_acquire is None
-            and not self.scoped
+            and not self.orders
         ):
             self.clocks = np.maximum(self.clocks, self.clock[:, None, :])
             self.clock = self.clock + 1
@@ -205,9 +200,7 @@ class RaceDetector:
             row, warp = np.nonzero(came)
             passed[KNOWN, row, warp, self.own[row, warp]] = self.clock[row, warp]
             carried[:] = joined(carried, came, waits, passed)
-            if self.release_acquire is not None:
-                self.release_acquire.barrier(came, waits)
-            for order in self.scoped:
+            for order in self.orders.values():
                 order.barrier(came, waits)
             self.clock = self.clock + came
         self.set_floor()
@@ -227,11 +220,9 @@ class RaceDetector:
 
     def fence(self, f: Batch, scope: int) -> None:
         """Let a fence of a scope publish what the active lanes' warps know."""
-        for order in self.scoped:
+        for order in self.orders.values():
             if scope >= order.scope:
                 order.fence(f)
-        if self.release_acquire is not None and scope == GPU:
-            self.release_acquire.fence(f)
         if self._relaxed and self.proxy is not None:
             self.proxy.relaxed.fence(f, scope)
 
@@ -273,7 +264,7 @@ class RaceDetector:
         group = self._group(f)
         if segment.rank is not None and self.proxy is not None:
             self._tell_remote(f, self.proxy, segment.rank, pattern.active, index)
-        if kind in _LOADS and segment.space == "shared" and not self.scoped:
+        if kind in _LOADS and segment.space == "shared" and not self.orders.keys() - {GPU}:
             cells, places = self._read_cells(f, access, pattern, segment, group)
             self.shared_shadow.load(cells, group, index, places)
             return
@@ -289,15 +280,11 @@ class RaceDetector:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
                 self.shared_shadow.writer[where] = pending_stamp(index, group[1])
-        for order in self.scoped:
-            if self.strength[index] >= order.scope:
+        for order in self.orders.values():
+            # What orders blocks are flags in global memory.
+            if self.strength[index] >= order.scope and (
+                    order.scope < GPU or segment.space == "global"):
                 order.strong(segment, cells, group, access.instruction)
-        if (
-            self.release_acquire is not None
-            and segment.space == "global"
-            and self.strength[index] == GPU
-        ):
-            self.release_acquire.strong(segment, cells, group, access.instruction)
 
     def access_of_lane(
         self, segment: Segment, start: int, nbytes: int, by: Issuer, kind: str

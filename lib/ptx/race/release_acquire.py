@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from ..core.analysis import BLOCK, CLUSTER, WEAK, strength
+from ..core.analysis import BLOCK, CLUSTER, GPU, WEAK, strength
 from ..core.batch import Batch, Step, Warp
 from ..core.segment import Segment
 from ..core.syntax import SIZES, Address, Instruction, Operand, Register
-from .clocks import FENCED, KNOWN, Group, Pages, joined, lengthened, merged_clocks
+from .clocks import FENCED, KNOWN, Group, merged_clocks
 
 # -- Fences beside what is relaxed at an mbarrier or at the barrier of the cluster. ---------------
 #
@@ -128,13 +128,21 @@ def _width(instruction: Instruction) -> int:
 
 
 
-# Order inside a block or a cluster by flags: fences and strong accesses of less than GPU scope.
+# -- Order by flags: what a fence publishes, what a flag carries, who learns of it. ---------------
 #
-# What `release_acquire` says of blocks holds inside of them too, for flags in shared memory or of a
-# smaller scope: ``fence.acq_rel.cta`` with a relaxed access, ``st.release.cta`` and
-# ``ld.acquire.cta``, which cuda::barrier and cuda::atomic are made of. Here a message is a copy of
-# the clocks of `detector`, those of the asynchronous proxy among them, and only threads of the same
-# block (or cluster) take it.
+# A thread publishes what it has done and sets a flag; another sees the flag and from then on may
+# use what was published (PTX ISA 8.9: release and acquire patterns, causality order):
+#
+# * a fence (``__threadfence``, ``fence.acq_rel.gpu``) publishes all that is ordered before its
+#   warp, and so does an operation with ``.release`` for itself;
+# * a strong write (atomic, volatile, relaxed or release) leaves what is published with the word
+#   that it writes; an atomic adds to what lies there, a store replaces it;
+# * a strong read of that word takes it along; behind a fence, or at once with ``.acquire``, the
+#   warp knows it, and behind a barrier its block does.
+#
+# Each scope has an order of its own. Fences and strong accesses of the GPU's order blocks by flags
+# in global memory, those of a block or a cluster, which cuda::barrier and cuda::atomic are made of,
+# threads of one by any flags: only these take such a message.
 
 
 def _does(instruction: Instruction) -> tuple[bool, bool, bool, bool]:
@@ -145,40 +153,55 @@ def _does(instruction: Instruction) -> tuple[bool, bool, bool, bool]:
             writes and bool({"release", "acq_rel"} & parts))
 
 
-class ScopedOrder:
-    """What the flags of one batch carry, in one scope.
+class FlagOrder:
+    """What the flags of a launch carry, in one scope.
 
-    `races`: the detector, whose clocks are used. `f`: the batch. `scope`: BLOCK or CLUSTER.
+    A message is an array that is never changed, so that many warps can hold the same one: of a
+    block or a cluster a copy of clocks of `detector`, those of the asynchronous proxy among them,
+    (kinds, columns); of the GPU what is known of all clusters, (clusters, warps).
+
+    `races`: the detector, whose clocks are used. `scope`: BLOCK, CLUSTER or GPU.
     """
 
-    def __init__(self, races: Any, f: Batch, scope: int) -> None:
-        self.races, self.f, self.scope = races, f, scope
-        self.size = 1 if scope == BLOCK else races.peers
-        self.published: dict[Warp, ndarray] = {}
-        self.seen: dict[Warp, ndarray] = {}  # and no fence followed
+    def __init__(self, races: Any, scope: int) -> None:
+        self.races, self.scope = races, scope
         # By memory, word and domain; a word holds what its writers had published.
         self.carried: dict[tuple[int, int, int], ndarray] = {}
 
+    def begin(self, f: Batch) -> None:
+        """Start a batch: its warps know nothing of others yet."""
+        self.f, peers = f, self.races.peers
+        if self.scope != GPU:
+            self.carried = {}
+        self.size = {BLOCK: 1, CLUSTER: peers, GPU: f.blocks}[self.scope]  # of a domain
+        self.clusters = int(np.prod(f.geometry.grid, dtype=np.int64)) // peers
+        self.published: dict[Warp, ndarray] = {}  # clocks
+        self.seen: dict[Warp, ndarray] = {}  # messages, and no fence followed
+        # Of other clusters, messages: known, and known when published.
+        self.known: dict[Warp, ndarray] = {}
+        self.released: dict[Warp, ndarray] = {}
+        self._made: dict[Warp, ndarray] = {}  # what strong writes of warps leave
+
     def fence(self, f: Batch) -> None:
         """A fence of this scope or a larger one by the active lanes."""
-        warps: list[Warp] = [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
-        for one in warps:
-            self._learn(one)
-            self._publish(one)
-            self.races.advance(one)
+        came = f.active_warps
+        for row, warp in np.argwhere(came).tolist():
+            self._learn((row, warp))
+            self._publish((row, warp))
+        self.races.clock = self.races.clock + came
 
     def barrier(self, came: ndarray, waits: ndarray) -> None:
-        """Let the warps that waited pass on what those that came have published, and seen."""
-        for held in (self.published, self.seen):
-            for row in {row for row, _ in held}:
-                together: ndarray | None = None
-                for (other, warp), clocks in held.items():
-                    if other == row and came[row, warp]:
-                        together = merged_clocks(together, clocks)
-                if together is None:
-                    continue
+        """Let the warps that waited hold what those that came do; bool (blocks, warps)."""
+        for held in (self.published, self.seen, self.known, self.released):
+            together: dict[int, ndarray] = {}
+            for (row, warp), message in held.items():
+                if came[row, warp]:
+                    together[row] = merged_clocks(together.get(row), message)
+            for row, message in together.items():
                 for warp in np.flatnonzero(waits[row]).tolist():
-                    held[row, warp] = merged_clocks(held.get((row, warp)), together)
+                    held[row, warp] = message if came[row, warp] else merged_clocks(
+                        held.get((row, warp)), message)
+        self._made.clear()
 
     def strong(
         self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
@@ -187,233 +210,65 @@ class ScopedOrder:
         reads, writes, acquires, releases = _does(instruction)
         if not (releases or self.carried or self.published):
             return
-        parts, (block, _, warp, _) = instruction.parts, group
-        memory = id(segment.storage)
-        seen: set[Warp] = set()
+        replaces, (block, _, warp, _) = instruction.parts[0] == "st", group
+        released: set[Warp] = set()
         lanes = np.stack([cells.ravel(), block.ravel(), warp.ravel()])
-        for cell, row, one in np.unique(lanes, axis=1).T.tolist():
-            key, me = (memory, cell, row // self.size), (row, one)
+        for cell, row, number in np.unique(lanes, axis=1).T.tolist():
+            key, me = (id(segment.storage), cell, row // self.size), (row, number)
             there = self.carried.get(key)
             if reads and there is not None:
                 self.seen[me] = merged_clocks(self.seen.get(me), there)
             if acquires:
                 self._learn(me)
-            if not writes:
-                continue
-            if releases and me not in seen:
+            if releases and me not in released:
                 self._publish(me)
-                seen.add(me)
-            mine = self.published.get(me)
-            if parts[0] == "st":
-                there = None
+                released.add(me)
+            mine = self._message(me) if writes else None
             if mine is not None:
-                self.carried[key] = merged_clocks(there, mine)
-            elif parts[0] == "st":
+                self.carried[key] = merged_clocks(None if replaces else there, mine)
+            elif replaces:
                 self.carried.pop(key, None)
-        for me in seen:
+        for me in released:
             self.races.advance(me)
 
-    def _publish(self, one: Warp) -> None:
+    def _publish(self, me: Warp) -> None:
         races = self.races
-        clocks = races.of(one)[: FENCED + 1].copy()
-        clocks[KNOWN, races.own[one]] = races.clock[one]
-        self.published[one] = merged_clocks(self.published.get(one), clocks)
+        clocks = races.of(me)[: FENCED + 1].copy()
+        clocks[KNOWN, races.own[me]] = races.clock[me]
+        if self.scope == GPU:
+            clocks = clocks[: KNOWN + 1, : races.warps]
+        self.published[me] = merged_clocks(self.published.get(me), clocks)
+        if me in self.known:
+            self.released[me] = self.known[me]
+        self._made.pop(me, None)
 
-    def _learn(self, one: Warp) -> None:
+    def _message(self, me: Warp) -> ndarray | None:
+        """What a strong write of a warp leaves."""
+        own = self.published.get(me)
+        if self.scope != GPU or own is None:
+            return own
+        if me not in self._made:
+            made = self._made[me] = np.zeros((self.clusters, self.races.warps), np.int32)
+            made[:] = self.released.get(me, 0)
+            np.maximum(made[self._cluster(me)], own[KNOWN], out=made[self._cluster(me)],
+                       casting="unsafe")
+        return self._made[me]
+
+    def _learn(self, me: Warp) -> None:
         """Let a warp know what it has seen."""
-        seen = self.seen.pop(one, None)
-        if seen is not None:
-            mine = self.races.of(one)[: FENCED + 1, : seen.shape[1]]
-            np.maximum(mine, seen, out=mine)
-            self.races.set_floor()
-
-
-
-# -- Order between blocks: what a fence publishes, what a flag carries, who learns of it. ---------
-#
-# Blocks have no barrier. One publishes what it has done and sets a flag in global memory; another
-# sees the flag and from then on may use what was published (PTX ISA 8.9: release and acquire
-# patterns, causality order):
-#
-# * a fence of the GPU's scope (``__threadfence``, ``fence.acq_rel.gpu``) publishes all that is
-#   ordered before its warp, and so does an operation with ``.release`` for itself;
-# * a strong write (atomic, volatile, relaxed or release) leaves what is published with the word
-#   that it writes; an atomic adds to what lies there, a store replaces it;
-# * a strong read of that word takes it along; behind a fence, or at once with ``.acquire``, the
-#   warp knows it, and behind a barrier its block does.
-#
-# What is known stands in one array of times for each message: a row a cluster, a column a warp of
-# it. Messages are never changed, so that many warps can hold the same one.
-
-
-class _Carried:
-    """The message of each word of an array."""
-
-    def __init__(self, races: Any, segment: Segment) -> None:
-        self.numbers = np.zeros(0, np.int64)
-        self.pages = Pages(races, segment, 8, self._grow)
-
-    def _grow(self, begin: int, end: int) -> None:
-        self.numbers = lengthened(self.numbers, begin, end, 0)
-
-
-class ReleaseAcquire:
-    """What the warps of one launch know of other clusters.
-
-    `races`: the detector, whose clocks and columns are used.
-    """
-
-    def __init__(self, races: Any) -> None:
-        self.races = races
-        self.messages: dict[int, ndarray] = {}  # number -> times (clusters, warps); 0 is none
-        self.carried: dict[int, _Carried] = {}  # by the segment's base
-        self._pairs: dict[tuple[int, int], int] = {}
-        self._last = 0
-
-    def begin(self, f: Batch) -> None:
-        """Start a batch: its warps know nothing of others yet."""
-        races = self.races
-        shape = (f.blocks, f.warps)
-        self.f = f
-        self.clusters = int(np.prod(f.geometry.grid, dtype=np.int64)) // races.peers
-        self.published = np.zeros((*shape, races.warps), np.int64)  # of the own cluster
-        # Of other clusters, or None: known; seen, but no fence followed; known when published.
-        self.known, self.seen, self.released = (np.full(shape, None, object) for _ in range(3))
-        self.message = np.zeros(shape, np.int64)  # what a strong write leaves; -1: to be made
-        self.rows: set[int] = set()  # blocks with anything of the three above
-        used = {0}
-        for carried in self.carried.values():
-            used |= set(np.unique(carried.numbers).tolist())
-        self.messages = {n: m for n, m in self.messages.items() if n in used}
-        self._pairs.clear()
-
-    # -- fences and barriers --------------------------------------------------------------------
-
-    def fence(self, f: Batch) -> None:
-        """A fence of the GPU's scope by the active lanes."""
-        came = f.active_warps
-        self._fence(np.argwhere(came).tolist())
-        self.races.clock = self.races.clock + came
-
-    def _fence(self, warps: list[list[int]]) -> None:
-        for row, warp in warps:
-            self._learn(row, warp)
-            self._publish(row, warp)
-
-    def _publish(self, row: int, warp: int) -> None:
-        races = self.races
-        now = races.known[row, warp, : races.warps].copy()
-        now[races.own[row, warp]] = races.clock[row, warp]
-        self.published[row, warp] = np.maximum(self.published[row, warp], now)
-        self.released[row, warp] = self.known[row, warp]
-        self.message[row, warp] = -1
-
-    def _learn(self, row: int, warp: int) -> None:
-        """Let a warp know what it has seen."""
-        seen, races = self.seen[row, warp], self.races
+        seen = self.seen.pop(me, None)
         if seen is None:
             return
-        self.known[row, warp] = _union(self.known[row, warp], seen)
-        self.seen[row, warp] = None
-        own = races.known[row, warp, : races.warps]
-        np.maximum(own, seen[self._cluster(row)], out=own)
+        if self.scope == GPU:
+            self.known[me] = merged_clocks(self.known.get(me), seen)
+            seen = seen[self._cluster(me)][None]
+        mine = self.races.of(me)[: len(seen), : seen.shape[1]]
+        np.maximum(mine, seen, out=mine)
+        self.races.set_floor()
 
-    def barrier(self, came: ndarray, waits: ndarray) -> None:
-        """Let the warps that waited know what those that came know; bool (blocks, warps)."""
-        before = self.published
-        self.published = joined(before, came, waits, before)
-        changed = (self.published != before).any(axis=2)
-        self.message[changed] = -1
-        for row in self.rows:
-            if not waits[row].any():
-                continue
-            for table in (self.known, self.seen, self.released):
-                together = None
-                for held in table[row, came[row]]:
-                    together = _union(together, held)
-                for warp in np.flatnonzero(waits[row]).tolist():
-                    table[row, warp] = _union(table[row, warp], together)
-            self.message[row, self.message[row] > 0] = -1
-
-    # -- flags ----------------------------------------------------------------------------------
-
-    def strong(
-        self, segment: Segment, cells: ndarray, group: Group, instruction: Instruction
-    ) -> None:
-        """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
-        reads, writes, acquires, releases = _does(instruction)
-        block, _, warp, _ = group
-        rows, warps, cells = block.ravel(), warp.ravel(), cells.ravel()
-        if segment.base not in self.carried:
-            if not releases and not self.message[rows, warps].any():
-                return
-            self.carried[segment.base] = _Carried(self.races, segment)
-        messages = self.carried[segment.base]
-        cells, carried = messages.pages.places(cells, instruction), messages.numbers
-        rounds = _rounds(cells, rows, warps, self.f.warps)
-        for lanes in rounds:
-            at, r, w = cells[lanes], rows[lanes], warps[lanes]
-            there = carried[at]
-            if reads and there.any():
-                self._see(there, r, w)
-            each = [divmod(n, self.f.warps) for n in np.unique(r * self.f.warps + w).tolist()]
-            if acquires:
-                for row, one in each:
-                    self._learn(row, one)
-            if writes:
-                if releases:
-                    for row, one in each:
-                        self._publish(row, one)
-                for row, one in each:
-                    if self.message[row, one] < 0:
-                        self._make(row, one)
-                mine = self.message[r, w]
-                carried[at] = mine if instruction.parts[0] == "st" else self._joined(there, mine)
-        if releases:
-            self.races.clock = self.races.clock.copy()
-            self.races.clock[rows, warps] += 1
-
-    def _see(self, there: ndarray, rows: ndarray, warps: ndarray) -> None:
-        """Let warps take the messages that they found."""
-        for number, row, warp in {
-            key for key in zip(there.tolist(), rows.tolist(), warps.tolist(), strict=True) if key[0]
-        }:
-            self.seen[row, warp] = _union(self.seen[row, warp], self.messages[number])
-            self.rows.add(row)
-
-    def _make(self, row: int, warp: int) -> None:
-        """Write the message of what a warp has published."""
-        known = self.released[row, warp]
-        message = (
-            np.zeros((self.clusters, self.races.warps), np.int32) if known is None else known.copy()
-        )
-        own = message[self._cluster(row)]
-        np.maximum(own, self.published[row, warp], out=own, casting="unsafe")
-        self.message[row, warp] = self._add(message)
-
-    def _joined(self, old: ndarray, new: ndarray) -> ndarray:
-        """Return the numbers of the messages that hold both of each pair."""
-        out = np.where(old == 0, new, old)
-        both = (old != 0) & (new != 0) & (old != new)
-        if both.any():
-            for at in np.flatnonzero(both).tolist():
-                pair = (int(old[at]), int(new[at]))
-                if pair not in self._pairs:
-                    first, second = (self.messages[n] for n in pair)
-                    self._pairs[pair] = self._add(np.maximum(first, second))
-                out[at] = self._pairs[pair]
-        return out
-
-    def _add(self, message: ndarray) -> int:
-        self._last += 1
-        self.messages[self._last] = message
-        return self._last
-
-    def _cluster(self, row: int) -> int:
-        """Return the number of a row's cluster in the grid."""
-        return (row + self.f.geometry.first) // self.races.peers
-
-    # -- asked when accesses are compared -------------------------------------------------------
+    def _cluster(self, me: Warp) -> int:
+        """Return the number of a warp's cluster in the grid."""
+        return (me[0] + self.f.geometry.first) // self.races.peers
 
     def knows(
         self, rows: ndarray, warps: ndarray, others: ndarray, columns: ndarray,
@@ -426,43 +281,9 @@ class ReleaseAcquire:
         `asked`: whose answer matters.
         """
         out = np.zeros(asked.shape, bool)
-        if not self.rows or not asked.any():
-            return out
-        for pair in np.unique(np.where(asked, rows * self.f.warps + warps, -1)).tolist():
-            if pair < 0:
-                continue
-            row, warp = divmod(pair, self.f.warps)
-            known = self.known[row, warp]
-            if known is not None:
-                lanes = asked & (rows == row) & (warps == warp)
+        for (row, warp), known in self.known.items() if asked.any() else ():
+            lanes = asked & (rows == row) & (warps == warp)
+            if lanes.any():
                 clusters = (others[lanes] // self.races.peers).astype(np.intp, copy=False)
-                at = known[clusters, columns[lanes]]
-                out[lanes] = times[lanes] <= at
+                out[lanes] = times[lanes] <= known[clusters, columns[lanes]]
         return out
-
-
-def _union(first: ndarray | None, second: ndarray | None) -> ndarray | None:
-    """Return what either message knows, without a copy where one is all."""
-    if first is None or first is second:
-        return second
-    if second is None:
-        return first
-    return np.maximum(first, second)
-
-
-def _rounds(
-    cells: ndarray, rows: ndarray, warps: ndarray, many: int
-) -> Iterator[ndarray]:
-    """Part lanes so that no cell is met twice in a part; a warp that meets it again counts once."""
-    key = (rows * many + warps).astype(np.int64)
-    order = np.lexsort((np.arange(len(cells)), key, cells))
-    c, k = cells[order], key[order]
-    fresh = np.ones(len(c), bool)
-    fresh[1:] = (c[1:] != c[:-1]) | (k[1:] != k[:-1])
-    order, c = order[fresh], c[fresh]
-    first = np.ones(len(c), bool)
-    first[1:] = c[1:] != c[:-1]
-    at = np.arange(len(c))
-    rank = at - np.maximum.accumulate(np.where(first, at, 0))
-    for turn in range(int(rank.max(initial=-1)) + 1):
-        yield order[rank == turn]

@@ -20,9 +20,9 @@ from .clocks import (
     Change,
     Group,
     Pages,
+    Record,
     column_of,
     index_of,
-    lengthened,
 )
 
 # -- Races in global memory: words of arrays, which are too many to remember each warp's reads. ---
@@ -34,35 +34,15 @@ from .clocks import (
 # ordered by flags only (see `release_acquire`).
 
 
-class _Record:
-    """For each word, one access: block and thread, time and instruction; -1 is nobody."""
-
-    def __init__(self) -> None:
-        self.who, self.when = np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-    def grow(self, begin: int, end: int) -> None:
-        self.who = lengthened(self.who, begin, end, -1)
-        self.when = lengthened(self.when, begin, end, 0)
-
-    def set(self, cells: ndarray, who: ndarray, when: ndarray) -> None:
-        self.who[cells] = who
-        self.when[cells] = when
-
-
 class GlobalShadow:
     """Who wrote each word of an array last, and some of who read it."""
 
     def __init__(self, races: Any, segment: Segment) -> None:
         self.races = races
-        self.writer, self.reader, self.other, self.first, self.foreign = self._records = tuple(
-            _Record() for _ in range(5)
-        )
+        records = [Record() for _ in range(5)]
+        self.writer, self.reader, self.other, self.first, self.foreign = records
         self.touched = False
-        self._pages = Pages(races, segment, 16 * len(self._records), self._grow)
-
-    def _grow(self, begin: int, end: int) -> None:
-        for record in self._records:
-            record.grow(begin, end)
+        self._pages = Pages(races, segment, records)
 
     def _places(self, cells: ndarray, index: int) -> ndarray:
         """Return where the words that an instruction accesses are kept."""
@@ -160,7 +140,7 @@ class GlobalShadow:
         return np.stack([self.writer.who.take(cells), self.writer.when.take(cells)])
 
     def _compare(
-        self, record: _Record, cells: ndarray, group: Group, index: int, what: str,
+        self, record: Record, cells: ndarray, group: Group, index: int, what: str,
         old: Change | None,
     ) -> None:
         """Report accesses of other clusters, and those of this one, that nothing ordered before."""
@@ -180,8 +160,8 @@ class GlobalShadow:
         if races.strength[index]:
             need = needed(races, who, linear, thread)
             bad &= (races.strength[first] < need) | (races.strength[index] < need)
-        if races.release_acquire is not None and bad.any():
-            bad &= ~races.release_acquire.knows(
+        if GPU in races.orders and bad.any():
+            bad &= ~races.orders[GPU].knows(
                 block, warp, who >> INDEX, column_of(other), time, bad & abroad
             )
         if not bad.any():
