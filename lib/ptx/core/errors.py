@@ -83,26 +83,18 @@ class Divergence(Error):
     """Part of a warp executed an operation that needs the whole warp."""
 
 
-def place(
-    kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "", function: str = "",
-    callers: tuple[tuple[str, int], ...] = (),
-) -> str:
-    """Say where an instruction stands.
+def place(kernel: str, instruction: Instruction) -> str:
+    """Say where an instruction of a kernel stands.
 
-    `kernel`: name of the entry. `line`: line of the PTX text, from 1. `cuda`: file and line that
-    ``.loc`` gave, if it did. `text`: the opcode, for the reader's eye. `function`: the device
-    function that it stands in, if it is in one. `callers`: the calls that it was inlined from, from
-    the inside out. What is inlined from another file, such as a header's wrapper of an instruction,
-    is told at the line that called it first. Returns for example ``kernel 'naive', PTX line 81
-    (ld.global.f32), CUDA naive.cu:23``.
+    What is inlined from another file, such as a header's wrapper of an instruction, is told at the
+    line that called it first. Returns for example ``kernel 'naive', PTX line 81 (ld.global.f32),
+    CUDA naive.cu:23``.
     """
     where = f"kernel '{kernel}', "
-    if function:
-        where += f"function '{function}', "
-    where += f"PTX line {line}"
-    if text:
-        where += f" ({text})"
-    source = source_line(cuda, callers)
+    if instruction.function:
+        where += f"function '{instruction.function}', "
+    where += f"PTX line {instruction.line} ({instruction.opcode})"
+    source = source_line(instruction.cuda, instruction.callers)
     return f"{where}, CUDA {source}" if source else where
 
 
@@ -113,7 +105,8 @@ def source_line(
 
     Calls between headers of CUDA's are passed over: the line is in the folder of the outermost.
 
-    `cuda`, `callers`: see `place`. Returns such as ``naive.cu:23``, or ``naive.cu:23, inlined from
+    `cuda`: file and line that ``.loc`` gave, if it did. `callers`: the calls that it was inlined
+    from, from the inside out. Returns such as ``naive.cu:23``, or ``naive.cu:23, inlined from
     copies.cuh:7``; empty if there is none.
     """
     if cuda is None:

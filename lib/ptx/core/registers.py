@@ -110,7 +110,4 @@ class RegisterFile:
 
     def place(self, instruction: Instruction) -> str:
         """Say where an instruction stands, for a message."""
-        return place(
-            self.entry.name, instruction.line, instruction.cuda, instruction.opcode,
-            instruction.function, instruction.callers,
-        )
+        return place(self.entry.name, instruction)
