@@ -10,49 +10,59 @@ import pytest
 from lib import ptx
 from lib.run import tensor_maps
 from lib.run.tensor_maps import drive, encode
+from tests.tables import rows, settings
 
 HALVES = np.zeros((8, 64), np.float16)
 FLOATS = np.zeros((4, 6, 8, 16, 32), np.float32)
 
+
+
+def given(text):
+    """Read a table of arrays, boxes, options and more."""
+    return [(eval(array), box, settings(options), *more)
+            for array, box, options, *more in rows(text)[1:]]
+
+
 # What both must take, …
-RIGHT = [
-    (HALVES, (8, 64), {}),
-    (HALVES, (8, 64), {"swizzle": 128}),
-    (HALVES, (1, 32), {"swizzle": 64}),
-    (HALVES, (256, 16), {"swizzle": 32}),
-    (HALVES, (8, 8), {"swizzle": 128}),
-    (HALVES, (8, 8), {"element_strides": (8, 1), "fill": "nan"}),
-    (HALVES[2:, 8:40], (8, 8), {}),
-    (np.zeros(1000, np.uint8), (256,), {}),
-    (np.zeros((3, 16), np.int8), (3, 16), {}),
-    (np.zeros((3, 16), np.int64), (256, 32), {}),
-    (np.zeros((3, 16), np.float64), (3, 2), {"fill": "nan"}),
-    *((FLOATS[(0,) * axes], (1, 2, 2, 4, 8)[axes:], {"swizzle": 32}) for axes in range(5)),
-]
+RIGHT = given("""
+array                         | box       | options
+HALVES                        | (8, 64)   |
+HALVES                        | (8, 64)   | swizzle=128
+HALVES                        | (1, 32)   | swizzle=64
+HALVES                        | (256, 16) | swizzle=32
+HALVES                        | (8, 8)    | swizzle=128
+HALVES                        | (8, 8)    | element_strides=8 1, fill=nan
+HALVES[2:, 8:40]              | (8, 8)    |
+np.zeros(1000, np.uint8)      | (256,)    |
+np.zeros((3, 16), np.int8)    | (3, 16)   |
+np.zeros((3, 16), np.int64)   | (256, 32) |
+np.zeros((3, 16), np.float64) | (3, 2)    | fill=nan
+""") + [(FLOATS[(0,) * axes], (1, 2, 2, 4, 8)[axes:], {"swizzle": 32}) for axes in range(5)]
 # … and what both must refuse: why, and whether the driver does so as well.
-WRONG = [
-    (np.zeros((1,) * 6, np.float32), (1,) * 6, {}, "1 to 5 dimensions, not 6", True),
-    (HALVES, (257, 8), {}, "257 elements along axis 0; it may have 1 to 256", True),
-    (HALVES, (0, 8), {}, "0 elements along axis 0", True),
-    (HALVES, (8, 4), {}, "8 bytes; it must be a multiple of 16", True),
-    (HALVES, (8, 64), {"swizzle": 64}, "128 bytes; with a swizzle of 64 bytes", True),
-    (HALVES, (8, 32), {"swizzle": 32}, "64 bytes; with a swizzle of 32 bytes", True),
-    (np.zeros((8, 128), np.float16), (8, 128), {"swizzle": 128}, "256 bytes; with a sw", True),
-    (HALVES, (8, 8), {"element_strides": (9, 1)}, "stride 9 along axis 0; it may be 1 to 8", True),
-    (HALVES, (8, 8), {"element_strides": (0, 1)}, "stride 0 along axis 0", True),
-    (HALVES, (8, 8), {"element_strides": (1, 2)}, "along the last axis must be 1", False),
-    (HALVES[:, 4:], (8, 8), {}, "begins 8 bytes behind a multiple of 16", True),
-    (np.zeros(65, np.float16)[1:], (8,), {}, "begins 2 bytes behind a multiple of 16", True),
-    (np.zeros((8, 60), np.float16), (8, 8), {}, "stride of 120 bytes; it must be a mult", True),
-    (np.zeros((8, 64), np.int16), (8, 8), {"fill": "nan"}, "needs floating-point elements", True),
-    (np.lib.stride_tricks.as_strided(HALVES, (2, 64), (1 << 40, 2)), (1, 8), {}, "2\\^40", True),
-    (HALVES, (8,), {}, "box .* must be 2 whole numbers", None),
-    (HALVES, (8, 8), {"swizzle": 16}, "there are 0, 32, 64, 128 bytes", None),
-    (HALVES, (8, 8), {"fill": "one"}, "there are zero and nan", None),
-    (HALVES, (8, 8), {"interleave": 16}, "interleave must be None", None),
-    (HALVES, (8, 8), {"l2_promotion": 32}, "l2_promotion 32; there are 0, 64, 128, 256", None),
-    (HALVES[:, ::2], (8, 8), {}, "elements of the last axis lie 4 bytes apart", None),
-]
+WRONG = given(r"""
+array | box | options | message | driver
+np.zeros((1,) * 6, np.float32) | (1, 1, 1, 1, 1, 1) | | 1 to 5 dimensions, not 6 | True
+HALVES | (257, 8) | | 257 elements along axis 0; it may have 1 to 256 | True
+HALVES | (0, 8) | | 0 elements along axis 0 | True
+HALVES | (8, 4) | | 8 bytes; it must be a multiple of 16 | True
+HALVES | (8, 64) | swizzle=64 | 128 bytes; with a swizzle of 64 bytes | True
+HALVES | (8, 32) | swizzle=32 | 64 bytes; with a swizzle of 32 bytes | True
+np.zeros((8, 128), np.float16) | (8, 128) | swizzle=128 | 256 bytes; with a sw | True
+HALVES | (8, 8) | element_strides=9 1 | stride 9 along axis 0; it may be 1 to 8 | True
+HALVES | (8, 8) | element_strides=0 1 | stride 0 along axis 0 | True
+HALVES | (8, 8) | element_strides=1 2 | along the last axis must be 1 | False
+HALVES[:, 4:] | (8, 8) | | begins 8 bytes behind a multiple of 16 | True
+np.zeros(65, np.float16)[1:] | (8,) | | begins 2 bytes behind a multiple of 16 | True
+np.zeros((8, 60), np.float16) | (8, 8) | | stride of 120 bytes; it must be a mult | True
+np.zeros((8, 64), np.int16) | (8, 8) | fill=nan | needs floating-point elements | True
+np.lib.stride_tricks.as_strided(HALVES, (2, 64), (1 << 40, 2)) | (1, 8) | | 2\^40 | True
+HALVES | (8,) | | box .* must be 2 whole numbers | None
+HALVES | (8, 8) | swizzle=16 | there are 0, 32, 64, 128 bytes | None
+HALVES | (8, 8) | fill=one | there are zero and nan | None
+HALVES | (8, 8) | interleave=16 | interleave must be None | None
+HALVES | (8, 8) | l2_promotion=32 | l2_promotion 32; there are 0, 64, 128, 256 | None
+HALVES[:, ::2] | (8, 8) | | elements of the last axis lie 4 bytes apart | None
+""")
 
 
 def abroad(array: np.ndarray) -> SimpleNamespace:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from tests.tables import cases, numbers
+from tests.tables import cases, numbers, rows
 
 from ..conftest import HEAD, function_of, run, u32s
 from .test_mma_ldmatrix import encoded, random_matrices
@@ -13,11 +13,15 @@ HALVES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 KINDS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32"))
 WMMA = [(shape, *kinds) for shape in HALVES for kinds in KINDS]
 WMMA += [((16, 16, 8), "tf32", "f32"), ((8, 8, 4), "f64", "f64")]
-COUNTS = {
-    ("f16", 16): 8, ("f16", 32): 8, ("f16", 8): 8, ("bf16", 16): 4, ("bf16", 32): 8,
-    ("bf16", 8): 2, ("s8", 16): 2, ("s8", 32): 4, ("s8", 8): 1, ("u8", 16): 2, ("u8", 32): 4,
-    ("u8", 8): 1, ("tf32", 16): 4, ("f64", 8): 1,
-}
+# Registers of a matrix, by its rows or columns.
+COUNTS = {(kind, size): count for kind, *counts in rows("""
+kind 16 32 8
+f16  8  8  8
+bf16 4  8  2
+s8   2  4  1
+u8   2  4  1
+""")[1:] for size, count in zip((16, 32, 8), counts, strict=True)}
+COUNTS |= {("tf32", 16): 4, ("f64", 8): 1}
 
 
 def wmma_kernel(shape, kind, c_kind, layouts, space) -> str:
