@@ -25,7 +25,7 @@ from tests.kernels.conftest import (
     problem_of,
     two_each,
 )
-from tests.tables import cases
+from tests.tables import cases, rows
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",
@@ -197,104 +197,95 @@ def test_blocks_are_as_many_as_tiles_or_sms(name, shape, blocks):
 
 # -- mutants ------------------------------------------------------------------------------------
 
-MISTAKES = {
-    "promotion left out": (
-        "promote<SCALES>(sum[0], from, scale);\n                    before", "before"),
-    "the last promotion left out": (
-        "release(before);\n                    promote<SCALES>(sum[0], from, scale);\n"
-        "                };\n                Share", "release(before);\n                };\n"
-        "                Share"),
-    "partial sums not begun anew": ("ask(to, 0, false);", "ask(to, 0, true);"),
-    "the neighbouring row's scale": ("N, at.x, at.y, min(step", "N, at.x + 1, at.y, min(step"),
-    "the neighbouring columns' scale": (
-        "M, N, at.x, at.y, min(step", "M, N, at.x, max(0, at.y - 128), min(step"),
-    "a stage's scales late": ("scales(at, step - 1 + AHEAD)", "scales(at, step - 2 + AHEAD)"),
-    "the stage after's scales": ("scales(at, step - 1 + AHEAD)", "scales(at, step + AHEAD)"),
-    "scales read anew before they are exchanged": (
-        "const Factors scale = exchanged<SCALES>(mine, 0);\n"
-        "                    mine = scales(at, step - 1 + AHEAD);",
-        "mine = scales(at, step - 1 + AHEAD);\n"
-        "                    const Factors scale = exchanged<SCALES>(mine, 0);"),
-    "the wait for products left out": ("wgmma_wait<1>();\n                    release(before)",
-                                       "release(before)"),
-    "a stage let go before it is read": (
-        "wgmma_wait<1>();\n                    release(before);",
-        "release(ring.stage);\n                    wgmma_wait<1>();"),
-    "the wait for tiles left out": (
-        "if (i == 0) mbarrier_wait(filled + 8 * ring.stage, ring.parity);", ""),
-    "the wait for room left out": ("mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);", ""),
-    # What was held out while the tests were written.
-    "both rows of a lane take the upper one's scale": (None, "lower : upper) * part",
-                                                       "upper : upper) * part"),
-    "b's scale left out": (None, "const float upper = scale.upper * scale.common,",
-                           "const float upper = scale.upper,"),
-    "a fragment's first products forgotten": ("adds);\n        };", "true);\n        };"),
-    "the last 128 of K left out": ("(K + BK - 1) / BK", "K / BK"),
-    "the producer a step behind": ("arrival, row, col, k);",
-                                   "arrival, row, col, max(0, k - BK));"),
-}
-# Of tiles with two fragments for each warpgroup, in pairs, the second warpgroup a step behind.
-TALL_MISTAKES = {
-    "promotion left out": ("promote<SCALES>(sum[i], part[0], scale);", ""),
-    "the first fragment's scales for both": (
-        "scale = exchanged<SCALES>(mine, i);", "scale = exchanged<SCALES>(mine, 0);"),
-    "the fragments' scales from one place": (
-        None, "lane / 16 : 0;", "0 : 0;"),
-    "a stage's scales late": ("scales(at, step + AHEAD);", "scales(at, step + AHEAD - 1);"),
-    "the tile's scales for the next one's": ("begin(t + TURNS * clusters);", "begin(t);"),
-    "scales read anew before both fragments have them": (
-        "i == FRAGMENTS - 1) mine =", "i == 0) mine ="),
-    "a stage let go when half is read": (
-        "if (i == FRAGMENTS - 1) release(ring.stage);", "if (i == 0) release(ring.stage);"),
-    "a stage let go for each fragment": (
-        "if (i == FRAGMENTS - 1) release(ring.stage);", "release(ring.stage);"),
-    "the producer's parity": ("ring.parity ^ 1);\n                    MARK(LOAD)",
-                              "ring.parity);\n                    MARK(LOAD)"),
-    "room made by one block of a pair": (
-        "neighbours.SHARERS * CONSUMERS / TURNS", "CONSUMERS / TURNS"),
-    "a pair that doesn't meet": ("meet<CLUSTER>();", "__syncthreads();"),
-    "a block that leaves its partner": ("neighbours.stay(freed, ring);", ""),
-    "the second warpgroup never told": (
-        "if (staggers && warpgroup == 0 && step + i == 0) barrier_arrive(5, 256);", ""),
-    "the second warpgroup told at each step": (
-        "if (staggers && warpgroup == 0 && step + i == 0)", "if (staggers && warpgroup == 0)"),
-}
-# Of a tile for a block, by the instantiation that has what is changed.
-FEW_MISTAKES = {
-    "promotion left out": ("few_64", "promote<SCALES>(sum, from, scale);", ""),
-    "the last wait for products left out": ("few_64", "wgmma_wait<0>();", ""),
-    "products that still run promoted": ("few_64", "wgmma_wait<1>();", "wgmma_wait<2>();"),
-    "partial sums not begun anew": ("few_64", "Bs + ring.stage * B_BYTES, false);",
-                                    "Bs + ring.stage * B_BYTES, true);"),
-    "a stage let go before its products end": (
-        "few_64", "neighbours.release(freed + 8 * before);",
-        "neighbours.release(freed + 8 * ring.stage);"),
-    "the producer's parity": ("few_64", "ring.parity ^ 1);", "ring.parity);"),
-    "the other block's scales": ("few_64_split", "min(rank_k + step * CLUSTER_K,",
-                                 "min(step * CLUSTER_K,"),
-    "a later step's scales": ("few_64", "read(share_of, step + 4);", "read(share_of, step + 5);"),
-    "the last step left out": ("few_64", "if (left == 4) finish(part[1], shares[3]);", ""),
-    "sums left where products still read": (
-        "few_128_split", "barrier_sync(1, CONSUMERS * 128);", ""),
-    "the second warpgroup's scales are the first's": (
-        "few_128", "M, N, row0 + shift, col0, block", "M, N, row0, col0, block"),
-}
+# By the instantiation that has what is changed: of two fragments for each warpgroup (staggered), in
+# pairs, the second warpgroup a step behind; of a tile for a block (few).
+MISTAKES = rows("""
+name | mistake | file | old | new
+two_parts | promotion left out | | promote<SCALES>(sum[0], from, scale);\\n\
+                    before | before
+two_parts | the last promotion left out | | release(before);\\n\
+                    promote<SCALES>(sum[0], from, scale);\\n                };\\n\
+                Share | release(before);\\n                };\\n                Share
+two_parts | partial sums not begun anew | | ask(to, 0, false); | ask(to, 0, true);
+two_parts | the neighbouring row's scale | | N, at.x, at.y, min(step \
+ | N, at.x + 1, at.y, min(step
+two_parts | the neighbouring columns' scale | | M, N, at.x, at.y, min(step \
+ | M, N, at.x, max(0, at.y - 128), min(step
+two_parts | a stage's scales late | | scales(at, step - 1 + AHEAD) | scales(at, step - 2 + AHEAD)
+two_parts | the stage after's scales | | scales(at, step - 1 + AHEAD) | scales(at, step + AHEAD)
+two_parts | scales read anew before they are exchanged |\
+ | const Factors scale = exchanged<SCALES>(mine, 0);\\n\
+                    mine = scales(at, step - 1 + AHEAD);\
+ | mine = scales(at, step - 1 + AHEAD);\\n\
+                    const Factors scale = exchanged<SCALES>(mine, 0);
+two_parts | the wait for products left out | | wgmma_wait<1>();\\n\
+                    release(before) | release(before)
+two_parts | a stage let go before it is read | | wgmma_wait<1>();\\n\
+                    release(before); | release(ring.stage);\\n\
+                    wgmma_wait<1>();
+two_parts | the wait for tiles left out | \
+ | if (i == 0) mbarrier_wait(filled + 8 * ring.stage, ring.parity); |
+two_parts | the wait for room left out | \
+ | mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1); |
+two_parts | both rows of a lane take the upper one's scale | scales | lower : upper) * part \
+ | upper : upper) * part
+two_parts | b's scale left out | scales | const float upper = scale.upper * scale.common, \
+ | const float upper = scale.upper,
+two_parts | a fragment's first products forgotten | | adds);\\n        }; | true);\\n        };
+two_parts | the last 128 of K left out | | (K + BK - 1) / BK | K / BK
+two_parts | the producer a step behind | | arrival, row, col, k); \
+ | arrival, row, col, max(0, k - BK));
+staggered | promotion left out | | promote<SCALES>(sum[i], part[0], scale); |
+staggered | the first fragment's scales for both | | scale = exchanged<SCALES>(mine, i); \
+ | scale = exchanged<SCALES>(mine, 0);
+staggered | the fragments' scales from one place | scales | lane / 16 : 0; | 0 : 0;
+staggered | a stage's scales late | | scales(at, step + AHEAD); | scales(at, step + AHEAD - 1);
+staggered | the tile's scales for the next one's | | begin(t + TURNS * clusters); | begin(t);
+staggered | scales read anew before both fragments have them | | i == FRAGMENTS - 1) mine = \
+ | i == 0) mine =
+staggered | a stage let go when half is read | | if (i == FRAGMENTS - 1) release(ring.stage); \
+ | if (i == 0) release(ring.stage);
+staggered | a stage let go for each fragment | | if (i == FRAGMENTS - 1) release(ring.stage); \
+ | release(ring.stage);
+staggered | the producer's parity | | ring.parity ^ 1);\\n                    MARK(LOAD) \
+ | ring.parity);\\n                    MARK(LOAD)
+staggered | room made by one block of a pair | | neighbours.SHARERS * CONSUMERS / TURNS \
+ | CONSUMERS / TURNS
+staggered | a pair that doesn't meet | | meet<CLUSTER>(); | __syncthreads();
+staggered | a block that leaves its partner | | neighbours.stay(freed, ring); |
+staggered | the second warpgroup never told | \
+ | if (staggers && warpgroup == 0 && step + i == 0) barrier_arrive(5, 256); |
+staggered | the second warpgroup told at each step |\
+ | if (staggers && warpgroup == 0 && step + i == 0) | if (staggers && warpgroup == 0)
+few_64 | promotion left out | | promote<SCALES>(sum, from, scale); |
+few_64 | the last wait for products left out | | wgmma_wait<0>(); |
+few_64 | products that still run promoted | | wgmma_wait<1>(); | wgmma_wait<2>();
+few_64 | partial sums not begun anew | | Bs + ring.stage * B_BYTES, false); \
+ | Bs + ring.stage * B_BYTES, true);
+few_64 | a stage let go before its products end | | neighbours.release(freed + 8 * before); \
+ | neighbours.release(freed + 8 * ring.stage);
+few_64 | the producer's parity | | ring.parity ^ 1); | ring.parity);
+few_64_split | the other block's scales | | min(rank_k + step * CLUSTER_K, \
+ | min(step * CLUSTER_K,
+few_64 | a later step's scales | | read(share_of, step + 4); | read(share_of, step + 5);
+few_64 | the last step left out | | if (left == 4) finish(part[1], shares[3]); |
+few_128_split | sums left where products still read | | barrier_sync(1, CONSUMERS * 128); |
+few_128 | the second warpgroup's scales are the first's | | M, N, row0 + shift, col0, block \
+ | M, N, row0, col0, block
+""")[1:]
 
 
-@pytest.mark.parametrize("name, edit", [
-    pytest.param(name, edit, id=f"{name}: {mistake}", marks=pytest.mark.slow if place % 2 else [])
-    for place, (mistake, (name, *edit)) in enumerate((
-        *((mistake, (FP8.variants[0].name, *edit)) for mistake, edit in MISTAKES.items()),
-        *((mistake, ("staggered", *edit)) for mistake, edit in TALL_MISTAKES.items()),
-        *FEW_MISTAKES.items()))])
-def test_a_mistake_is_found_out(name, edit):
+@pytest.mark.parametrize("name, where, old, new", [
+    pytest.param(name, *edit, id=f"{name}: {mistake}", marks=pytest.mark.slow if place % 2 else [])
+    for place, (name, mistake, *edit) in enumerate(MISTAKES)])
+def test_a_mistake_is_found_out(name, where, old, new):
     variant = FP8.variant(name)
-    assert planted(variant, changed(FP8.file(variant).read_text(), *edit))
+    edit = (each.replace("\\n", "\n") for each in (old, new))
+    assert planted(variant, changed(FP8.file(variant).read_text(), where, *edit))
 
 
-def changed(text: str, *edit: str | None) -> str:
-    """A kernel's text with a line changed: its own, or, behind None, one of scales.cuh."""
-    *where, old, new = edit
+def changed(text: str, where: str, old: str, new: str) -> str:
+    """A kernel's text with a line changed: its own, or one of scales.cuh."""
     if not where:
         return edited(text, old, new)
     header = (FP8.source.parent / "include" / "scales.cuh").read_text()
