@@ -14,17 +14,17 @@ import numpy as np
 
 from lib.compiler.arguments import ELEMENTS
 from lib.compiler.signature import Type, of_kernel, plain_name
+from lib.ptx.core.analysis import registers_of
 from lib.ptx.core.syntax import (
     SIZES,
     Address,
     Entry,
     Instruction,
-    Operand,
     Program,
     Register,
     Symbol,
     Variable,
-    Vector,
+    leaves,
 )
 from lib.ptx.core.tensormap import TENSOR_MAP_BYTES
 
@@ -151,18 +151,8 @@ def _numba(data: str, dimensions: int) -> list[str]:
 
 
 def _symbols(instruction: Instruction) -> Iterator[str]:
-    for each in _flat(instruction.operands):
-        base = each.base if isinstance(each, Address) else each
-        if isinstance(base, Symbol):
-            yield base.name
-
-
-def _flat(operands: tuple[Operand, ...]) -> Iterator[Operand]:
-    for each in operands:
-        if isinstance(each, Vector):
-            yield from _flat(each.items)
-        else:
-            yield each
+    for operand in instruction.operands:
+        yield from (leaf.name for leaf in leaves(operand) if isinstance(leaf, Symbol))
 
 
 def _uses(entry: Entry) -> dict[str, tuple[str, bool, bool]]:
@@ -184,9 +174,8 @@ def _uses(entry: Entry) -> dict[str, tuple[str, bool, bool]]:
             if each.parts[0] == "ld" and "param" not in each.parts:
                 continue
             found = {name for name in _symbols(each) if name in names}
-            for other in _flat(tuple(others)):
-                if isinstance(other, Register):
-                    found |= origin.get(other.slot, set())
+            for other in others:
+                found.update(*(origin.get(slot, ()) for slot in registers_of(other)))
             if not found <= origin.setdefault(into.slot, set()):
                 origin[into.slot] |= found
                 changed = True
@@ -197,7 +186,7 @@ def _uses(entry: Entry) -> dict[str, tuple[str, bool, bool]]:
                 continue
             for name in origin.get(operand.base.slot, ()):
                 element, read, written = uses.get(name, ("", False, False))
-                kind = next((part for part in reversed(each.parts) if part in SIZES), "")
+                kind = each.type
                 stores = each.parts[0] in ("st", "red", "atom", "stmatrix")
                 uses[name] = (element or _element(kind), read or each.parts[0] != "st",
                               written or stores)

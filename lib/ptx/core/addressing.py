@@ -259,7 +259,7 @@ def space_of(d: Decoding | Instruction) -> str:
     return "generic"
 
 
-def address_operand(d: Decoding, operand: int, space: str) -> tuple[int, int]:
+def address_operand(d: Decoding, operand: int) -> tuple[int, int]:
     """Return the slot of an address and the offset that is added to it."""
     address = d.operands[operand]
     if not isinstance(address, Address) or address.coordinates:
@@ -359,9 +359,9 @@ def _apart(
     return found[0], found[1]
 
 
-def lane_address(d: Decoding, operand: int, space: str) -> Callable[[Batch], ndarray]:
-    """Make the function that reads an address of a space, as int64."""
-    slot, offset = address_operand(d, operand, space)
+def lane_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
+    """Make the function that reads an address, as int64."""
+    slot, offset = address_operand(d, operand)
     return lambda f: f.r[slot].astype(np.int64) + offset
 
 
@@ -370,7 +370,7 @@ def shared_address(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
 
     Generic addresses of shared memory are taken as well.
     """
-    slot, offset = address_operand(d, operand, "shared")
+    slot, offset = address_operand(d, operand)
     base, place = WINDOWS["shared"], d.place
 
     def read(f: Batch) -> ndarray:

@@ -31,7 +31,7 @@ class Layout:
         for name, offset in registers.parameters.items():
             self._addresses[name] = PARAMETER_BASE + offset
         used = {name for _, name, _, _ in registers.addresses}
-        variables = [v for v in entry.variables.values()]
+        variables = list(entry.variables.values())
         variables += [v for n, v in program.variables.items() if n in used]
         shared = [v for v in variables if v.space == "shared"]
         at = 0

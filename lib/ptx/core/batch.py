@@ -192,14 +192,7 @@ class Batch:
     def exit(self, mask: Mask | None, instruction: Instruction | None = None) -> None:
         """End lanes; a barrier that waits for them need not wait any more."""
         self.exited_by = instruction or self.exited_by
-        if mask is None or mask is self.live:
-            rest = None
-        else:
-            rest = Mask(self.live_lanes & ~mask.array)
-        if rest is None or not rest.lanes:
-            self.live = Mask(np.zeros(self.shape, bool))
-        else:
-            self.live = rest
+        self.live = Mask(self.live_lanes & ~self.lanes_in(mask))
         for waiter in self.waiters.values():
             waiter.left()
 
@@ -428,9 +421,8 @@ def fuse(
 
     for i, (run, writes) in enumerate(pairs):
         if isinstance(run, Fusible):
-            if group and run.kind != group[0].kind:
-                close()
-            elif written.intersection((*run.reads, *run.writes)):
+            other = group and run.kind != group[0].kind
+            if other or written.intersection((*run.reads, *run.writes)):
                 close()
             group.append(run)
             written.update(run.writes)

@@ -55,6 +55,13 @@ def _rows(relative: ndarray, f: Any) -> ndarray:
     return by_warp(relative)
 
 
+def _taking(pattern: AccessPattern) -> ndarray:
+    """Return the lanes that take part by warp, (blocks or 1, warps, 32)."""
+    active = pattern.active
+    lanes = np.ones((1, pattern.f.threads), bool) if active is None else active.array
+    return by_warp(lanes, False)
+
+
 def _of_warps(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
     """Count for a mask of whole warps: what each warp costs does not depend on the others.
 
@@ -101,8 +108,7 @@ def _analyse(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, serv
     elif active is not None and active.whole_warps:
         return _of_warps(pattern, shared, phase, nbytes, served)
     else:
-        mask = np.ones((1, f.threads), bool) if active is None else active.array
-        mask = by_warp(mask, False)
+        mask = _taking(pattern)
     rows = _rows(relative, f)
     if mask is not None:
         shape = np.broadcast_shapes(rows.shape, mask.shape)
@@ -121,21 +127,11 @@ def copy_cost(
     nbytes: int, past_l1: bool,
 ) -> cp_async.Totals:
     """Sum the costs of all warps' copies."""
-    f = to.f
-
-    def spread(array: ndarray) -> ndarray:
-        return by_warp(np.broadcast_to(array, (len(array), f.threads)))
-
-    def lanes(pattern: AccessPattern | None) -> ndarray:
-        if pattern is None:
-            return np.zeros((1, -(-f.threads // WARP), WARP), bool)
-        array = np.ones((1, f.threads), bool) if pattern.active is None else pattern.active.array
-        return by_warp(array, False)
-
+    f, asking = to.f, _taking(to)
     arrays = np.broadcast_arrays(
-        spread(to.relative + to_phase),
-        spread(to.relative if source is None else source.relative + (source_phase or 0)),
-        lanes(to), lanes(source),
+        _rows(to.relative + to_phase, f),
+        _rows(to.relative if source is None else source.relative + (source_phase or 0), f),
+        asking, np.zeros_like(asking) if source is None else _taking(source),
     )
     scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
     flat = [np.ascontiguousarray(array).reshape(-1, 32) for array in arrays]

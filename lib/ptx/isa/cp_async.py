@@ -228,8 +228,8 @@ def copy_async(d: Decoding) -> Run:
             ignored = d.read(3, "pred")
         else:
             count = d.read(3, "u32")
-    to, to_offset = address_operand(d, 0, "shared")
-    source, offset = address_operand(d, 1, "global")
+    to, to_offset = address_operand(d, 0)
+    source, offset = address_operand(d, 1)
     return _CpAsync(d, width, (to, to_offset), (source, offset), count, ignored)
 
 

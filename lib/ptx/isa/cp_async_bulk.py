@@ -618,7 +618,7 @@ def _into(d: Decoding, from_shared: bool) -> Run:
     d.count(4 + d.has("multicast::cluster") + d.has("L2::cache_hint"))
     put, mask = _put(d), _mask(d, 4)
     to, number, bar = shared_address(d, 0), d.read(2, "u32"), shared_address(d, 3)
-    source = shared_address(d, 1) if from_shared else lane_address(d, 1, "global")
+    source = shared_address(d, 1) if from_shared else lane_address(d, 1)
 
     def step(f: Batch) -> None:
         for by, (at, n, b, address) in each_lane(f, d, to(f), number(f.r), bar(f), source(f)):
@@ -647,7 +647,7 @@ def _into(d: Decoding, from_shared: bool) -> Run:
 def _out(d: Decoding) -> Run:
     """[dst], [src], size{, policy}: from shared memory to global memory, in a bulk group"""
     d.count(3 + d.has("L2::cache_hint"))
-    put, to = _put(d), lane_address(d, 0, "global")
+    put, to = _put(d), lane_address(d, 0)
     source, number = shared_address(d, 1), d.read(2, "u32")
 
     def step(f: Batch) -> None:

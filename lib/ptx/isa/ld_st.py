@@ -98,7 +98,7 @@ def atomic(d: Decoding) -> Run:
         d.wrong(f"{many} registers are needed in braces")
     puts = [d.write(target, register) for target in targets]
     reads = [[d.read(item, register) for item in items] for items in given]
-    base, offset = address_operand(d, 1 if returns else 0, space)
+    base, offset = address_operand(d, 1 if returns else 0)
     compute = in_bf16(ATOMIC[operation]) if kind == "bf16" else ATOMIC[operation]
     access = MemoryAccess(d.index, d.instruction, "atomic", space, offset, size * many * packed)
 
@@ -176,7 +176,7 @@ def load(d: Decoding) -> Run:
     if len(targets) != count:
         d.wrong(f"{len(targets)} destinations for {count} elements")
     puts = [d.write(target, kind) for target in targets]
-    base, offset = address_operand(d, 1, space)
+    base, offset = address_operand(d, 1)
     dtype, width = DTYPES[kind], SIZES[kind] * count
     access = MemoryAccess(index, d.instruction, "load", space, offset, width)
     put = puts[0]
@@ -242,7 +242,7 @@ def store(d: Decoding) -> Run:
     if len(sources) != count:
         d.wrong(f"{len(sources)} values for {count} elements")
     reads = [d.read(source, kind) for source in sources]
-    base, offset = address_operand(d, 0, space)
+    base, offset = address_operand(d, 0)
     access = MemoryAccess(index, d.instruction, "store", space, offset, SIZES[kind] * count)
 
     def step(f: Batch) -> None:
@@ -306,7 +306,7 @@ def store_bulk(d: Decoding) -> Run:
     size = d.operands[1]
     wide = not isinstance(size, Register) or SIZES[size.type] == 8
     number, space = d.read(size, "u64" if wide else "u32"), space_of(d)
-    address = lane_address(d, 0, space)
+    address = lane_address(d, 0)
 
     def step(f: Batch) -> None:
         for by, (at, n) in each_lane(f, d, address(f), number(f.r)):

@@ -105,7 +105,7 @@ def _decode(d: Decoding, memory: int, registers: int) -> tuple[int, int, MemoryA
     if len(d.vector(registers)) != number:
         d.wrong(f"{len(d.vector(registers))} registers for {number} matrices")
     space = space_of(d)
-    base, offset = address_operand(d, memory, space)
+    base, offset = address_operand(d, memory)
     return number, base, MemoryAccess(d.index, d.instruction, d.parts[0], space, offset, ROW)
 
 

@@ -64,7 +64,7 @@ def replace(d: Decoding) -> Run:
             d.wrong(f"{number} is no .{field}; there are 0 to {CONSTANTS[field] - 1}")
     value = d.read(last, d.type if not isinstance(last, Immediate) else "b64")
     space = space_of(d)
-    address = lane_address(d, 0, space)
+    address = lane_address(d, 0)
 
     def step(f: Batch) -> None:
         for by, (at, number) in each_lane(f, d, address(f), value(f.r)):
@@ -86,7 +86,7 @@ def copy_and_release(d: Decoding) -> Run:
            "aligned", *SCOPES).count(3)
     if d.constant(2, "the size") != TENSOR_MAP_BYTES:
         d.wrong(f"the size is {TENSOR_MAP_BYTES}")
-    to, source = lane_address(d, 0, "global"), lane_address(d, 1, "shared")
+    to, source = lane_address(d, 0), lane_address(d, 1)
 
     def step(f: Batch) -> None:
         whole_warps(f, d.instruction)
@@ -150,7 +150,7 @@ def _of_maps(d: Decoding) -> Run:
     d.count(2)
     if d.constant(1, "the size") != TENSOR_MAP_BYTES:
         d.wrong(f"the size is {TENSOR_MAP_BYTES}")
-    address = lane_address(d, 0, "generic")
+    address = lane_address(d, 0)
 
     def acquire(f: Batch) -> None:
         if f.races is None:

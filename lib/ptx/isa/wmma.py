@@ -177,7 +177,7 @@ class _Move:
         turned = use in "cd" and m < n
         self.natural = (along_row != turned) if use != "b" else not along_row
         default = {"a": (k, m), "b": (n, k)}.get(use, (n, m))[0 if along_row else 1]
-        self.slot, self.offset = address_operand(d, memory, self.space)
+        self.slot, self.offset = address_operand(d, memory)
         if len(d.operands) == 3:
             self.stride = d.read(2, "u32")
         else:

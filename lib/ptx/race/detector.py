@@ -372,9 +372,7 @@ class RaceDetector:
         _, thread, _, time = self._group(f)
         index = access.index
         start = (pattern.low + access.offset - segment.base) // self.granule
-        cells = f.full(pattern.index(self.granule, segment.rows))
-        if f.active is not None:
-            cells = cells[f.active.array]
+        cells = f.of_active(pattern.index(self.granule, segment.rows))
         writer, mine = self.shared_shadow.writer, pending_stamp(index, thread)
         for part in range(access.nbytes // self.granule):
             where = cells + (start + part)
