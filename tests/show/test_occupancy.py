@@ -4,36 +4,28 @@ import pytest
 
 from lib.gpus import GPUS
 from lib.show.occupancy import occupancy
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("gpu", "registers", "shared", "threads", "blocks", "warps", "limited_by"),
-    [
-        # T4: 32 warps an SM; 256 threads are 8 warps, so 4 blocks fill it.
-        ("T4", 32, 0, 256, 4, 32, "warps"),
-        # T4: one block of 1,024 threads is all 32 warps.
-        ("T4", 40, 8192, 1024, 1, 32, "registers and warps"),
-        # T4: 32-thread blocks stop at 16 blocks: half the warps.
-        ("T4", 32, 0, 32, 16, 16, "blocks"),
-        # T4: 33 KiB twice is more than 64 KiB, so one block of 8 warps.
-        ("T4", 32, 33 * 1024, 256, 1, 8, "shared memory"),
-        # H100: 40 registers are 1,280 a warp; 16,384 // 1,280 = 12 warps a sub-partition, 48 an
-        # SM: one block of 32 warps, not two.
-        ("H100", 40, 8192, 1024, 1, 32, "registers"),
-        # H100: 32 registers are 1,024 a warp: 64 warps, two blocks.
-        ("H100", 32, 8192, 1024, 2, 64, "registers and warps"),
-        # A100: (48 + 1) KiB thrice is 147 of 164 KiB; a fourth does not fit.
-        ("A100", 64, 48 * 1024, 256, 3, 24, "shared memory"),
-        # A100: 80 registers are 2,560 a warp; 16,384 // 2,560 = 6 a sub-partition, 24 an SM,
-        # where dividing the whole register file (65,536 // 2,560) would say 25.
-        ("A100", 80, 0, 32, 24, 24, "registers"),
-        # A100: 152 registers are 4,864 a warp, 3 a sub-partition, 12 an SM: two blocks of 5 warps.
-        ("A100", 152, 0, 160, 2, 10, "registers"),
-        # H100's largest block: 227 KiB + 1 KiB reserved is the whole 228 KiB.
-        ("H100", 168, 227 * 1024, 384, 1, 12, "registers and shared memory"),
-    ],
-)
-def test_known_values(gpu, registers, shared, threads, blocks, warps, limited_by):
+@cases("""
+gpu  | registers | shared | threads | blocks | warps | limited_by | why
+T4   | 32  | 0      | 256  | 4  | 32 | warps | of 32 an SM, 8 a block
+T4   | 40  | 8192   | 1024 | 1  | 32 | registers and warps | one block is all 32 warps
+T4   | 32  | 0      | 32   | 16 | 16 | blocks | 16 an SM: half the warps
+T4   | 32  | 33792  | 256  | 1  | 8  | shared memory | 33 KiB twice is more than 64 KiB
+H100 | 40  | 8192   | 1024 | 1  | 32 | registers \
+ | 1,280 a warp; 16,384 // 1,280 = 12 warps a sub-partition, 48 an SM: one block of 32, not two
+H100 | 32  | 8192   | 1024 | 2  | 64 | registers and warps | 1,024 a warp: 64 warps, two blocks
+A100 | 64  | 49152  | 256  | 3  | 24 | shared memory \
+ | (48 + 1) KiB thrice is 147 of 164 KiB; a fourth does not fit
+A100 | 80  | 0      | 32   | 24 | 24 | registers \
+ | 2,560 a warp; 16,384 // 2,560 = 6 a sub-partition, 24 an SM; all 65,536 // 2,560 would be 25
+A100 | 152 | 0      | 160  | 2  | 10 | registers \
+ | 4,864 a warp, 3 a sub-partition, 12 an SM: two blocks of 5 warps
+H100 | 168 | 232448 | 384  | 1  | 12 | registers and shared memory \
+ | the largest block: 227 KiB + 1 KiB reserved is the whole 228 KiB
+""")
+def test_known_values(gpu, registers, shared, threads, blocks, warps, limited_by, why):
     found = occupancy(GPUS[gpu], registers, shared, threads)
     assert (found.blocks, found.warps) == (blocks, warps)
     assert found.limited_by == limited_by
@@ -59,18 +51,16 @@ def test_shared_memory_is_rounded_up_and_one_kib_reserved_on_ampere():
     assert occupancy(GPUS["A100"], 16, 4097, 32).limits["shared memory"] == 32
 
 
-@pytest.mark.parametrize(
-    ("registers", "shared", "threads", "words"),
-    [
-        (32, 0, 1025, "1 to 1024 threads"),
-        (256, 0, 32, "1 to 255 registers"),
-        (32, 65 * 1024, 32, "65,536 B of shared memory"),
-        (65, 0, 1024, "do not fit"),  # 65 registers are 2,304 a warp; 32 warps need 73,728
-        # 80 registers are 2,560 a warp: 25 warps need 64,000 of 65,536, but no quarter has seven.
-        (80, 0, 25 * 32, "do not fit"),
-    ],
-)
-def test_a_block_that_cannot_be_launched_is_an_error(registers, shared, threads, words):
+@cases("""
+registers | shared | threads | words                     | why
+32        | 0      | 1025    | 1 to 1024 threads         |
+256       | 0      | 32      | 1 to 255 registers        |
+32        | 66560  | 32      | 65,536 B of shared memory |
+65        | 0      | 1024    | do not fit                | 2,304 a warp; 32 warps need 73,728
+80        | 0      | 800     | do not fit \
+ | 2,560 a warp: 25 warps need 64,000 of 65,536, but no quarter has seven
+""")
+def test_a_block_that_cannot_be_launched_is_an_error(registers, shared, threads, words, why):
     with pytest.raises(ValueError, match=words):
         occupancy(GPUS["T4"], registers, shared, threads)
 
