@@ -23,9 +23,9 @@ $THIRD: ld.acquire.gpu.global.u32 %r3, [%g]; setp.ne.u32 %p4, %r3, 2; @%p4 bra $
 ld.global.u32 %r4, [%d]; st.global.u32 [%d+4], %r4; ret; }"""
 
 
-def races(text):
-    data, flag = u32s(2), u32s(1)
-    done = function_of(HEAD + FIRST + text, "f")(1, 96, (data, flag), races=True)
+def races(text, head=HEAD + FIRST, grid=1, block=96):
+    data, flags = u32s(2), u32s(2)
+    done = function_of(head + text, "f")(grid, block, (data, flags), races=True)
     assert data.tolist() == [1, 1]
     return [hazard.kind for hazard in done.hazards]
 
@@ -44,5 +44,31 @@ def test_an_atomic_takes_what_was_released_if_it_acquires(order, clean):
     ("st.relaxed.gpu.global.u32 [%g], %r5;", False),
     ("atom.relaxed.gpu.global.exch.b32 %r6, [%g], %r5;", True),
 ])
-def test_a_store_takes_away_what_was_handed_on(store, clean):
-    assert (races(PASSES.replace("STORE", store)) == []) is clean
+@pytest.mark.parametrize("before", ["", "fence.acq_rel.gpu;"])  # it sees the flag
+def test_a_store_takes_away_what_was_handed_on(store, clean, before):
+    text = PASSES.replace("$SECOND:", f"$SECOND: {before}").replace("STORE", store)
+    assert (races(text) == []) is clean
+
+
+def by(what):
+    """The three parts for one block each, or one warp."""
+    return HEAD.replace("%tid.x;", what).replace("%r1, 32", "%r1, 1").replace("%r1, 64", "%r1, 2")
+
+
+@pytest.mark.parametrize(("takes", "kinds"), [("acquire", []), ("relaxed", ["race"])])
+def test_a_block_hands_on_what_it_has_learnt(takes, kinds):
+    second, third = PASSES.split("$THIRD:")
+    second = second.replace("relaxed", takes).replace(
+        "STORE", "st.release.gpu.global.u32 [%g+4], %r5;")
+    text = f"{second}$THIRD:{third.replace('[%g]', '[%g+4]')}"
+    assert races(text, by("%ctaid.x;") + FIRST, 3, 1) == kinds
+
+
+@pytest.mark.parametrize(("fence", "kinds"), [("fence.acq_rel.gpu;", []), ("", ["race"])])
+def test_a_flag_carries_what_a_barrier_has_told_since_the_last_one(fence, kinds):
+    first = """$FIRST: st.release.gpu.global.u32 [%g], %r2; bar.sync 1, 64;
+        mov.u32 %r5, 2; st.relaxed.gpu.global.u32 [%g], %r5; ret;
+        $SECOND: st.global.u32 [%d], %r2; FENCE bar.sync 1, 64; ret;
+        """.replace("FENCE", fence)
+    third = PASSES[PASSES.index("$THIRD"):]
+    assert races(third, by("%tid.x; shr.u32 %r1, %r1, 5;") + first) == kinds
