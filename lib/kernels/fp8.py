@@ -16,6 +16,7 @@ from lib.problem.scales import DTYPE, SCALES
 ROW = 128
 _TEMPLATE = ("TC", "BM", "BN", "STAGES", "GROUP", "CLUSTER_M", "CLUSTER_N", "SCALES", "PARTS",
              "AHEAD", "STAGED", "PING_PONG", "STAGGERED")
+_RING = ("TC", "BM", "BN", "STAGES", "GROUP", "CLUSTER_M", "CLUSTER_N", "STAGED")
 _FEW = ("TC", "BM", "BN", "STAGES", "CLUSTER_M", "CLUSTER_N", "CLUSTER_K", "SCALES")
 
 
@@ -44,6 +45,17 @@ def fp8(
         shared_bytes=(schedule.stages * (BM + BN) * ROW + 2 * schedule.staged * SLICE_BYTES
                       + ATOM_SLACK),
     )
+
+
+def scale_ring(name: str, meaning: str, schedule: Schedule, out: str = "bfloat16") -> Variant:
+    """One set of partial sums, whose scales a warp beside the producer copies into the ring.
+
+    `out`: type of C.
+    """
+    base = fp8(name, meaning, schedule, "blocks", 1, out=out)
+    # Of each stage those of the tile's rows, and four floats for B's one (scale_ring.cuh).
+    return replace(base, template=_RING, file="26_fp8_ring", function="scale_ring",
+                   shared_bytes=base.shared_bytes + schedule.stages * 4 * (schedule.tile[0] + 4))
 
 
 def few(
@@ -77,6 +89,7 @@ IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
 # warpgroup multiplies.
 TALL = replace(SQUARE, tile=(256, 128), stages=4, staged=2)
 TALL_PAIRS = replace(TALL, cluster=(1, 2))
+THREE_STAGES = replace(TALL_PAIRS, stages=3)  # which leaves room for scales
 # Few rows: narrow tiles, so that there are enough blocks for the SMs, or blocks that share K. With
 # six stages two blocks fit on an SM.
 FEW_64 = Schedule((64, 64), ROW, stages=6)
@@ -139,12 +152,14 @@ FP8 = Kernel(
         fp8("early", "two_parts, scales read two steps ahead", SQUARE, "blocks", 2, ahead=2),
         fp8("tall", "blocks_ahead, 256×128", TALL, "blocks", 1),
         fp8("tall_early", "tall, scales read two steps ahead", TALL, "blocks", 1, ahead=2),
+        fp8("tall_pairs_three", "tall_pairs, 3 stages", THREE_STAGES, "blocks", 1, ahead=2),
+        scale_ring("ring", "tall_pairs_three, a warp copies the scales into the ring",
+                   THREE_STAGES),
         fp8("ping_pong_waiting", "ping-pong, 128×128, each 64 rows waited for",
             replace(IN_TURN, tile=(128, 128), stages=5), "blocks", 1),
     ),
     laid=(
-        fp8("tall_pairs_float", "tall_pairs, C in FP32", TALL_PAIRS, "blocks", 1, ahead=2,
-            out="float32"),
+        scale_ring("ring_float", "ring, C in FP32", THREE_STAGES, "float32"),
         *(_few_of(name, scaling) for scaling in ("vector", "tensor")
           for name in ("few_64", "few_128")),
     ),
@@ -160,13 +175,15 @@ FP8 = Kernel(
         blocks_ahead → tall: twice the rows, waited for
         tall → tall_early (AHEAD): of twice the rows, scales two steps ahead
         tall_early → tall_pairs (CLUSTER_N): of twice the rows, pairs share A's tiles
+        tall_pairs → tall_pairs_three (STAGES): three stages
+        tall_pairs_three → ring: a warp copies the scales into the ring
         tall_pairs → staggered (STAGGERED): the second warpgroup a step behind
         few_64 → few_64_split (CLUSTER_K): two blocks share K
     """),
 )
 # What the rule (`lib.dispatch.parts`) may launch; of two that it can't tell apart the first.
 LAUNCHED = (
-    "tall_pairs", "early_share_b", *FEW, "tall_pairs_float", "two_parts_float",
+    "ring", "early_share_b", *FEW, "ring_float", "two_parts_float",
     *(f"{scaling}{form}" for scaling in ("vector", "tensor")
       for form in ("_pairs", "", "_few_64", "_few_128", "_float")),
 )
