@@ -6,7 +6,6 @@ What only a chapter or two show is a function of its subject, ``lib.show.<subjec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib import gpus
@@ -16,7 +15,7 @@ from lib.records import store as records
 from lib.records.schema import Benchmark, Timeline
 from lib.run.runner import Run
 from lib.show.display import note, once_recorded, show, table
-from lib.show.version import RECORDED_ON, TIMED, TRACED, Version
+from lib.show.version import RECORDED_ON, TRACED, Version
 
 __all__ = ["RECORDED_ON", "TRACED", "Chapter", "gpus", "note", "once_recorded", "records",
            "show", "table"]
@@ -95,12 +94,11 @@ class Chapter:
 
         page.code(self.version)
 
-    def excerpt(self, first: str, last: str, variant: str | None = None, closed: bool = False,
-                arguments: Mapping[str, str] | None = None) -> None:
+    def excerpt(self, first: str, last: str, **options: Any) -> None:
         """Display the kernel's lines from one that holds `first` to one that holds `last`."""
         from lib.show import source as page
 
-        page.excerpt(self.version, first, last, variant, closed, arguments)
+        page.excerpt(self.version, first, last, **options)
 
     # What the compiler made of it.
 
@@ -175,44 +173,37 @@ class Chapter:
         page.speed(self.version, *variants)
 
     @once_recorded()
-    def timeline(
-        self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-        cycles: float | None = None, title: str | None = None, since: float = 0.0,
-    ) -> None:
+    def timeline(self, *variants: str, **options: Any) -> None:
         """Draw what some warps of one SM do, cycle by cycle (`lib.show.timeline`)."""
         from lib.show import timeline as page
 
-        page.draw(self.version, *variants, with_previous=with_previous, above=above,
-                  cycles=cycles or page.WINDOW, title=title, since=since)
+        page.draw(self.version, *variants, **options)
 
     # What limits it.
 
     @once_recorded()
-    def issue_slots(self, *variants: str, above: Sequence[str] | None = None, rival: bool = False
-                    ) -> None:
+    def issue_slots(self) -> None:
         """Draw what each issue slot held, here and before (`lib.show.issue_slots`)."""
         from lib.show import issue_slots as page
 
-        page.draw(self.version, *variants, above=above, rival=rival)
+        page.draw(self.version)
 
     @once_recorded()
-    def roofline(self, size: int = 4096, against: str = "") -> None:
+    def roofline(self, against: str = "") -> None:
         """Draw this version and the fastest before it under the roofs measured on the recorded GPU.
 
         Parameters
         ----------
-        size : int
-            M = N = K of the recorded launches.
         against : str, optional
             Another of the version's variants to draw.
         """
         from lib.show import roofline as page
 
-        page.draw(self.version, size, against)
+        page.draw(self.version, against)
 
     @once_recorded()
-    def busiest(self, size: int = TIMED) -> None:
+    def busiest(self) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took."""
         from lib.show import bottleneck as page
 
-        page.draw(self.version, size)
+        page.draw(self.version)

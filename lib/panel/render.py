@@ -644,7 +644,7 @@ def active_lanes(active: NDArray[np.bool_]) -> str:
         for lane in range(first, first + 16):
             box = ((lane - first) * 18.0 + 1, 1.0, 16.0, 16.0)
             if active[lane]:
-                drawing.boxes([box], "load").label(box, lane, over="load")
+                drawing.filled(box, lane, "load")
             else:
                 drawing.frames([box], faint=True).label(box, lane)
         halves.append(drawing.html())

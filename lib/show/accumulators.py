@@ -110,8 +110,8 @@ def _registers(held: InRegisters) -> Drawing:
     drawing, wide = Drawing(_LEFT + _ROOM + 1, 38.0 * held.groups), _ROOM * held.columns / COLUMNS
     for group in range(held.groups):
         box = (_LEFT, 38.0 * group + 1, wide, 34.0)
-        drawing.boxes([box], _OF_TILE[0][0], pale=True).frames([box]).label(
-            box, f"{held.rows}×{held.columns} sums")
+        drawing.filled(box, f"{held.rows}×{held.columns} sums", _OF_TILE[0][0], pale=True,
+                     framed=True)
         drawing.text(0, box[1] + 13, "warp-").text(0, box[1] + 28, f"group {group}")
     return drawing
 

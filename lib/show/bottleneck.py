@@ -319,34 +319,35 @@ def picture(times: Mapping[str, float], seconds: float, *, evidence: str,
                for unit, value in bars.items()], end), evidence, note)
 
 
-def draw(version: Version, size: int = TIMED) -> None:
+def draw(version: Version) -> None:
     """Draw the least time that each unit needs, and the time that the kernel took.
 
     Where a GPU with a data sheet is here, its units come first, with the time measured on it.
 
     """
     if version.measures(version.kernel.fastest):
-        _here(version, size)
-    row = version.recorded(size)
+        _here(version)
+    row = version.recorded(TIMED)
     machine = records.load(MachineRecord, RECORDED_ON)
     times = of_record(
-        version.metrics(size), gpus.GPUS[RECORDED_ON],
+        version.metrics(TIMED), gpus.GPUS[RECORDED_ON],
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
-        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * size**3,
+        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * TIMED**3,
         clock_mhz=mhz(row.clock))
     show(picture(
         times, row.seconds, note="L1 lines: a wavefront each",
-        evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³"))
+        evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {TIMED:,}³"))
 
 
-def _here(version: Version, size: int) -> None:
+def _here(version: Version) -> None:
     """Draw the units of the GPU that is here, if it has a data sheet, and the time measured."""
     try:
         gpu = gpus.find(device.name())
     except ValueError:
         return
-    times = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, size)
+    times = emulated_times(version.kernel.stem, version.kernel.variants[0].name, gpu, TIMED)
     show(picture(
-        times, version.timed(version.kernel.fastest, size).seconds, seconds_evidence="measured",
+        times, version.timed(version.kernel.fastest, TIMED).seconds, seconds_evidence="measured",
         note="DRAM: compulsory bytes",
-        evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³"))
+        evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, "
+                 f"{TIMED:,}³"))

@@ -25,8 +25,7 @@ EMPTY = "Nothing to verify yet: write the whole kernel file, changed, into the t
 
 
 def findings(
-    kernel: Kernel, variant: Variant, text: str, sizes: tuple[int, int, int] = SIZES,
-    sms: int | None = None,
+    kernel: Kernel, variant: Variant, text: str, sizes: tuple[int, int, int], sms: int | None,
 ) -> list[str]:
     """Say what is wrong with a kernel's text, or what it costs more and less than the book's.
 

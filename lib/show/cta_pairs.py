@@ -161,7 +161,7 @@ def _drawing(blocks: Sequence[Share]) -> Drawing:
     drawing = Drawing(_SIDE, top + scale * max(block.rows.stop for block in blocks))
 
     def box(rank: int, text: str, place: Box) -> None:
-        drawing.boxes([place], _OF[rank], pale=True).frames([place]).label(place, text)
+        drawing.filled(place, text, _OF[rank], pale=True, framed=True)
 
     for rank, block in enumerate(blocks):
         low, high = top + block.rows.start * scale, len(block.rows) * scale

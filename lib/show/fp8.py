@@ -233,7 +233,7 @@ ALIKE, BY_ROWS, BY_DEPTH, ALL = ("all 1", "by rows of A", "along K", "by both")
 KINDS = (ALIKE, BY_ROWS, BY_DEPTH, ALL)
 
 
-def scaled_by(problem: Problem, kind: str, seed: int = 0) -> Operands:
+def scaled_by(problem: Problem, kind: str) -> Operands:
     """A problem's inputs, whose scales differ in one way alone, or not at all.
 
     Parameters
@@ -244,7 +244,7 @@ def scaled_by(problem: Problem, kind: str, seed: int = 0) -> Operands:
         Of `KINDS`.
     seed : int
     """
-    given = problem.inputs(seed)
+    given = problem.inputs()
     of_a, of_b = np.ones_like(given.scale_a), np.ones_like(given.scale_b)
     rows, depth = of_a.shape
     if kind in (BY_ROWS, ALL):

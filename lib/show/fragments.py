@@ -27,9 +27,8 @@ def first_load() -> list[tuple[int, int]]:
     return [(lane // 4, lane % 4 * 2 + half) for lane in range(LANES) for half in range(2)]
 
 
-def _cell(line: int, column: int, left: float = 0, top: float = 0, wide: float = 15,
-          high: float = 15) -> Box:
-    return left + column * wide, top + line * high, wide, high
+def _cell(line: int, column: int) -> Box:
+    return column * 15.0, line * 15.0, 15.0, 15.0
 
 
 def fragment(lane: int = 5) -> Scene:
@@ -61,7 +60,7 @@ def dealt(line: int) -> list[int]:
     return [line * 4 + part for part in range(4)]
 
 
-def ldmatrix(line: int = 3) -> Scene:
+def ldmatrix(line: int) -> Scene:
     """14: lane r names row r of eight halves; four lanes get it."""
     asks, gets = Drawing(150, 208), Drawing(180, 208)
     asks.text(0, 12, "8 lanes name", bold=True).text(0, 27, "8 rows of 16 bytes")
@@ -74,9 +73,8 @@ def ldmatrix(line: int = 3) -> Scene:
                    pale=each != line)
         for part, lane in enumerate(dealt(each)):
             box = (part * 42.0, top + 2, 42.0, 17.0)
-            gets.boxes([box], "focus" if each == line else "load", pale=each != line)
-            gets.frames([box])
-            gets.label(box, lane, over="focus" if each == line else "")
+            gets.filled(box, lane, "focus" if each == line else "load", pale=each != line,
+                      framed=True)
     first, *_, last = dealt(line)
     return Scene(f"Lane {line} names row {line}; lanes {first} to {last} get it",
                  row(asks.html(), gets.html()), "reported: PTX ISA, ldmatrix")
@@ -92,15 +90,14 @@ def place(line: int, chunk: int, chunks: int = 8) -> int:
     return chunk ^ line % chunks
 
 
-def _chunks(drawing: Drawing, top: float, marked: range, swizzle: bool = True,
-            left: float = 46, wide: float = 20, high: float = 14) -> None:
+def _chunks(drawing: Drawing, top: float, marked: range, swizzle: bool = True) -> None:
     """Draw eight rows of eight chunks as they lie in the banks, some of each row marked."""
+    left, wide, high = 46.0, 20.0, 14.0
     for line in range(8):
         for chunk in range(8):
             at = place(line, chunk) if swizzle else chunk
             box, mine = (left + at * wide, top + line * high, wide, high), chunk in marked
-            drawing.boxes([box], "focus" if mine else "load", pale=not mine)
-            drawing.label(box, chunk, over="focus" if mine else "")
+            drawing.filled(box, chunk, "focus" if mine else "load", pale=not mine)
     drawing.grid((left, top, 8 * wide, 8 * high), 8, 8)
 
 
@@ -116,9 +113,9 @@ def _banks(name: str, swizzle: bool, chunk: int) -> str:
                         worse=cost > 1))
 
 
-def xored(chunk: int = 2) -> str:
+def xored() -> str:
     """15: eight rows of a tile with and without the XOR of a chunk's number with its row's."""
-    return row(_banks("as it lies", False, chunk), _banks("chunk c at place c ^ row", True, chunk))
+    return row(_banks("as it lies", False, 2), _banks("chunk c at place c ^ row", True, 2))
 
 
 def _descriptor() -> str:
@@ -126,7 +123,7 @@ def _descriptor() -> str:
     strip, left = Drawing(338, 22), 0.0
     for name, wide in (("start", 76.0), ("next 8 rows: + 1,024", 160.0), ("swizzle: 128", 100.0)):
         box = (left, 1, wide, 20)
-        strip.boxes([box], "store", pale=True).frames([box]).label(box, name)
+        strip.filled(box, name, "store", pale=True, framed=True)
         left += wide
     atom = Drawing(338, 114)
     _chunks(atom, 1, range(2))
@@ -150,14 +147,11 @@ def wgmma(shape: tuple[int, int, int] = (64, 256, 16), small: tuple[int, int, in
     one.text(0, 72, "A and B come").text(0, 87, "from registers")
     left, top = depth + 8, 60
     many.text(0, 12, "wgmma", bold=True).text(0, 27, "four warps together")
-    many.boxes([(left, 36, columns, depth)], "load")
-    many.label((left, 36, columns, depth), "B: in shared memory", over="load")
-    many.boxes([(0, top, depth, rows)], "load")
-    many.label((0, top, depth, rows), "A", over="load")
+    many.filled((left, 36, columns, depth), "B: in shared memory", "load")
+    many.filled((0, top, depth, rows), "A", "load")
     for warp in range(4):
         box = (left, top + warp * rows / 4, columns, rows / 4)
-        many.boxes([box], "compute", pale=warp % 2 == 1)
-        many.label(box, f"warp {warp}: sums in registers", over="" if warp % 2 else "compute")
+        many.filled(box, f"warp {warp}: sums in registers", "compute", pale=warp % 2 == 1)
     many.text(left, top + rows + 14, f"{rows}×{columns} of C")
     count = instructions_for(shape, small)
     return Scene(f"One wgmma does the work of {count} mma.sync, and reads both operands from "

@@ -77,7 +77,7 @@ def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
     )
 
 
-def label_and_description(alt: str, max_letters: int = MAX_LABEL) -> tuple[str, str]:
+def label_and_description(alt: str) -> tuple[str, str]:
     """Cut what a figure says in words into a label and the rest, between two sentences.
 
     A screen reader reads a label in one go. The rest is a description, which it offers.
@@ -86,7 +86,7 @@ def label_and_description(alt: str, max_letters: int = MAX_LABEL) -> tuple[str, 
     ----------
     alt : str
         All of it.
-    max_letters : int
+    MAX_LABEL : int
         Characters of a label.
 
     Returns
@@ -95,13 +95,13 @@ def label_and_description(alt: str, max_letters: int = MAX_LABEL) -> tuple[str, 
         The label, of whole sentences if its first one fits, else cut behind a comma, a semicolon or
         a word; and the rest, which is often empty.
     """
-    if len(alt) <= max_letters:
+    if len(alt) <= MAX_LABEL:
         return alt, ""
     for end in (". ", "; ", ", ", " "):
-        cut = alt.rfind(end, 0, max_letters)
+        cut = alt.rfind(end, 0, MAX_LABEL)
         if cut > 0:
             break
-    cut = cut + len(end.rstrip()) if cut > 0 else max_letters
+    cut = cut + len(end.rstrip()) if cut > 0 else MAX_LABEL
     return alt[:cut], alt[cut:].lstrip()
 
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lib.kernels.spec import parted
 from lib.ptx.core.machine import WARP
 from lib.records import ladder
 from lib.records import store as records
@@ -228,12 +227,12 @@ def _finding(name: str, found: Account) -> str:
     return f"{name}: {what}, {percent(empty)} stay empty; the largest stall is {label(main)}"
 
 
+SIZE = 4096  # M = N = K of the recorded launches
+
+
 @once_recorded()
-def draw(
-    version: Version, *variants: str, above: Sequence[str] | None = None, rival: bool = False,
-    size: int = 4096,
-) -> None:
-    """Draw the account of issue slots: of versions before, of cuBLAS and of some variants.
+def draw(version: Version, above: Sequence[str] | None = None, rival: bool = False) -> None:
+    """Draw the account of issue slots: of versions before, of cuBLAS and of this one.
 
     Parameters
     ----------
@@ -242,31 +241,23 @@ def draw(
     """
     if above is None:
         above = [version.before.kernel.stem] if version.before else []
-    bars = {}
-    for one in above:
-        stem, name = parted(one)
-        page = version.of(stem)
-        bars[f"{short_name(page.kernel)} {name or ''}".rstrip()] = account(page, name, size)
+    bars = {short_name(page.kernel): _account(page) for page in map(version.of, above)}
     if rival:
         cublas = RecordedRival(RECORDED_ON)
-        bars["cuBLAS"] = account_of(cublas.counters(size, "fp32"), cublas.record.gpu.sms)
-    for variant in variants or (None,):
-        label = f"{version.kernel.stem[:2]} {variant}" if variant else short_name(version.kernel)
-        bars[label] = account(version, variant, size)
-    evidence = f"{records.label(version.record)}, ncu, {size:,}³"
-    show(picture(bars, evidence=evidence))
+        bars["cuBLAS"] = account_of(cublas.counters(SIZE, "fp32"), cublas.record.gpu.sms)
+    bars[short_name(version.kernel)] = _account(version)
+    show(picture(bars, evidence=f"{records.label(version.record)}, ncu, {SIZE:,}³"))
 
 
-def account(version: Version, variant: str | None = None, size: int = 4096) -> Account:
-    """The account of the recorded run of a variant."""
-    return account_of(version.metrics(size, variant), version.record.gpu.sms)
+def _account(version: Version) -> Account:
+    return account_of(version.metrics(SIZE), version.record.gpu.sms)
 
 
-def shares(version: Version, size: int = 4096) -> dict[str, float]:
+def shares(version: Version) -> dict[str, float]:
     """Of all issue slots of a version's fastest kernel in the ladder's pass, by `PARTS`' names."""
     record = ladder.load(RECORDED_ON)
     entry = record.entries[f"{version.kernel.stem}/{version.kernel.fastest.name}"]
-    metrics = next(one.metrics for one in entry.counters if one.M == one.N == one.K == size)
+    metrics = next(one.metrics for one in entry.counters if one.is_cube(SIZE))
     found = account_of(metrics, record.gpu.sms)
     parts = zip(PARTS, ("fma", "other", "empty", "idle"), strict=True)
     return {name: found.share(part) for (_, name), part in parts}

@@ -125,14 +125,13 @@ def columns_of_b() -> tuple[list[Access], list[Access]]:
                     [x + 16 * j for x in tx]) for j in range(4)])
 
 
-def wide_loads(before: int, after: int, fmas: int = 64) -> Scene:
+def wide_loads(before: int, after: int) -> Scene:
     """06: four loads become one; a thread's instructions for one k, before and after."""
-    four, one = Drawing(150, 62), Drawing(150, 62)
+    fmas, four, one = 64, Drawing(150, 62), Drawing(150, 62)
     for i in range(4):
         four.boxes([(2 + 37 * i, 40, 34, 20)], "load")
         four.arrow((19 + 37 * i, 20), (19 + 37 * i, 38))
         four.text(19 + 37 * i, 14, "load", "middle")
-        one.text(19 + 37 * i, 54, "", "middle")
     one.boxes([(2, 40, 145, 20)], "load")
     one.arrow((74, 20), (74, 38))
     one.text(74, 14, "one load of 128 bits", "middle")
@@ -211,17 +210,16 @@ def _numbers(share: Share) -> str:
     for lane in range(WARP):
         y, x = in_squares(lane)
         box, among = (x * wide, y * high, wide - 2, high - 2), lane in (0, 1, 2)
-        drawing.boxes([box], "focus", pale=not among)
-        drawing.label(box, str(lane), over="focus" if among else "")
+        drawing.filled(box, lane, "focus", pale=not among)
     return column(words("08: a warp's lanes", bold=True), drawing.html(),
                   words("lane 1 wants lane 0's floats of A, lane 2 those of B"))
 
 
-def rectangle(before: Share = STRIP, after: Share = TALL) -> Scene:
+def rectangle() -> Scene:
     """08: what a warp owns of a block's tile of 128×128, what it reads for one k, its lanes."""
-    (a, p), (b, q) = floats_read(*before.tile), floats_read(*after.tile)
+    (a, p), (b, q) = floats_read(*STRIP.tile), floats_read(*TALL.tile)
     return Scene(f"{a / p * WARP:.3g} floats from shared memory per FMA of a warp, then "
                  f"{b / q * WARP:.3g}",
-                 row(_warp(before), _warp(after), _numbers(after)),
+                 row(_warp(STRIP), _warp(TALL), _numbers(TALL)),
                  "modelled: from the tile's sizes",
                  "blue: floats read for one k; pale: a warp's elements of C; pink: lane 0's")

@@ -13,9 +13,9 @@ _NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
 NOT_READ, NOT_YET = "not read", "not recorded yet"
 
 
-def reading(value: float | None, form: str, unit: str = "") -> str:
+def reading(value: float | None, form: str) -> str:
     """A sensor's value for a cell of a table, or that there is none."""
-    return NOT_READ if value is None else f"{value:{form}}{unit}"
+    return NOT_READ if value is None else f"{value:{form}}"
 
 
 def without_unread(

@@ -13,7 +13,6 @@ versions beside each other are of one board; all others are of its own record. C
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -94,9 +93,9 @@ class Numbers:
         version, variant = self._of(name)
         return self._counted_in_pass(name, n) or version.metrics(n, variant.name)
 
-    def _timed_with_counters(self, name: str, n: int) -> Row:
+    def _timed_with_counters(self, name: str) -> Row:
         """The row of the run that `_counters` are of, which knows its board."""
-        return (self.in_pass if self._counted_in_pass(name, n) else self.row)(name, n)
+        return (self.in_pass if self._counted_in_pass(name, SIZE) else self.row)(name)
 
     def _counted_in_pass(self, name: str, n: int) -> Mapping[str, float] | None:
         entry = self._entry(name) if name in ("", *KERNELS) else None
@@ -110,22 +109,22 @@ class Numbers:
             raise records.NotYet(f"the pass has other source of {key}")
         return entry
 
-    def on_ladder(self, name: str = "", n: int = SIZE) -> float:
+    def on_ladder(self, name: str = "") -> float:
         """Speed in the ladder's pass, TFLOP/s."""
-        return self.in_pass(name, n).tflops
+        return self.in_pass(name).tflops
 
-    def climb(self, name: str, over: str, n: int = SIZE) -> float:
+    def climb(self, name: str, over: str) -> float:
         """How many times the speed of another, both in the ladder's pass."""
-        return self.on_ladder(name, n) / self.on_ladder(over, n)
+        return self.on_ladder(name) / self.on_ladder(over)
 
     def of_rival(self, name: str = "", n: int = SIZE) -> float:
         """Speed over cuBLAS's one figure, both of the ladder's pass."""
         row = self.in_pass(name, n)
         return row.tflops / ladder.figures(ladder.load(self._gpu))[ladder.product(row)].tflops
 
-    def outcome(self, name: str, over: str, brief: bool = False, n: int = SIZE) -> str:
+    def outcome(self, name: str, over: str, brief: bool = False) -> str:
         """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""
-        return _compared(self.in_pass(over, n), self.in_pass(name, n), brief)
+        return _compared(self.in_pass(over), self.in_pass(name), brief)
 
     def outcome_of(
         self, name: str, over: str, brief: bool = False, M: int = SIZE, N: int = 0, K: int = 0,
@@ -201,20 +200,19 @@ class Numbers:
         before, after = self._pair(name, than, n)
         return after.tflops / before.tflops
 
-    def gain(self, name: str, over: str, n: int = SIZE) -> float:
+    def gain(self, name: str, over: str) -> float:
         """Speed over that of another, less 1."""
-        return self.faster(name, over, n) - 1
+        return self.faster(name, over) - 1
 
-    def predicted(self, *steps: str) -> float:
-        """Gain predicted for some of this chapter's steps, one on top of the other."""
-        guesses = predictions.PREDICTIONS[self._stem]
-        return math.prod(1 + guesses[step].gain for step in steps) - 1
+    def predicted(self, step: str) -> float:
+        """Gain predicted for one of this chapter's steps."""
+        return predictions.PREDICTIONS[self._stem][step].gain
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter (`lib.measure.counters`)."""
         return self._counters(name, n)[key]
 
-    def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
+    def ratio(self, key: str, name: str, to: str) -> float:
         """A recorded hardware counter over that of another variant.
 
         Raises
@@ -222,35 +220,36 @@ class Numbers:
         ValueError
             If they were made on two boards.
         """
-        self._of_one_board(name, to, *(self._timed_with_counters(one, n) for one in (name, to)))
-        return self.metric(key, name, n) / self.metric(key, to, n)
+        self._of_one_board(name, to, *(self._timed_with_counters(one) for one in (name, to)))
+        return self.metric(key, name) / self.metric(key, to)
 
-    def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
+    def per_fma(self, key: str, name: str = "") -> float:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
-        return self.metric(key, name, n) / (n**3 / WARP)
+        return self.metric(key, name) / (SIZE**3 / WARP)
 
-    def l1_wavefronts(self, name: str = "", n: int = SIZE) -> float:
+    def l1_wavefronts(self, name: str = "") -> float:
         """Wavefronts that the L1's data stage served per FMA of a warp; recorded."""
-        return accounts.wavefront_account(self._counters(name, n), n, self.sheet.sms, 1.0).each
+        return accounts.wavefront_account(
+            self._counters(name, SIZE), SIZE, self.sheet.sms, 1.0).each
 
-    def w(self, name: str = "", n: int = SIZE) -> float:
+    def w(self, name: str = "") -> float:
         """Wavefronts of the L1's data stage per FMA of a warp, predicted from emulated counters."""
         version, variant = self._of(name)
-        return accounts.predicted(version.kernel.stem, variant.name, self.sheet, n)
+        return accounts.predicted(version.kernel.stem, variant.name, self.sheet, SIZE)
 
     def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that warps wait for a reason per instruction issued; recorded."""
         return self.metric(f"stall_{reason}", name, n)
 
-    def waiting(self, reason: str, name: str = "", n: int = SIZE) -> float:
+    def waiting(self, reason: str, name: str = "") -> float:
         """Share of a resident warp's time that it waits for a reason; recorded."""
-        found = self._counters(name, n)
+        found = self._counters(name, SIZE)
         warps = found["warps_active_percent"] / 100 * self.sheet.warps_per_sm / slots.SLOTS_PER_SM
         return found[f"stall_{reason}"] * found["issue_active_percent"] / 100 / warps
 
-    def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
+    def slot(self, part: str, name: str = "") -> float:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
-        return slots.account_of(self._counters(name, n), self.sheet.sms).share(part)
+        return slots.account_of(self._counters(name, SIZE), self.sheet.sms).share(part)
 
     def per_flop(self, what: str, name: str = "") -> float:
         """What a block asks per FLOP (`lib.show.tensor_memory.Asked`)."""
@@ -285,13 +284,13 @@ class Numbers:
         """A persistent variant's walk through a cube (`lib.show.clusters`)."""
         return clusters.walk(self._of(name).variant, SIZE, by_sms=by_sms)
 
-    def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
+    def on_inputs(self, inputs: str, name: str) -> float:
         """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
-        rows = self.row(name, n).other_inputs
+        rows = self.row(name).other_inputs
         seconds = next((row.seconds for row in rows if row.inputs == inputs), None)
         if seconds is None:
-            raise records.NotRecorded(f"nothing is recorded of {name} at {n:,} on {inputs}")
-        return 2e-12 * n**3 / seconds
+            raise records.NotRecorded(f"nothing is recorded of {name} at {SIZE:,} on {inputs}")
+        return 2e-12 * SIZE**3 / seconds
 
     def roof(self, name: str) -> float:
         """A roof measured on the recorded GPU, FLOP/s or B/s."""
@@ -305,10 +304,10 @@ class Numbers:
         return max(one.end - one.start for one in timeline.phases(marks.events, warps)
                    if one.event == event)
 
-    def compiled(self, name: str = "", arch: str = "sm_90a") -> Compiled:
+    def compiled(self, name: str = "") -> Compiled:
         """The machine code, with what it takes of an SM."""
         version, variant = self._of(name)
-        return version.compiled(arch, variant.name)
+        return version.compiled("sm_90a", variant.name)
 
     def code(self, opcode: str = "", name: str = "") -> int:
         """Instructions of the inner loop's SASS whose opcode begins so; all if none is given."""
@@ -318,10 +317,10 @@ class Numbers:
         """FMAs between the last global load and the next shared store of the machine code."""
         return order.work_between([one.opcode for one in self.compiled(name).inner_loop])
 
-    def warps(self, name: str = "", key: str = RECORDED_ON) -> int:
+    def warps(self, name: str) -> int:
         """Warps that are resident on an SM of a GPU."""
-        gpu, threads = gpus.GPUS[key], self._of(name).variant.threads
-        used = self.compiled(name, gpu.arch).resources
+        gpu, threads = gpus.GPUS[RECORDED_ON], self._of(name).variant.threads
+        used = self.compiled(name).resources
         return occupancy(gpu, used.registers, used.shared_bytes, threads).warps
 
 

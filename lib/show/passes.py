@@ -22,8 +22,7 @@ def second_pass(rows: int = 4096, columns: int = 16384) -> Scene:
     _kernel(two, 132, "second kernel", "bias, GELU", 211)
     _kernel(one, 2, "one kernel", "sums, then bias, GELU", 341)
     for drawing in (two, one):
-        drawing.boxes([(2, 104, 341, 26)], "load", pale=True).frames([(2, 104, 341, 26)])
-        drawing.label((2, 104, 341, 26), "DRAM")
+        drawing.filled((2, 104, 341, 26), "DRAM", "load", pale=True, framed=True)
     for (x, way), size in zip(arrows, apart, strict=True):
         _crossing(two, x, way, size)
     _crossing(one, *arrows[-1], fused)
@@ -36,8 +35,7 @@ def second_pass(rows: int = 4096, columns: int = 16384) -> Scene:
 
 def _kernel(drawing: Drawing, left: float, name: str, does: str, wide: float = 118) -> None:
     drawing.text(left, 12, name, bold=True)
-    drawing.boxes([(left, 18, wide, 30)], "compute")
-    drawing.label((left, 18, wide, 30), does, over="compute")
+    drawing.filled((left, 18, wide, 30), does, "compute")
 
 
 def _crossing(drawing: Drawing, x: float, way: str, size: int) -> None:

@@ -23,18 +23,16 @@ Rows = Sequence[tuple[str, Sequence[Span]]]
 _LABELS = 92.0
 
 
-def bars(rows: Rows, end: float, width: float = 345, high: float = 19) -> str:
+def bars(rows: Rows, end: float, high: float = 19) -> str:
     """Draw rows of spans, each with its label at the left."""
-    drawing = Drawing(width, (high + 4) * len(rows))
-    scale = (width - _LABELS) / end
+    drawing = Drawing(345, (high + 4) * len(rows))
+    scale = (345 - _LABELS) / end
     for place, (label, spans) in enumerate(rows):
         top = place * (high + 4)
         drawing.text(0, top + high / 2 + 4.3, label)
         for span in spans:
             box = (_LABELS + span.start * scale, top, (span.end - span.start) * scale - 1, high)
-            drawing.boxes([box], span.kind)
-            if span.name:
-                drawing.label(box, span.name, over=span.kind)
+            drawing.filled(box, span.name, span.kind)
     return drawing.html()
 
 
@@ -71,7 +69,7 @@ def blocks_overlap(load: float, store: float, multiply: float, blocks: int) -> S
                  f"one buffer, as in 11: two steps of the {blocks} blocks of an SM")
 
 
-def through_registers(steps: int = 4) -> Scene:
+def through_registers(steps: int) -> Scene:
     """15: one tile is multiplied, the next one stored, a third is on its way to registers."""
     rows = [
         ("to registers", [Span("load", s, s + 1, f"tile {s + 2}") for s in range(steps)]),
@@ -84,7 +82,7 @@ def through_registers(steps: int = 4) -> Scene:
                  "bars: one column per step of 32 along K; grids: a row of B, 16 bytes per cell")
 
 
-def ring(stages: int = 4) -> Scene:
+def ring(stages: int) -> Scene:
     """16: copies go past the registers into a ring, several tiles ahead."""
     drawing = Drawing(345, 176)
     registers, memory = (0.0, 8.0, 80.0, 40.0), (173.0, 8.0, 74.0, 40.0)
@@ -94,9 +92,8 @@ def ring(stages: int = 4) -> Scene:
     wide = 80.0
     for stage in range(stages):
         box = (stage * (wide + 5), 104.0, wide, 36.0)
-        drawing.boxes([box], "compute" if stage == 0 else "load", pale=stage > 0)
-        drawing.frames([box])
-        drawing.label(box, f"tile {stage}", over="compute" if stage == 0 else "")
+        drawing.filled(box, f"tile {stage}", "load" if stage else "compute", pale=stage > 0,
+                     framed=True)
         drawing.text(box[0] + wide / 2, 156,
                      ("multiplied", "awaited next")[stage] if stage < 2 else "on its way",
                      "middle")
@@ -109,8 +106,9 @@ def ring(stages: int = 4) -> Scene:
                  "multiplied", drawing.html(), "modelled: the order of the source")
 
 
-def tiles_in_turn(steps: int = 4, store: float = 0.6, start: float = 0.9) -> Scene:
+def tiles_in_turn() -> Scene:
     """20: the end of one tile of C under the beginning of the next."""
+    steps, store, start = 4, 0.6, 0.9
     apart, under = [], []
     length = start + steps + store
     for tile in range(2):

@@ -32,6 +32,7 @@ LEVELS = ("L1/shared", "DRAM")
 PRODUCTS = {"mma_k8": "mma.m16n8k8", "mma_k16": "mma.m16n8k16", "wgmma": "wgmma"}
 # wgmma of 8-bit floats, whose roof nothing has measured: the data sheet's peak is its own.
 FP8 = "wgmma, FP8"
+SIZE = 4096  # M = N = K of the recorded launches
 
 
 @dataclass(frozen=True)
@@ -392,7 +393,7 @@ def _alt(
     return " ".join(parts)
 
 
-def draw(version: Version, size: int = 4096, against: str = "") -> None:
+def draw(version: Version, against: str = "") -> None:
     """Draw this version and the fastest before it under the roofs measured on the recorded GPU.
 
     Each is its fastest kernel. Where a GPU is here, its own dot stands among the recorded ones: the
@@ -413,14 +414,14 @@ def draw(version: Version, size: int = 4096, against: str = "") -> None:
                                        else "float16"))
     stems = list(in_book())
     earlier = stems[:stems.index(version.kernel.stem)] if version.kernel.stem in stems else stems
-    others = [_points(version.of(stem), size) for stem in earlier
+    others = [_points(version.of(stem)) for stem in earlier
               if CATALOGUE[stem].group == version.kernel.group
               and records.load(KernelRecord, RECORDED_ON, stem)]
     points = [*max(others, key=lambda dots: dots[0].flops_per_s, default=[]),
-              *(_points(version, size, against) if against else []), *_points(version, size)]
-    label = f"{records.label(version.record)}, M = N = K = {size:,}"
+              *(_points(version, against) if against else []), *_points(version)]
+    label = f"{records.label(version.record)}, M = N = K = {SIZE:,}"
     if version.measures(version.kernel.fastest):
-        points += _here(version, size)
+        points += _here(version)
         label = f"{measured_on()} (yours); {label}"
     product = product_of(version.traced().trace.instructions)
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
@@ -430,23 +431,23 @@ def draw(version: Version, size: int = 4096, against: str = "") -> None:
          evidence=label)
 
 
-def _here(version: Version, size: int) -> list[Point]:
+def _here(version: Version) -> list[Point]:
     """The point of the GPU that is here."""
     run = version.traced()
     crossed = l1_bytes(run.trace.counters()) / run.problem.flops
-    flops = 2.0 * size**3
-    seconds = version.timed(version.kernel.fastest, size).seconds
+    flops = 2.0 * SIZE**3
+    seconds = version.timed(version.kernel.fastest, SIZE).seconds
     return points(f"yours: {measured_on().partition(': ')[2]}", flops, seconds,
                            {"L1/shared": crossed * flops})
 
 
-def _points(version: Version, size: int, variant: str = "") -> list[Point]:
+def _points(version: Version, variant: str = "") -> list[Point]:
     """One point a level of memory: recorded time over recorded traffic; of a version's fastest."""
     chosen = variant or version.kernel.fastest.name
-    metrics = version.metrics(size, chosen)
-    seconds = version.recorded(size, chosen).seconds
+    metrics = version.metrics(SIZE, chosen)
+    seconds = version.recorded(SIZE, chosen).seconds
     name = called(version.kernel.stem, variant) if variant else short_name(version.kernel)
-    return points(name, 2.0 * size**3, seconds, {
+    return points(name, 2.0 * SIZE**3, seconds, {
         "L1/shared": l1_bytes(metrics),
         "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
     })

@@ -15,8 +15,9 @@ def begins(length: int, rows: int) -> list[int]:
     return [row * length * _ITEM % STEP for row in range(rows)]
 
 
-def any_row(length: int = 75, rows: int = 4) -> Scene:
+def any_row() -> Scene:
     """24: rows as they lie in memory, and packed."""
+    length, rows = 75, 4
     wide = -(-length * _ITEM // STEP) * STEP // _ITEM
     places = STEP // math.gcd(STEP, length * _ITEM)
     return Scene(f"Rows of {length} halves begin in {places} ways; packed into {wide}, all begin "
@@ -28,7 +29,8 @@ def any_row(length: int = 75, rows: int = 4) -> Scene:
                  "modelled: rows one behind the other", f"a cell is {STEP} bytes")
 
 
-def _drawn(length: int, rows: int, cells: int = 5) -> str:
+def _drawn(length: int, rows: int) -> str:
+    cells = 5
     cell, high = (345 - _LEFT - 1) / cells, 17.0
     drawing = Drawing(345, rows * (high + 4))
     for row, offset in enumerate(begins(length, rows)):

@@ -285,6 +285,14 @@ class Drawing:
                       "middle", over=over, bold=bold)
         return self
 
+    def filled(self, box: Box, text: object, colour: str, *, pale: bool = False,
+               framed: bool = False) -> Self:
+        """Fill a box with a colour, and write in its middle."""
+        self.boxes([box], colour, pale)
+        if framed:
+            self.frames([box])
+        return self.label(box, text, over="" if pale else colour)
+
     def html(self, stretched: bool = False) -> str:
         """The drawing; without words it is decoration, which nobody reads out, and may stretch."""
         how = 'role="group"' if self._texts else 'aria-hidden="true"'

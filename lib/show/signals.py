@@ -16,11 +16,8 @@ def ring(stage_bytes: int, stages: int) -> Scene:
         drawing.frames([box])
         drawing.label(box, text, bold=True)
     for box, text in ((filled, "filled[s]\n1 arrival, bytes"), (freed, "freed[s]\n2 arrivals")):
-        drawing.boxes([box], "barrier")
-        drawing.label(box, text, over="barrier")
-    drawing.boxes([stage], "load", pale=True)
-    drawing.frames([stage])
-    drawing.label(stage, f"stage s\n{stage_bytes // 1024} KiB")
+        drawing.filled(box, text, "barrier")
+    drawing.filled(stage, f"stage s\n{stage_bytes // 1024} KiB", "load", pale=True, framed=True)
     drawing.arrow((102, 42), (214, 42)).text(158, 36, "1 announce, ask", "middle")
     drawing.arrow((281, 66), (281, 97), "load").text(276, 86, "2 bytes land", "end")
     drawing.arrow((281, 142), (281, 173), "compute").text(276, 164, "3 opens: go", "end")
@@ -46,7 +43,7 @@ def registers(equal: int, producer: int, consumer: int) -> dict[str, tuple[int, 
             "after setmaxnreg": (producer, consumer, consumer)}
 
 
-def roles(equal: int = 168, producer: int = 40, consumer: int = 232) -> Scene:
+def roles(equal: int, producer: int, consumer: int) -> Scene:
     """19: one warpgroup loads, two multiply, and registers go where sums are."""
     pieces = []
     for name, counts in registers(equal, producer, consumer).items():
@@ -54,9 +51,7 @@ def roles(equal: int = 168, producer: int = 40, consumer: int = 232) -> Scene:
         for place, count in enumerate(counts):
             high = count / 2
             box = (place * 57.0, 118 - high, 51.0, high)
-            colour = "load" if place == 0 else "compute"
-            drawing.boxes([box], colour)
-            drawing.label(box, count, over=colour)
+            drawing.filled(box, count, "compute" if place else "load")
             drawing.text(box[0] + 25, 133, "loads" if place == 0 else "multiply", "middle")
         pieces.append(column(words(name, bold=True), drawing.html()))
     return Scene(f"The producer gives its registers to those that multiply: {equal} each become "

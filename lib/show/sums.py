@@ -12,17 +12,15 @@ def promoted(interval: int = 128, bits: int = 14, whole: int = 24, parts: int = 
     for part in range(parts):
         left = names + part * each
         boxes = [(left, top, each - 7, 26.0) for top in (1, 58)]
-        drawing.boxes(boxes[:1], "load").boxes(boxes[1:], "compute")
-        drawing.label(boxes[0], f"{interval} of K", over="load")
-        drawing.label(boxes[1], f"{bits} bits", over="compute")
+        drawing.filled(boxes[0], f"{interval} of K", "load")
+        drawing.filled(boxes[1], f"{bits} bits", "compute")
         middle = left + (each - 7) / 2
         drawing.arrow((middle, 29), (middle, 56)).arrow((middle, 86), (middle, 136))
         drawing.text(middle - 4, 116, "× scales", "end")
     for top, name in ((18, "bytes"), (75, "WGMMA"), (158, "FFMA")):
         drawing.text(0, top, name, bold=True)
     total = (names, 139.0, 345 - names - 7, 30.0)
-    drawing.boxes([total], "focus")
-    drawing.label(total, f"sum in FP32: {whole} bits", over="focus")
+    drawing.filled(total, f"sum in FP32: {whole} bits", "focus")
     return Scene(f"Tensor cores add up {interval} of K in {bits} bits; scaled, that is added to a "
                  "sum in FP32", drawing.html(), "modelled: the order of the source",
                  "of one element of C")

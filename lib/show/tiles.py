@@ -10,7 +10,7 @@ def sharers(block: tuple[int, int], warp: tuple[int, int]) -> tuple[int, int]:
     return block[1] // warp[1], block[0] // warp[0]
 
 
-def shared(block: tuple[int, int] = (128, 128), warp: tuple[int, int] = (32, 64)) -> Scene:
+def shared(block: tuple[int, int], warp: tuple[int, int]) -> Scene:
     """11: a block's tiles in shared memory, and the warps that take fragments from them."""
     of_a, of_b = sharers(block, warp)
     scale, left, top, deep = 1.3, 80.0, 84.0, 52.0
@@ -58,7 +58,7 @@ def _warp(warp: tuple[int, int], name: str) -> str:
                   words(f"{loads} loads, {products} products"))
 
 
-def vectors(before: tuple[int, int] = (32, 64), after: tuple[int, int] = (64, 64)) -> Scene:
+def vectors(before: tuple[int, int], after: tuple[int, int]) -> Scene:
     """13: one copy for eight, and a square warp tile that uses each fragment more often."""
     eight, one = Drawing(150, 20), Drawing(150, 20)
     eight.boxes([(19 * i, 2, 16, 16) for i in range(8)], "load", pale=True)
@@ -89,16 +89,14 @@ def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
     colours, deep = ("load", "store"), tile[2] // 2
     rows = (f"K 0–{deep - 1}", f"K {deep}–{tile[2] - 1}")
     for block, (box, colour) in enumerate(zip(halves, colours, strict=True)):
-        drawing.boxes([box], colour)
-        drawing.label(box, f"{rows[block]}\nblock {block} asks, for both", over=colour)
+        drawing.filled(box, f"{rows[block]}\nblock {block} asks, for both", colour)
     for block in range(2):
         left = 4 + block * 178.0
         drawing.frames([(left, 104, 160, 64)])
         drawing.text(left + 8, 158, f"block {block}, its own SM", bold=True)
         for half, colour in enumerate(colours):
             box = (left + 8 + 72 * half, 112.0, 70.0, 28.0)
-            drawing.boxes([box], colour)
-            drawing.label(box, rows[half], over=colour)
+            drawing.filled(box, rows[half], colour)
             start = halves[half]
             drawing.arrow((start[0] + 79, 59), (box[0] + 35, 110), colour)
     return Scene(f"Each block loads half of B for both: {together / alone:.0%} of the bytes",

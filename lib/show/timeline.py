@@ -62,7 +62,7 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
         for (event, start), (_, end) in zip(marks, marks[1:], strict=False):
             if end < start:
                 raise ValueError(f"warp {warp}: a mark at {end} follows one at {start}")
-            name = events[event] if isinstance(event, (int, np.integer)) else event
+            name = events[event]
             if end > start and name != "end":
                 found.append(Phase(warp, name, float(start), float(end)))
     return found
@@ -75,13 +75,8 @@ def without_other_lanes(events: Sequence[str], warps: Sequence[Sequence[Mark]]) 
     the end first, and their closing mark takes the place of the working lane's first one. It is an
     ``"end"`` before all others.
     """
-    def ends(mark: Mark) -> bool:
-        event = mark[0]
-        return (events[event] if isinstance(event, (int, np.integer)) else event) == "end"
-
-    return [
-        list(marks[1:] if len(marks) > 1 and ends(marks[0]) else marks) for marks in warps
-    ]
+    return [list(marks[1:] if len(marks) > 1 and events[marks[0][0]] == "end" else marks)
+            for marks in warps]
 
 
 def share(
@@ -265,7 +260,7 @@ class Shown:
 
     name: str
     events: Sequence[str]
-    blocks: Sequence[tuple[str, Sequence[Sequence[tuple[int | str, float]]]]]
+    blocks: Sequence[tuple[str, Sequence[Sequence[Mark]]]]
     clock_hz: float
     overview: Sequence[Sequence[float]] = field(default_factory=tuple)
     total_blocks: int | None = None
@@ -279,7 +274,7 @@ class Shown:
     idle: int = 0
 
 
-def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, float]:
+def _extent(warps: Sequence[Sequence[Mark]]) -> tuple[float, float]:
     cycles = [cycle for marks in warps for _, cycle in marks]
     return min(cycles), max(cycles)
 
@@ -328,7 +323,7 @@ def _spans(one: Shown) -> list[tuple[str, list[Phase]]]:
     return [(label, [*_turns(one, warps), *phases(one.events, warps)]) for label, warps in shifted]
 
 
-def _turns(one: Shown, warps: Sequence[Sequence[tuple[int | str, float]]]) -> list[Phase]:
+def _turns(one: Shown, warps: Sequence[Sequence[Mark]]) -> list[Phase]:
     """What warps of the first role wait until their first mark: for their turn at the tiles.
 
     Consumers that take turns mark nothing before theirs comes. Without that wait their share of
@@ -480,12 +475,12 @@ def _flight(
     workers = one.roles[0][1]
     warps = one.blocks[0][1]
     begin = min(_extent(each)[0] for _, each in one.blocks)
-    found = ring.from_marks(one.events, warps[workers], warps[:workers], one.stages)
-    edges = sorted({at - begin for t in found.tiles for at in (t.asked, t.start)} | {*window})
+    tiles = ring.tiles(one.events, warps[workers], warps[:workers])
+    edges = sorted({at - begin for tile in tiles for at in tile} | {*window})
     inside = [at for at in edges if window[0] <= at <= window[1]]
     points = []
     for left, right in zip(inside, inside[1:], strict=False):
-        height = bottom + found.in_flight((left + right) / 2 + begin) / one.stages * tall
+        height = bottom + ring.in_flight(tiles, (left + right) / 2 + begin) / one.stages * tall
         points += [(x_of(left), height), (x_of(right), height)]
     if points:
         style.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
@@ -499,10 +494,8 @@ def _flight(
 
 def _has_gaps(one: Shown) -> bool:
     """Whether a kernel leaves stretches unmarked, to keep the marks' own cost low."""
-    ends = {"end", list(one.events).index("end") if "end" in one.events else "end"}
-    return any(
-        event in ends for _, warps in one.blocks for marks in warps for event, _ in marks[:-1]
-    )
+    return any(one.events[event] == "end"
+               for _, warps in one.blocks for marks in warps for event, _ in marks[:-1])
 
 
 def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:

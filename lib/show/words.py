@@ -16,12 +16,12 @@ def number(value: float, digits: int = 3) -> str:
 _PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
 
 
-def quantity(value: float, unit: str, digits: int = 3) -> str:
+def quantity(value: float, unit: str) -> str:
     """Return ``"2.04 TB/s"`` for 2.04e12 and ``"B/s"``."""
     for prefix, scale in _PREFIXES:
         if abs(value) >= scale:
-            return f"{number(value / scale, digits)} {prefix}{unit}"
-    return f"{number(value, digits)} {unit}"
+            return f"{number(value / scale)} {prefix}{unit}"
+    return f"{number(value)} {unit}"
 
 
 def sides(shape: Iterable[int]) -> str:
@@ -29,12 +29,12 @@ def sides(shape: Iterable[int]) -> str:
     return "×".join(f"{side:,}" for side in shape)
 
 
-def duration(seconds: float, digits: int = 3) -> str:
+def duration(seconds: float) -> str:
     """Return a time with the unit that suits it: s, ms, µs or ns."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if abs(seconds) >= scale:
-            return f"{number(seconds / scale, digits)} {unit}"
-    return f"{number(seconds / 1e-9, digits)} ns"
+            return f"{number(seconds / scale)} {unit}"
+    return f"{number(seconds / 1e-9)} ns"
 
 
 def percent(fraction: float) -> str:

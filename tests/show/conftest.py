@@ -228,9 +228,11 @@ SCENES = {
 
 # Of the cards from 10 on.
 SCENES |= {f"card {number}": draw for number, draw in enumerate((
-    cards.fragment, tiles.shared, partial(pipelines.blocks_overlap, 687, 427, 132, 8),
-    tiles.vectors, cards.ldmatrix, pipelines.through_registers, pipelines.ring, cards.wgmma,
-    partial(signals.ring, 49152, 4), signals.roles, pipelines.tiles_in_turn, tiles.multicast), 10)}
+    cards.fragment, partial(tiles.shared, (128, 128), (32, 64)),
+    partial(pipelines.blocks_overlap, 687, 427, 132, 8), partial(tiles.vectors, (32, 64), (64, 64)),
+    partial(cards.ldmatrix, 3), partial(pipelines.through_registers, 4),
+    partial(pipelines.ring, 4), cards.wgmma, partial(signals.ring, 49152, 4),
+    partial(signals.roles, 168, 40, 232), pipelines.tiles_in_turn, tiles.multicast), 10)}
 
 BOTH = {  # in both layouts
     "dots": dots_in_rows, "roofline": roof, "roofline, close versions": close_roof,

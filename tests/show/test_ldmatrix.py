@@ -54,17 +54,16 @@ class HalfAccess:
 
 def test_a_ring_read_out_of_marks():
     events = ["load", "wait", "compute", "barrier", "store", "end"]
-    producer = [[1, 0], [0, 5], [1, 6], [0, 10], [1, 12], [0, 90], ["end", 95]]
+    producer = [(1, 0), (0, 5), (1, 6), (0, 10), (1, 12), (0, 90), (5, 95)]
     consumers = [
-        [[1, 0], [2, 50], [1, 80], [2, 85], [4, 120], [5, 130]],
-        [[1, 2], [2, 52], [1, 84], [2, 86], [4, 118], [5, 131]],
+        [(1, 0), (2, 50), (1, 80), (2, 85), (4, 120), (5, 130)],
+        [(1, 2), (2, 52), (1, 84), (2, 86), (4, 118), (5, 131)],
     ]
-    made = ring.from_marks(events, producer, consumers, 2)
-    assert [(t.asked, t.start, t.end) for t in made.tiles] == [(5, 50, 84), (10, 85, 120)]
-    assert made.in_flight(20) == 2
+    made = ring.tiles(events, producer, consumers)
+    assert made == [(5, 50), (10, 85)]
+    assert ring.in_flight(made, 20) == 2 and ring.in_flight(made, 50) == 1
     # The producer's first wait was not noted: its first tile is still the first.
-    late = ring.from_marks(events, producer[1:], consumers, 2)
-    assert [(t.waited, t.asked) for t in late.tiles] == [(5, 5), (6, 10)]
-    for nothing in ([[[1, 0], [5, 9]]], []):
+    assert ring.tiles(events, producer[1:], consumers) == made
+    for nothing in ([[(1, 0), (5, 9)]], []):
         with pytest.raises(ValueError, match="noted no tile"):
-            ring.from_marks(events, producer, nothing, 2)
+            ring.tiles(events, producer, nothing)

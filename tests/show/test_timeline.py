@@ -34,7 +34,7 @@ EVENTS = ["load", "compute"]
 
 
 def test_a_mark_begins_a_phase_that_the_next_one_ends():
-    found = phases(EVENTS, [[[0, 10], [1, 30], [0, 50]], [["compute", 20], ["load", 40]], []])
+    found = phases(EVENTS, [[[0, 10], [1, 30], [0, 50]], [[1, 20], [0, 40]], []])
     assert found == [
         Phase(0, "load", 10, 30),
         Phase(0, "compute", 30, 50),
