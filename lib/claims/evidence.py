@@ -138,7 +138,7 @@ def counters(name: str, n: int = 64) -> Mapping[str, int]:
     return _emulate(name, n).trace.counters()
 
 
-def counters_with_beta(name: str, n: int = 64) -> Mapping[str, int]:
+def counters_with_beta(name: str, n: int) -> Mapping[str, int]:
     """The same counters with β = 1/2, so that C is read."""
     return _emulate(name, n, beta=0.5).trace.counters()
 
@@ -166,9 +166,9 @@ def loads(name: str, n: int = 64) -> Mapping[str, Loads]:
     return _loads(name, n, "global")
 
 
-def shared_loads(name: str, n: int = 128) -> Mapping[str, Loads]:
+def shared_loads(name: str) -> Mapping[str, Loads]:
     """Shared loads of each array, by its name in the source, in an n×n×n emulated run."""
-    return _loads(name, n, "shared")
+    return _loads(name, 128, "shared")
 
 
 def _loads(name: str, n: int, space: str) -> Mapping[str, Loads]:
@@ -186,14 +186,14 @@ def _loads(name: str, n: int, space: str) -> Mapping[str, Loads]:
     return found
 
 
-def work_of_warps(name: str, n: int = 64) -> list[set[str]]:
+def work_of_warps(name: str) -> list[set[str]]:
     """What each warp of the first block does in an n×n×n emulated run.
 
     ``"load"`` where it loads from global memory, ``"multiply"`` where it loads fragments from
     shared memory.
     """
     work = {("load", "global"): "load", ("ldmatrix", "shared"): "multiply"}
-    traces = [_emulate(name, n, warp=warp).trace for warp in range(_of(name)[1].threads // WARP)]
+    traces = [_emulate(name, 64, warp=warp).trace for warp in range(_of(name)[1].threads // WARP)]
     return [{work[site.kind, site.space] for site in trace.sites if trace.watched.get(site.line)
              and (site.kind, site.space) in work} for trace in traces]
 
@@ -251,13 +251,13 @@ def unit_times(key: str, name: str, n: int) -> Mapping[str, float]:
     return bottleneck.emulated_times(kernel.stem, variant.name, gpu(key), n)
 
 
-def per_fma(name: str, n: int = 128) -> Mapping[str, float]:
+def per_fma(name: str) -> Mapping[str, float]:
     """What a multiply-add costs each level of the machine, in the emulator.
 
     ``"L1"``: requests of global memory; ``"L2 and DRAM"``: their sectors; ``"shared memory"``:
     its wavefronts; ``"registers"``: a thread's, by ptxas, for sm_75.
     """
-    found = counters(name, n)
+    found = counters(name, 128)
     work = found["ffma_thread_instructions"]
     return {
         "L1": (found["global_load_requests"] + found["global_store_requests"]) / work,

@@ -26,7 +26,7 @@ from lib.ptx.source_lines import SourceLines
 from lib.show import banks, coalescing, scene
 from lib.show.accesses import Named, named
 from lib.show.scene import Drawing
-from lib.show.words import plural
+from lib.show.words import plural, spaced
 
 Answer = dict[str, Any]
 
@@ -104,11 +104,7 @@ def _verdict(result: Result) -> tuple[str, str]:
 
 def kind(error: ptx.Error) -> str:
     """What stopped a kernel, in words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return spaced(type(error).__name__)
 
 
 def _hazards(hazards: list[ptx.Hazard]) -> str:
@@ -157,7 +153,7 @@ def _title(result: Result, unchanged: bool = False) -> str:
 
 
 def _accesses(
-    result: Result, subject: tuple[str, str, str] | None = None
+    result: Result, subject: tuple[str, str, str] | None
 ) -> tuple[list[dict[str, str]], int]:
     """Pictures of the accesses of the watched warp, and which comes first.
 
@@ -201,51 +197,37 @@ def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> t
     if one is None:
         raise ValueError(f"the run has no {space} {kind} of {array} that takes {count}")
     if space == "shared":
-        return _served(one).wavefronts, one
-    seen = coalescing.describe(one.access, one.allocation)
+        return one.served().served.wavefronts, one
+    seen = one.touched().cost
     if count == "sectors":
         return len(seen.sectors), one
     return seen.useful_bytes / len(seen.sectors), one
 
 
-def _served(one: Named) -> banks.Banks:
-    """How the banks serve an access of shared memory.
-
-    Raises
-    ------
-    ValueError
-        If it has a width, or an order of copies, that no rule is known for.
-    """
-    if one.kind == "copy" and one.source is not None:
-        return banks.describe_copy(one.access, one.source, one.past_l1)
-    return banks.describe(one.access, one.kind)
-
-
 def drawn(one: Named) -> tuple[str, int]:
     """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
     if one.space == "global":
-        seen = coalescing.describe(one.access, one.allocation)
-        panel = coalescing.Panel(one.label, one.array, one.access, seen, one.kind, one.where)
+        panel = one.touched()
         picture = scene.piece(coalescing.picture(panel))
-        wasted = len(seen.sectors) - seen.least_sectors
+        wasted = len(panel.cost.sectors) - panel.cost.least_sectors
     else:
         try:
-            served = _served(one)
+            served = one.served()
         except ValueError:
             return "", 0
-        picture = scene.piece(banks.picture(banks.Panel(one.label, served, one.kind, one.where)))
-        wasted = served.conflicts
+        picture = scene.piece(banks.picture(served))
+        wasted = served.served.conflicts
     return f'<p class="live-caption">{caption(one)}</p>{picture}', wasted
 
 
 def caption(one: Named) -> str:
     """What an access takes, with the line that makes it, as HTML."""
     if one.space == "global":
-        seen = coalescing.describe(one.access, one.allocation)
+        seen = one.touched().cost
         words = (f"{plural(len(seen.sectors), 'sector')} for {plural(seen.lanes, 'lane')}, "
                  f"{seen.useful_bytes} of {seen.sector_bytes} bytes used")
     else:
-        served = _served(one)
+        served = one.served().served
         words = f"{plural(served.wavefronts, 'wavefront')}, ideal {served.ideal}"
     return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {words}")
 
@@ -381,8 +363,8 @@ def mistakes(seeds: Sequence[Mistake], chosen: int | None) -> Answer:
             f"<span>{_TEXT(seeds[number].name)}</span></button>"
             for i, number in enumerate(at.get(line, ())))
         rows.append(f"<li>{buttons or code}</li>")
-    said = (f"{PurePath(seeds[0].file).name}: {_plural(len(seeds), 'mistake')} in "
-            f"{_plural(len(at), 'line')} of {len(lines)}")
+    said = (f"{PurePath(seeds[0].file).name}: {plural(len(seeds), 'mistake')} in "
+            f"{plural(len(at), 'line')} of {len(lines)}")
     return {"html": f'<p>{_TEXT(said)}. Choose a marked line, then run.</p><ol '
                     f'class="live-source live-seeds">{"".join(rows)}</ol>',
             "said": said, "verdict": "source", "first": min(at)}
@@ -475,7 +457,7 @@ def places(each: Any) -> list[tuple[str, int]]:
 
 def moment(
     recorder: ptx.Recorder, at: int, text: str, launch: ptx.Launch | None, watched: list[str],
-    stopped: str, sources: Mapping[str, str] | None = None,
+    stopped: str, sources: Mapping[str, str] | None,
 ) -> Answer:
     """One instruction of the recorded warp.
 
@@ -550,7 +532,7 @@ def _starts(recorder: ptx.Recorder) -> list[int]:
 _AROUND = 3  # lines of the kernel that are shown before and behind the one that runs
 
 
-def _source(place: tuple[str, int], sources: Mapping[str, str] | None = None) -> str:
+def _source(place: tuple[str, int], sources: Mapping[str, str] | None) -> str:
     """The line of the kernel that runs, among its neighbours."""
     name, number = PurePath(place[0]).name, place[1]
     text = _SOURCES.text(place[0]) if sources is None else sources.get(name, "")
@@ -581,7 +563,7 @@ def _addresses(
         starts = np.where(addresses >= window, addresses - window, addresses)
         starts = np.where(now.active, starts, 0)
         access = coalescing.Access(starts, now.active, width)
-        return drawn_banks(access, kind)
+        return scene.piece(banks.picture(banks.panel("of this instruction", access, kind=kind)))
     if "global" in parts and launch is not None:
         first = int(addresses[now.active][0])
         array = next((a for a in launch.allocations
@@ -590,11 +572,6 @@ def _addresses(
             return scene.piece(coalescing.picture(
                 coalescing.panel("of this instruction", access, array, array="array", kind=kind)))
     return ""
-
-
-def drawn_banks(access: coalescing.Access, kind: str) -> str:
-    """The banks that an access meets."""
-    return scene.piece(banks.picture(banks.panel("of this instruction", access, kind=kind)))
 
 
 def _register(name: str, values: NDArray[Any], active: NDArray[np.bool_]) -> str:

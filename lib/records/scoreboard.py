@@ -139,9 +139,9 @@ def written(text: str) -> str:
                         str(error))
 
 
-def write_readme(path: Path = README) -> None:
+def write_readme() -> None:
     """Write the table of results into README.md, and the answer to "how far"."""
-    write_whole(path, written(text_of(path)).encode())
+    write_whole(README, written(text_of(README)).encode())
 
 
 def faults(path: Path = README) -> list[str]:

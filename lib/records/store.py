@@ -297,9 +297,9 @@ def every(root: Path | None = None) -> Iterator[AnyRecord]:
     yield from (read(file) for file in files if not file.name.startswith("."))
 
 
-def versions(root: Path | None = None) -> Iterator[KernelRecord]:
+def versions() -> Iterator[KernelRecord]:
     """The records of the catalogue's versions, in the order of `every`."""
-    for record in every(root):
+    for record in every():
         if isinstance(record, KernelRecord) and record.kernel in KERNELS:
             yield record
 

@@ -69,6 +69,22 @@ class Named:
     source: ptx.WarpAccess | None = None
     past_l1: bool = False
 
+    def touched(self) -> touched.Panel:
+        """What it touches in global memory."""
+        return touched.panel(self.label, self.access, self.allocation, array=self.array,
+                             kind=self.kind, where=self.where)
+
+    def served(self) -> served.Panel:
+        """How the banks of shared memory serve it.
+
+        Raises
+        ------
+        ValueError
+            If it has a width, or an order of copies, that no rule is known for.
+        """
+        return served.panel(self.label, self.access, kind=self.kind, where=self.where,
+                            source=self.source, past_l1=self.past_l1)
+
 
 def named(launch: ptx.Launch, space: str, arguments: Sequence[str] = ARGUMENTS) -> list[Named]:
     """Return the memory instructions that the watched warp executed, one a line and array.
@@ -255,8 +271,7 @@ def coalescing(
         else:
             launch = version.traced(variant.name).emulated
         panels = [
-            touched.panel(access.label, access.access, access.allocation, array=access.array,
-                  kind=access.kind, where=access.where)
+            access.touched()
             for access in sorted(named(launch, "global", arguments),
                                  key=lambda access: access.kind == "store")
             if access.array not in but
@@ -278,8 +293,7 @@ def banks(version: Version, variant: str | None = None, kind: str | None = None)
     from lib.show.display import show
 
     panels = [
-        served.panel(access.label, access.access, kind=access.kind, where=access.where,
-              source=access.source, past_l1=access.past_l1)
+        access.served()
         for access in sorted(named(version.traced(variant).emulated, "shared"),
                              key=lambda access: access.kind in ("load", "ldmatrix"))
         if kind in (None, access.kind)

@@ -27,7 +27,7 @@ from lib.show.markdown import markdown
 from lib.show.version import RECORDED_ON, short_name
 
 Shape = tuple[int, int, int]
-RULE = "hopper"
+RULE = RULES["hopper"]
 
 
 @dataclass(frozen=True)
@@ -72,24 +72,24 @@ class Chosen:
     of: int
 
 
-def candidates_of(rule: str = RULE) -> dict[str, int]:
-    """How many candidates of its first variant a rule takes from each version."""
+def candidates_of() -> dict[str, int]:
+    """How many candidates of its first variant the rule takes from each version."""
     found: dict[str, int] = {}
-    for name in RULES[rule].variants[0].candidates:
+    for name in RULE.variants[0].candidates:
         stem, _ = parted(name)
         found[stem] = found.get(stem, 0) + 1
     return found
 
 
-def timed(gpu: str = RECORDED_ON, rule: str = RULE) -> dict[Shape, list[Timed]]:
-    """What was recorded of the candidates of a rule's first variant, under any name.
+def timed() -> dict[Shape, list[Timed]]:
+    """What was recorded of the candidates of the rule's first variant, under any name.
 
     Only shapes on which two of them or more were timed.
     """
     found: dict[Shape, list[Timed]] = {}
-    for stem in candidates_of(rule):
-        record = records.load(KernelRecord, gpu, stem)
-        for one in _recorded_candidates(stem, rule) if record else ():
+    for stem in candidates_of():
+        record = records.load(KernelRecord, RECORDED_ON, stem)
+        for one in _recorded_candidates(stem) if record else ():
             stored = record.variants.get(one.name) if record else None
             if stored is None or records.changed(CATALOGUE[stem], one.name, stored):
                 continue
@@ -101,10 +101,9 @@ def timed(gpu: str = RECORDED_ON, rule: str = RULE) -> dict[Shape, list[Timed]]:
     return {shape: rows for shape, rows in sorted(found.items()) if len(rows) > 1}
 
 
-def _recorded_candidates(stem: str, rule: str) -> Iterator[Variant]:
-    """A version's instantiations that are a rule's candidates, each once, by their own names."""
-    first = RULES[rule].variants[0]
-    chosen = [_launched(RULES[rule].variant(name)) for name in first.candidates]
+def _recorded_candidates(stem: str) -> Iterator[Variant]:
+    """A version's instantiations that are the rule's candidates, each once, by their own names."""
+    chosen = [_launched(RULE.variant(name)) for name in RULE.variants[0].candidates]
     for one in CATALOGUE[stem].measured:
         launched = _launched(replace(one, version=one.version or stem))
         # What another version's kernel does is that version's.
@@ -118,14 +117,14 @@ def _launched(one: Variant) -> tuple[object, ...]:
     return (one.version, one.schedule, one.grid, one.warps_read, one.dtype, one.out, one.b_layout)
 
 
-def searched(gpu: str = RECORDED_ON) -> list[str]:
+def searched() -> list[str]:
     """The variants, as ``stem/variant``, whose candidates were timed as they are today."""
-    record = records.load(SearchRecord, gpu)
+    record = records.load(SearchRecord, RECORDED_ON)
     return [name for name, search in (record.searches if record else {}).items()
             if not records.searched_other_code(name, search)]
 
 
-def by_neighbour(name: str, gpu: str = RECORDED_ON) -> list[Chosen]:
+def by_neighbour(name: str) -> list[Chosen]:
     """Of each searched shape what the others of the search would choose, beside the fastest.
 
     Raises
@@ -133,7 +132,7 @@ def by_neighbour(name: str, gpu: str = RECORDED_ON) -> list[Chosen]:
     records.NotRecorded
         If nothing of it was searched.
     """
-    record = records.load(SearchRecord, gpu)
+    record = records.load(SearchRecord, RECORDED_ON)
     if record is None or name not in record.searches:
         raise records.NotRecorded("no search of tiles is recorded: python -m lib record search")
     stem, variant = parted(name)

@@ -131,7 +131,6 @@ def _body(document: str) -> str:
     body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
     body = re.sub(r' d="([^"]+)"', _with_short_path, body)
     body = _BARS.sub(_as_strokes, re.sub(r'<path d="[^"]*" style="fill: none"/>', "", body))
-    body = _STROKES.sub(_in_steps, body)
     return re.sub(r">\s+<", "><", body).strip()
 
 
@@ -140,8 +139,6 @@ _RECTANGLE = re.compile(r"M(-?[\d.]+) (-?[\d.]+)H(-?[\d.]+)V(-?[\d.]+)H\1z")
 _FLAT = re.compile(r"M[-\d. ]+V[-\d.]+z")  # a bar without a width
 _BARS = re.compile(r'<path d="((?:M[-\d. ]+H[-\d.]+V[-\d.]+H[-\d.]+z|M[-\d. ]+V[-\d.]+z){2,})" '
                    r'style="fill: (#\w+)')
-_STROKE = re.compile(r"M([-\d.]+) ([-\d.]+)H([-\d.]+)")
-_STROKES = re.compile(rf' d="((?:{_STROKE.pattern}){{2,}})"')
 _DECIMALS = re.compile(r"\d+\.\d{2,}")
 
 
@@ -167,16 +164,6 @@ def _as_strokes(path: re.Match[str]) -> str:
     lines = "".join(f"M{x:g} {round((y + v) / 2, 1):g}H{u:g}" for x, y, u, v in bars)
     high = sum(heights) / len(heights)
     return f'<path d="{lines}" style="fill: none; stroke: {path[2]}; stroke-width: {high:.3g}'
-
-
-def _in_steps(path: re.Match[str]) -> str:
-    """Strokes on a level each from the end of the one before: a loop's are alike, and compress."""
-    made, end, level = "", 0.0, ""
-    for x, y, u in _STROKE.findall(path[1]):
-        made += f"m{round(float(x) - end, 2):g} 0" if y == level else f"M{x} {y}"
-        made += f"h{round(float(u) - float(x), 2):g}"
-        end, level = float(u), y
-    return f' d="{made}"'
 
 
 def _without_plain_groups(body: str) -> str:

@@ -8,49 +8,53 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.ptx.core.machine import BANKS, LINE, SECTOR, WARP
-from lib.ptx.count.banks import wavefronts
+from lib.show import coalescing
+from lib.show.banks import WORD, describe
+from lib.show.coalescing import Coalescing
+from lib.show.reuse import floats
 from lib.show.scene import Drawing, Scene, column, row, words
 from lib.show.words import plural
 
 _LEFT, _WIDE = 4.0, 320.0
 
 
-def touched(addresses: Sequence[int]) -> tuple[int, int]:
-    """Sectors and lines in which some addresses lie."""
-    return len({one // SECTOR for one in addresses}), len({one // LINE for one in addresses})
+def touched(addresses: Sequence[int]) -> Coalescing:
+    """The sectors and lines of a load of one float by each lane."""
+    return coalescing.describe(coalescing.Access(np.array(addresses), np.ones(WARP, bool)))
 
 
 def _load(name: str, addresses: Sequence[int]) -> str:
     """Lanes above, the lines that they touch below, a stroke from each lane to its sector."""
-    lines = sorted({one // LINE for one in addresses})
-    sectors, count = touched(addresses)
+    seen = touched(addresses)
+    lines, count = seen.lines, len(seen.lines)
     each = _WIDE / WARP
     drawing = Drawing(345, 108)
     drawing.boxes([(_LEFT + i * each, 2, each - 2, 14) for i in range(WARP)], "focus")
-    per_line = _WIDE / max(len(lines), 1)
+    per_line = _WIDE / count
     wide = per_line / (LINE // SECTOR)
-    gap = 1 if len(lines) == 1 else 0
+    gap = int(count == 1)
 
     def place(address: int) -> float:
-        return _LEFT + lines.index(address // LINE) * per_line + address % LINE // SECTOR * wide
+        line, byte = divmod(address, LINE)
+        return _LEFT + lines.index(line * LINE) * per_line + byte // SECTOR * wide
 
-    every = [_LEFT + i * wide for i in range(len(lines) * (LINE // SECTOR))]
+    every = [_LEFT + i * wide for i in range(count * (LINE // SECTOR))]
     drawing.boxes([(x, 76, wide - gap, 18) for x in every], "load", pale=True)
     drawing.boxes([(x, 76, wide - gap, 18) for x in sorted({place(one) for one in addresses})],
                   "load")
-    drawing.frames([(_LEFT + i * per_line, 76, per_line - 1, 18) for i in range(len(lines))],
+    drawing.frames([(_LEFT + i * per_line, 76, per_line - 1, 18) for i in range(count)],
                    faint=True)
     drawing.lines([((_LEFT + i * each + each / 2, 17), (place(one) + wide / 2, 75))
                    for i, one in enumerate(addresses)], faint=True)
     return column(words(name, bold=True), drawing.html(),
-                  words(f"{plural(sectors, 'sector')} of 32 bytes, {plural(count, 'line')}: "
-                        f"{plural(count, 'wavefront')}", worse=count > 1))
+                  words(f"{plural(len(seen.sectors), 'sector')} of 32 bytes, "
+                        f"{plural(count, 'line')}: {plural(count, 'wavefront')}", worse=count > 1))
 
 
-def sectors(pitch: int = 4096) -> Scene:
+def sectors() -> Scene:
     """01: one load of B where a warp lies along a row, one of A where it lies down a column."""
-    along, down = [4 * i for i in range(WARP)], [4 * pitch * i for i in range(WARP)]
-    cost = [touched(addresses)[1] for addresses in (along, down)]
+    along, down = [4 * i for i in range(WARP)], [4 * 4096 * i for i in range(WARP)]
+    cost = [len(touched(addresses).lines) for addresses in (along, down)]
     return Scene(f"A load of 32 floats: {plural(cost[0], 'wavefront')}, or {cost[1]}",
                  row(_load("Lanes along a row: the load of B", along),
                      _load("Lanes down a column: the load of A", down)),
@@ -66,27 +70,13 @@ class Access:
     first: Sequence[int]
     each: int = 1
 
-    @property
-    def cost(self) -> int:
-        """Its wavefronts."""
-        rows = np.array([[4 * word for word in self.first]])
-        return int(wavefronts(rows, nbytes=4 * self.each)[0][0])
-
     def rows(self) -> list[tuple[set[int], list[int]]]:
         """Of each wavefront the banks that deliver a word, and the lanes that they deliver to."""
-        size, made = WARP // self.each, []
-        for begin in range(0, WARP, size):
-            group = range(begin, begin + size)
-            asked = sorted({self.first[lane] + i for lane in group for i in range(self.each)})
-            while asked:
-                served: dict[int, int] = {}
-                for word in asked:
-                    served.setdefault(word % BANKS, word)
-                made.append((set(served), [lane for lane in group
-                                           if served.get(self.first[lane] % BANKS)
-                                           == self.first[lane]]))
-                asked = [word for word in asked if word not in served.values()]
-        return made
+        served = describe(coalescing.Access(
+            WORD * np.array(self.first), np.ones(WARP, bool), WORD * self.each))
+        return [({bank for _, bank, _ in cells},
+                 [lane for lane, _, word in cells if word == self.first[lane]])
+                for cells in served.rows]
 
 
 def _banks(loads: Sequence[Access]) -> str:
@@ -151,11 +141,6 @@ def wide_loads(before: int, after: int) -> Scene:
                  "a box is an issue slot; blue: load; green: FMA")
 
 
-def floats_read(high: int, wide: int) -> tuple[int, int]:
-    """Floats that a warp with a rectangle of C reads for one k, and its FMAs."""
-    return high + wide, high * wide
-
-
 @dataclass(frozen=True)
 class Share:
     """What a warp owns of a block's tile: lanes down and across, 4×4 elements each, repeated.
@@ -188,8 +173,8 @@ def in_squares(lane: int) -> tuple[int, int]:
     return lane // 2 % 2 + lane // 8 * 2, lane % 2 + lane // 4 % 2 * 2
 
 
-def _warp(share: Share, block: int = 128) -> str:
-    read, fmas = floats_read(*share.tile)
+def _warp(share: Share) -> str:
+    block, (read, fmas) = 128, floats(*share.tile)
     left, edge = 30.0, 20.0
     high, wide = 4 * share.lanes[0], 4 * share.lanes[1]
     drawing = Drawing(left + block + 4, left + block + 4)
@@ -217,7 +202,7 @@ def _numbers(share: Share) -> str:
 
 def rectangle() -> Scene:
     """08: what a warp owns of a block's tile of 128×128, what it reads for one k, its lanes."""
-    (a, p), (b, q) = floats_read(*STRIP.tile), floats_read(*TALL.tile)
+    (a, p), (b, q) = floats(*STRIP.tile), floats(*TALL.tile)
     return Scene(f"{a / p * WARP:.3g} floats from shared memory per FMA of a warp, then "
                  f"{b / q * WARP:.3g}",
                  row(_warp(STRIP), _warp(TALL), _numbers(TALL)),

@@ -93,9 +93,9 @@ class Numbers:
         version, variant = self._of(name)
         return self._counted_in_pass(name, n) or version.metrics(n, variant.name)
 
-    def _timed_with_counters(self, name: str) -> Row:
+    def _timed_with_counters(self, name: str, n: int) -> Row:
         """The row of the run that `_counters` are of, which knows its board."""
-        return (self.in_pass if self._counted_in_pass(name, SIZE) else self.row)(name)
+        return (self.in_pass if self._counted_in_pass(name, n) else self.row)(name, n)
 
     def _counted_in_pass(self, name: str, n: int) -> Mapping[str, float] | None:
         entry = self._entry(name) if name in ("", *KERNELS) else None
@@ -220,7 +220,7 @@ class Numbers:
         ValueError
             If they were made on two boards.
         """
-        self._of_one_board(name, to, *(self._timed_with_counters(one) for one in (name, to)))
+        self._of_one_board(name, to, *(self._timed_with_counters(one, SIZE) for one in (name, to)))
         return self.metric(key, name) / self.metric(key, to)
 
     def per_fma(self, key: str, name: str = "") -> float:

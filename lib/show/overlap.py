@@ -321,7 +321,7 @@ FORMULAS = {
     ONE_BUFFER: "L + P + T", AT_ONCE: "L + P + T", STAGED: "max(L, T) + P",
     ROLES: "max(L + P, T)",
 }
-LATENCY, STORING, MULTIPLYING, STEPS = 400.0, 150.0, 500.0, 8
+STEPS = 8
 SIZE = 4096  # M = N = K of the recorded steps
 
 

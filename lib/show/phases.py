@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -332,34 +331,24 @@ def value(f: Any, operand: object, row: int, thread: int) -> Any:
     return np.broadcast_to(f.r[operand.slot], (f.blocks, f.threads))[row, thread]
 
 
-@cache
-def _events(stem: str, variant: str) -> tuple[Event, ...]:
-    kernel = Version(stem).kernel
-    return trace_of(kernel, kernel.variant(variant))
-
-
-def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] | None = None
-          ) -> None:
+def trace(version: Version, steps: tuple[int, ...]) -> None:
     """Display what the barriers of a ring count while one block computes one tile.
 
     Parameters
     ----------
     version : Version
         18 to 23: one that loads by TMA.
-    steps : tuple of int, optional
-        Steps along K whose events are shown: the first, and the one that meets its stage again,
-        with the other parity, if none are given.
+    steps : tuple of int
+        Steps along K whose events are shown.
     """
-    chosen = version.kernel.variant(variant)
-    events = _events(version.kernel.stem, chosen.name)
-    stages = 1 + max(event.stage for event in events if event.barrier == "filled")
-    wanted = (0, stages) if steps is None else steps
+    chosen = version.kernel.variants[0]
+    events = trace_of(version.kernel, chosen)
     rows = [
         (f"{event.step}, {event.stage}", _who(event, chosen.roles.warps),
          _does(event) + ("" if event.parity is None else f" of parity {event.parity}"),
          event.barrier, f"{event.arrivals}, {event.pending:,}",
          f"{event.phase} → {event.phase + 1}" if event.completes else event.phase)
-        for event in events if event.step in wanted
+        for event in events if event.step in steps
     ]
     table(
         ("step, stage", "who", "does", "barrier", "pending arrivals, bytes", "phase"),
@@ -369,7 +358,7 @@ def trace(version: Version, variant: str | None = None, steps: tuple[int, ...] |
     )
 
 
-def groups(version: Version, variant: str | None = None) -> None:
+def groups(version: Version) -> None:
     """Display the groups of cp.async that a thread has committed and waited for, wait by wait.
 
     Parameters
@@ -377,7 +366,7 @@ def groups(version: Version, variant: str | None = None) -> None:
     version : Version
         16 or 17: one whose ring cp.async fills.
     """
-    chosen = version.kernel.variant(variant)
+    chosen = version.kernel.variants[0]
     stages = chosen.schedule.stages
     rows: list[tuple[object, ...]] = []
     waits = groups_of(version.kernel, chosen)

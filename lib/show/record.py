@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lib.compiler.arch import BLACKWELL
 from lib.records import reach
 from lib.records import store as records
@@ -13,6 +11,7 @@ from lib.show.columns import Column, listed
 from lib.show.display import note, once_recorded, table
 from lib.show.markdown import reading
 from lib.show.version import Version
+from lib.show.words import sides
 
 
 def names(version: Version) -> list[str]:
@@ -54,7 +53,7 @@ def variant(version: Version, name: str) -> None:
     note(f"{chosen.meaning}: {code} · {chosen.threads} threads per block, {stored.registers} "
          f"registers per thread, {stored.shared_bytes:,} B of shared memory per block")
     listed([
-        Column("M×N×K", lambda row: _shape(row.shape)),
+        Column("M×N×K", lambda row: sides(row.shape)),
         Column("TFLOP/s", lambda row: f"{row.tflops:.4g} ± {row.spread:.1%}"),
         Column("best of cuBLAS", lambda row: row.cublas_tflops, ".4g"),
         Column("share", lambda row: reach.give_or_take(row.ratio, row.noise)),
@@ -67,7 +66,7 @@ def variant(version: Version, name: str) -> None:
     shapes = [one.shape for one in stored.counters]
     metrics = dict.fromkeys(name for one in stored.counters for name, value in one.metrics.items()
                             if value)
-    table(("counter", *map(_shape, shapes)),
+    table(("counter", *map(sides, shapes)),
           [(name.replace("_", " "), *(_amount(one.metrics.get(name)) for one in stored.counters))
            for name in metrics],
           f"{records.label(version.record)}, ncu, one launch each; counters that are 0 in all of "
@@ -84,10 +83,6 @@ def metrics(version: Version) -> None:
     table(("counter", "metric"), [(name.replace("_", " "), f"`{metric}`")
                                   for name, metric in named.items()],
           records.label(version.record))
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return "×".join(f"{side:,}" for side in shape)
 
 
 def _amount(value: float | None) -> str:

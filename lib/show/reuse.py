@@ -5,9 +5,9 @@ from __future__ import annotations
 from lib.show.scene import Drawing, Scene, column, row, words
 
 
-def walking(tile: int = 32, steps: int = 4) -> Scene:
+def walking() -> Scene:
     """02: a block's tiles of A and B step along K together, over its tile of C."""
-    side, gap, at = 40.0, 16.0, 1
+    tile, steps, side, gap, at = 32, 4, 40.0, 16.0, 1
     wide = side * steps
     left = top = wide + gap
     drawing = Drawing(left + wide + 4, top + wide + 22)
@@ -60,8 +60,9 @@ def strip(rows: int = 8) -> Scene:
                  "blue: floats read from shared memory for one k; green: elements of C")
 
 
-def outer(rows: int = 8, columns: int = 8) -> Scene:
+def outer() -> Scene:
     """04: a column of A times a row of B, for one k, each product an element's."""
+    rows = columns = 8
     each, left = 36.0, 52.0
     drawing = Drawing(left + each * columns + 2, left + each * rows + 2)
     across = [(left + i * each, 0.0, each - 3, 38.0) for i in range(columns)]

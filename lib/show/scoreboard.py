@@ -38,6 +38,7 @@ from lib.records.schema import (
 from lib.show.display import note
 from lib.show.markdown import NOT_YET
 from lib.show.version import RECORDED_ON, short_name
+from lib.show.words import sides
 
 R = TypeVar("R", Row, RivalRow, PeerRow)
 
@@ -421,7 +422,7 @@ def others_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
         shapes = rows[types.key]
         there = [line for line in lines if any(shape in line.cells for shape in shapes)]
         body = "".join(
-            f'<tr><th scope="row">{"×".join(f"{side:,}" for side in shape)}</th>'
+            f'<tr><th scope="row">{sides(shape)}</th>'
             + "".join(_cell(line.cells.get(shape), line.record, folder, line.name)
                       for line in there)
             + "</tr>" for shape in shapes

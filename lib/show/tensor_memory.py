@@ -180,8 +180,7 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
 @lru_cache(maxsize=8)
 @read_only
 def followed(
-    stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int = 0,
-    landing: str = ORDER["landing"],
+    stem: str, name: str, block: int = 0, landing: str = ORDER["landing"],
 ) -> Steps:
     """Follow one block that walks through some tiles of C, alone or in its cluster, in `ORDER`.
 
@@ -201,7 +200,7 @@ def followed(
     kernel = find(stem)
     variant = kernel.variant(name)
     (rows, columns), grid = variant.tile, variant.grid
-    problem = variant.problem(rows * grid.cluster, tiles * columns, steps * variant.step)
+    problem = variant.problem(rows * grid.cluster, WALK * columns, 3 * variant.step)
     ready = lay_out(planned(kernel, variant, problem, sms=grid.size, exact=True), problem,
                     [problem.inputs(0, np)])
     (step,) = ready.steps(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -41,6 +42,11 @@ def percent(fraction: float) -> str:
     """Return ``"12.5%"`` for 0.125, with a decimal only where it is below 20% and not whole."""
     value = 100 * fraction
     return f"{value:.0f}%" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f}%"
+
+
+def spaced(name: str) -> str:
+    """Return ``"uninitialised read"`` for ``"UninitialisedRead"``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def article(word: str) -> str:

@@ -24,6 +24,7 @@ from lib.ptx.files import bytes_of, text_of
 from lib.records import sanitizer, sentryward
 from lib.show.columns import Column, listed
 from lib.show.display import note
+from lib.show.words import spaced
 
 FOLDER = ROOT / "cuda" / "zoo"
 # In which orders a kernel runs until something is found: mistakes show in one and not in another.
@@ -372,7 +373,7 @@ def mistakes(*names: str) -> None:
         Column("kernel", lambda row: f"`{row['kernel']}`"),
         Column("mistake", lambda row: _sentence(row["mistake"]) + _links(row["seen"])),
         Column("the emulator says",
-               lambda row: f"{_words(row['says'])}, line {_numbered(row['lines'])}"
+               lambda row: f"{spaced(row['says'])}, line {_numbered(row['lines'])}"
                if row["says"] else "nothing"),
         *(by_tool if recorded else ()), Column("cure", lambda row: _sentence(row["cure"])),
     ], shown, _evidence(shown, record if recorded else None))
@@ -431,11 +432,6 @@ _CODE = re.compile(
     r"\b(?:cp|fence|wgmma|mbarrier|tcgen05)(?:\.\w+(?:::\w+)?)+(?: 0)?|"
     r"\b(?:atomicAdd|volatile|float4)\b|(?<=with )\+[+=])"
 )
-
-
-def _words(kind: str) -> str:
-    """A kind of hazard as it is, an error's class in words: ``OutOfBounds`` → out of bounds."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
 
 
 def _numbered(lines: Sequence[int]) -> str:

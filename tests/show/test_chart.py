@@ -148,9 +148,8 @@ def test_bars_of_one_height_are_drawn_as_thick_lines_where_they_were():
     wide, tall = fig.get_size_inches() * 72
     lines, = re.findall(r'd="([^"]*)" style="fill: none; stroke: #1fa274; stroke-width: ([\d.]+)',
                         text)
-    x, y, first, gap, second = map(float, re.fullmatch(
-        r"M([\d.]+) ([\d.]+)h([\d.]+)m([\d.]+) 0h([\d.]+)", lines[0]).groups())
-    ends = [[x, y, x + first], [x + first + gap, y, x + first + gap + second]]
+    ends = [[float(number) for number in line]
+            for line in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)", lines[0])]
     middle = tall * (1 - 1.25 / 4)
     for found, expected in zip(sorted(ends), [(10, 30), (50, 55.5)], strict=True):
         left, right = (wide * share / 100 for share in expected)

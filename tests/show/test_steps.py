@@ -13,8 +13,9 @@ ALONG, DOWN = ([step * i for i in range(WARP)] for step in (4, 4 * 4096))
 
 
 def test_lanes_touch_what_the_emulator_counts():
-    assert lanes.touched(ALONG) == (4, 1) and lanes.touched(DOWN) == (32, 32)
-    assert lanes.touched([0] * WARP) == (1, 1)
+    for addresses, sectors, lines in ((ALONG, 4, 1), (DOWN, 32, 32), ([0] * WARP, 1, 1)):
+        found = lanes.touched(addresses)
+        assert (len(found.sectors), len(found.lines)) == (sectors, lines)
     scene = lanes.sectors()
     assert scene.title == "A load of 32 floats: 1 wavefront, or 32"
     assert "32 sectors of 32 bytes, 32 lines: 32 wavefronts" in scene.text
@@ -22,20 +23,17 @@ def test_lanes_touch_what_the_emulator_counts():
 
 def test_banks_serve_a_word_each_per_wavefront():
     before, after = lanes.columns_of_b()
-    for load in (*before, *after):
-        assert len(load.rows()) == load.cost
-    assert [sum(load.cost for load in loads) for loads in (before, after)] == [8, 4]
+    assert [sum(len(load.rows()) for load in loads) for loads in (before, after)] == [8, 4]
     assert lanes.banks(before, after).title.endswith(": 8 wavefronts, then 4")
     assert [served for _, served in before[0].rows()][:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     column = lanes.Access("down a column", [32 * lane for lane in range(WARP)])
-    assert len(column.rows()) == column.cost == 32
+    assert len(column.rows()) == 32
 
 
 def test_reuse_is_counted_per_tile():
     assert reuse.floats(8, 8) == (16, 64) and reuse.floats(8, 1) == (9, 8)
     assert "1.125 floats per FMA instead of 2" in reuse.strip().title
     assert reuse.outer().text.count("a7b7") == 1
-    assert lanes.floats_read(16, 128) == (144, 2048)
     assert lanes.rectangle().title == (
         "2.25 floats from shared memory per FMA of a warp, then 1.25")
     assert sorted(map(lanes.in_squares, range(WARP))) == [(y, x) for y in range(8)
