@@ -333,9 +333,4 @@ def _finding(panels: Sequence[Panel]) -> str:
     if worst.served.conflicts:
         return (f"{worst.label}: {plural(worst.served.wavefronts, 'wavefront')} where "
                 f"{worst.served.ideal} would do")
-    loads = {p.label.partition("[")[0]: p.served for p in panels if p.kind == "load"}
-    if len(loads) == len(panels) and all(load.bytes_per_lane == 16 for load in loads.values()):
-        each = ", ".join(f"of {name} {plural(load.wavefronts, 'wavefront')}"
-                         for name, load in loads.items())
-        return f"A 128-bit load takes: {each}"
     return "No bank conflict: every access takes its ideal number of wavefronts"

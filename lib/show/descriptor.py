@@ -8,39 +8,19 @@ cuTensorMapEncodeTiled, with what `lib.run.tensor_maps` hands over for a map.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lib import ptx
 from lib.kernels.spec import Kernel, Variant
 from lib.ptx.core.recorder import Recorded
-from lib.ptx.isa.matrix_descriptor import SPANS, Descriptor
 from lib.show.display import table
+from lib.show.operand import FIELDS, LEADING, Bits
 from lib.show.phases import observe, value
 from lib.show.version import Version
-
-
-class Field(NamedTuple):
-    """Some bits of a descriptor.
-
-    Attributes
-    ----------
-    name : str
-    first, last : int
-        Bits, counted from the lowest.
-    encoded : int
-        What stands in them.
-    bytes : int or None
-        What that stands for, where it is a number of bytes.
-    """
-
-    name: str
-    first: int
-    last: int
-    encoded: int
-    bytes: int | None
 
 
 @dataclass
@@ -80,38 +60,16 @@ def observed(kernel: Kernel, variant: Variant) -> dict[str, int]:
     return watch.found
 
 
-def fields_of(bits: int) -> tuple[Field, ...]:
-    """Take a descriptor apart, field by field.
-
-    Raises
-    ------
-    ValueError
-        If a bit is set that no field has.
-    """
-    found = Descriptor.of(bits)
-    made = (
-        Field("start address", 0, 13, found.start >> 4, found.start),
-        Field("leading byte offset", 16, 29, found.leading >> 4, found.leading),
-        Field("stride byte offset", 32, 45, found.stride >> 4, found.stride),
-        Field("base offset", 49, 51, found.base, None),
-        Field("swizzle mode", 62, 63, found.mode, SPANS[found.mode] if found.mode else 0),
-    )
-    if sum(one.encoded << one.first for one in made) != bits:
-        raise ValueError(f"{bits:#018x}: bits are set that belong to no field")
-    return made
-
-
 _MEANS = {
     "start address": "where the operand begins, in units of 16 bytes",
     "stride byte offset":
         "from an atom to the next: eight rows of m or n on if K-major, eight of k if MN-major",
     "base offset": "0: the atoms lie on multiples of 1,024 bytes",
 }
-_MODES = {0: "no swizzle", 128: "swizzled by 128 bytes", 64: "swizzled by 64 bytes",
-          32: "swizzled by 32 bytes"}
+_MODES = ("no swizzle", "swizzled by 128 bytes", "swizzled by 64 bytes", "swizzled by 32 bytes")
 
 
-def fields(version: Version, variant: str | None = None) -> None:
+def fields(version: Version) -> None:
     """Display the descriptors of the kernel's first WGMMA, field by field, from a run of it.
 
     Parameters
@@ -119,31 +77,26 @@ def fields(version: Version, variant: str | None = None) -> None:
     version : Version
         17 or later.
     """
-    chosen = version.kernel.variant(variant)
+    chosen = version.kernel.variants[0]
     found = observed(version.kernel, chosen)
-    parts = {name: fields_of(bits) for name, bits in found.items()}
-    rows: list[tuple[str, ...]] = []
-    for a, b in zip(*parts.values(), strict=True):
-        rows.append((f"{a.first} to {a.last}", a.name, _encoded(a), _encoded(b), _means(a, b)))
+    every = sum((1 << one.width) - 1 << one.low for one in FIELDS["wgmma"])
+    if left := [bits for bits in found.values() if bits & ~every]:
+        raise ValueError(f"{left[0]:#018x}: bits are set that belong to no field")
+    rows: list[tuple[str, ...]] = [
+        (one.place, one.name, *map(one.said, found.values()), _means(one, found))
+        for one in FIELDS["wgmma"]]
     rows.append(("0 to 63", "all of it", *(f"`{bits:016x}`" for bits in found.values()),
                  "in hexadecimal; the other bits are 0"))
     table(("bits", "field", "A", "B", "what it says"), rows,
           f"emulated: the first WGMMA of {version.kernel.stem}, {chosen.name}, block 0")
 
 
-def _encoded(one: Field) -> str:
-    if one.name == "swizzle mode" or one.bytes is None:
-        return f"{one.encoded}"
-    return f"{one.encoded:,} = {one.bytes:,} B / 16"
-
-
-def _means(a: Field, b: Field) -> str:
-    if a.name == "swizzle mode":
-        return _MODES[a.bytes or 0]
-    if a.name == "leading byte offset":
-        # A row as long as the swizzle is one atom wide: nothing lies beside it.
-        said = [f"of {name} " + ("ignored: one row of an atom holds all 64 of k"
-                                 if one.encoded == 1 else "from one slab of 64 columns to the next")
-                for name, one in (("A", a), ("B", b))]
-        return "; ".join(said)
-    return _MEANS[a.name]
+def _means(one: Bits, found: Mapping[str, int]) -> str:
+    if one.name == "swizzle":
+        return _MODES[one.of(found["A"])]
+    if one is LEADING:
+        return "; ".join(
+            f"of {name} " + ("ignored: one row of an atom holds all 64 of k" if one.of(bits) == 1
+                             else "from one slab of 64 columns to the next")
+            for name, bits in found.items())
+    return _MEANS[one.name]

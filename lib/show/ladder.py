@@ -48,10 +48,9 @@ class Bar:
         ``"01 naive"``.
     group : str
         ``"FP32"`` or ``"FP16"``: each stands against cuBLAS of its own types.
-    ratio : float or None
-        Of cuBLAS, 1.0 = as fast; None where nothing is recorded.
-    tflops : float or None
-        TFLOP/s.
+    ratio : float
+        Of cuBLAS, 1.0 = as fast.
+    tflops : float
     kind : str
         `OURS`, `SIDE`, `PUBLIC` or `RIVAL`.
     stale : bool
@@ -60,16 +59,14 @@ class Bar:
 
     name: str
     group: str
-    ratio: float | None
-    tflops: float | None
+    ratio: float
+    tflops: float
     kind: str = OURS
     stale: bool = False
 
 
 def picture(bars: Sequence[Bar], *, evidence: str, title: str = "") -> Scene:
     """Draw the ladder: groups side by side, or below each other on a phone.
-
-    A group of which nothing is recorded is left out.
 
     Parameters
     ----------
@@ -78,15 +75,13 @@ def picture(bars: Sequence[Bar], *, evidence: str, title: str = "") -> Scene:
     title : str
         What the bars show; the longest of ours if not given.
     """
-    known = dict.fromkeys(bar.group for bar in bars if bar.ratio is not None)
     groups = {name: [bar for bar in bars if bar.group == name]
-              for name in known or dict.fromkeys(bar.group for bar in bars)}
-    end = _ROOM * max([1.0, *(bar.ratio or 0.0 for bar in bars)])
+              for name in dict.fromkeys(bar.group for bar in bars)}
+    end = _ROOM * max(1.0, *(bar.ratio for bar in bars))
     pieces = []
     for name, mine in groups.items():
         best = _best(mine)
-        head = f"{name}: {number(best.tflops or 0)} TFLOP/s" if best else name
-        pieces.append(column(words(head, bold=True), lanes(
+        pieces.append(column(words(f"{name}: {number(best.tflops)} TFLOP/s", bold=True), lanes(
             [(bar.name, _spans(bar, bar is best, end)) for bar in mine], end, tall=14)))
     kinds = {bar.kind for bar in bars}
     notes = ["% of the best of cuBLAS", *["hollow: public"] * (PUBLIC in kinds),
@@ -97,8 +92,6 @@ def picture(bars: Sequence[Bar], *, evidence: str, title: str = "") -> Scene:
 
 def _spans(bar: Bar, best: bool, end: float) -> list[Span]:
     """A bar, and its share behind it; the longest of ours says what the headline says."""
-    if bar.ratio is None:
-        return [(0.0, end, "behind", "not recorded yet")]
     share = exact(bar.ratio).rstrip("%") if best else _share(bar.ratio)
     colour = "focus" if best else _COLOURS[bar.kind]
     return [(0.0, bar.ratio, colour, ""), (bar.ratio, end, "behind", share + "*" * bar.stale)]
@@ -110,10 +103,9 @@ def _share(ratio: float) -> str:
     return str(min(percent, 99) if ratio < 1 else percent)
 
 
-def _best(bars: Sequence[Bar]) -> Bar | None:
+def _best(bars: Sequence[Bar]) -> Bar:
     """The fastest of ours."""
-    mine = [bar for bar in bars if bar.ratio and bar.kind in (OURS, SIDE)]
-    return max(mine, key=lambda bar: bar.ratio or 0, default=None)
+    return max((bar for bar in bars if bar.kind in (OURS, SIDE)), key=lambda bar: bar.ratio)
 
 
 def exact(ratio: float) -> str:
@@ -122,38 +114,33 @@ def exact(ratio: float) -> str:
 
 
 def _finding(groups: Mapping[str, Sequence[Bar]]) -> str:
-    tallest = [best for bars in groups.values() if (best := _best(bars))]
     return "Of the best of cuBLAS: " + ", ".join(
-        f"{one.group} {exact(one.ratio or 0)}" for one in tallest) if tallest else (
-        "Nothing is recorded yet")
+        f"{name} {exact(_best(bars).ratio)}" for name, bars in groups.items())
 
 
 # Types of A, B and C, and B's layout, of the groups that are drawn; each has a rival of its own.
 GROUPS = {"FP32": ("float32", "float32", "row"), "FP16": ("float16", "float32", "row")}
 
 
-def draw(size: int = ladder.SIZE) -> None:
+@display.once_recorded()
+def draw() -> None:
     """Draw all versions of the ladder's pass, and public kernels, as % of the best of cuBLAS."""
-    try:
-        record = ladder.load(RECORDED_ON)
-    except records.NotRecorded:
-        show(picture([], evidence="recorded: nothing yet"))
-        return
+    record = ladder.load(RECORDED_ON)
     bars: list[Bar] = []
-    steps = ladder.steps(record, size)
+    steps = ladder.steps(record)
     for group, types in GROUPS.items():
         ours = [step for step in steps if _types(step) == types and not step.elsewhere]
-        others = _others(record, size, group, ours[0].figure.tflops)
+        others = _others(record, group, ours[0].figure.tflops)
         for step in ours:
             # Another's kernel stands before the first of ours that is faster.
-            while others and not step.side and (others[0].tflops or 0) < step.row.tflops:
+            while others and not step.side and others[0].tflops < step.row.tflops:
                 bars.append(others.pop(0))
             name = "lib.gemm" if step.kernel.stem in RULES else short_name(step.kernel)
             bars.append(Bar(name, group, step.share, step.row.tflops,
                             SIDE if step.side else OURS, step.stale))
         bars += others
     show(picture(bars, title=_title(),
-                 evidence=f"recorded: {RECORDED_ON}, one board, {record.date}, {size:,}³"))
+                 evidence=f"recorded: {RECORDED_ON}, one board, {record.date}, {ladder.SIZE:,}³"))
 
 
 def _types(step: Step) -> tuple[str, str, str]:
@@ -161,13 +148,13 @@ def _types(step: Step) -> tuple[str, str, str]:
     return row.dtype, row.out, row.b_layout
 
 
-def _others(record: LadderRecord, size: int, group: str, best: float) -> list[Bar]:
+def _others(record: LadderRecord, group: str, best: float) -> list[Bar]:
     """Public kernels of a group and the best of cuBLAS, the slowest first."""
     of = ladder.figures(record)
     bars = [Bar(name, group, row.tflops / of[ladder.product(row)].tflops, row.tflops, PUBLIC)
             for name, peer in record.peers.items() for row in peer.rows
-            if row.is_cube(size) and (row.dtype, row.out, row.b_layout) == GROUPS[group]]
-    return sorted([*bars, Bar("cuBLAS", group, 1.0, best, RIVAL)], key=lambda bar: bar.tflops or 0)
+            if row.is_cube(ladder.SIZE) and (row.dtype, row.out, row.b_layout) == GROUPS[group]]
+    return sorted([*bars, Bar("cuBLAS", group, 1.0, best, RIVAL)], key=lambda bar: bar.tflops)
 
 
 def _title() -> str:

@@ -58,6 +58,20 @@ class Bits(NamedTuple):
     width: int
     name: str
 
+    @property
+    def place(self) -> str:
+        """Its bits."""
+        return f"{self.low} to {self.low + self.width - 1}" if self.width > 1 else f"{self.low}"
+
+    def of(self, bits: int) -> int:
+        """What a descriptor holds in it."""
+        return bits >> self.low & (1 << self.width) - 1
+
+    def said(self, bits: int) -> str:
+        """The same, for people: addresses and offsets are in units of 16 bytes."""
+        value = self.of(bits)
+        return f"{value:,} = {16 * value:,} B / 16" if self.width == 14 else f"{value}"
+
 
 START_FIELD, LEADING, STRIDE = (Bits(0, 14, "start address"), Bits(16, 14, "leading byte offset"),
                                 Bits(32, 14, "stride byte offset"))
@@ -499,8 +513,7 @@ def _fragment(side: str, item: int) -> list[list[list[int]]]:
 _CELL, _LINES = (37.0, 17.0), 16  # px; lines that are drawn
 
 
-def draw(tile: Tile, at_row: int, k: int, *,
-         evidence: str = "modelled: the emulator's layout, PTX ISA 9.7.15.5") -> Scene:
+def draw(tile: Tile, at_row: int, k: int) -> Scene:
     """Draw where the tile's chunks lie, and say where one element is.
 
     Parameters
@@ -517,7 +530,8 @@ def draw(tile: Tile, at_row: int, k: int, *,
         row(column(words(f"lines of 128 bytes from {START:,} on, r.c: chunk c of "
                          + ("row r" if tile.order == "K" else "k = r")),
                    _lines(tile, at_row, k).html()),
-            column(*(words(text, bold=bold) for text, bold in _says(tile, at_row, k)))), evidence)
+            column(*(words(text, bold=bold) for text, bold in _says(tile, at_row, k)))),
+        "modelled: the emulator's layout, PTX ISA 9.7.15.5")
 
 
 def _lines(tile: Tile, at_row: int, k: int) -> Grid:
@@ -546,10 +560,7 @@ def _says(tile: Tile, at_row: int, k: int) -> list[tuple[str, bool]]:
     bits = tile.bits(at_row, k)
     lines: list[tuple[str, bool]] = [(f"{tile.reader}'s descriptor", True), (f"{bits:016x}", False)]
     for field in FIELDS[tile.reader]:
-        value = bits >> field.low & (1 << field.width) - 1
-        size = f" = {value * 16:,} B / 16" if field.width == 14 else ""
-        place = f"{field.low + field.width - 1}–{field.low}" if field.width > 1 else f"{field.low}"
-        lines.append((f"{place}  {field.name}: {value}{size}", False))
+        lines.append((f"{field.place}  {field.name}: {field.said(bits)}", False))
     holder = tile.holder(at_row, k)
     if holder:
         lines += [
@@ -634,13 +645,11 @@ def fields(*tiles: Tile) -> None:
     first = tiles[0]
     rows = []
     for one in FIELDS[first.reader]:
-        stands = [tile.bits(0, 0) >> one.low & (1 << one.width) - 1 for tile in tiles]
         said: dict[str, None] = {}
         if one in (LEADING, STRIDE):
             said = dict.fromkeys(tile.says[one is STRIDE] for tile in tiles)
-        rows.append((f"{one.low} to {one.low + one.width - 1}" if one.width > 1 else f"{one.low}",
-                     one.name, *(f"{value} = {16 * value:,} B / 16" if one.width == 14 else value
-                                 for value in stands), "; ".join(said)))
+        rows.append((one.place, one.name, *(one.said(tile.bits(0, 0)) for tile in tiles),
+                     "; ".join(said)))
     table(("bits", "field", *map(_title, tiles), "says"), rows, _EVIDENCE)
 
 

@@ -321,7 +321,6 @@ FORMULAS = {
     ONE_BUFFER: "L + P + T", AT_ONCE: "L + P + T", STAGED: "max(L, T) + P",
     ROLES: "max(L + P, T)",
 }
-STEPS = 8
 SIZE = 4096  # M = N = K of the recorded steps
 
 
@@ -340,7 +339,7 @@ def recorded_orders(version: Version, pair: tuple[str, str], names: Mapping[str,
     first, second = (step_of(version, name, SIZE) for name in pair)
     times = times_of(first, second)
     shown = [(name, FORMULAS[form], overlap(form, times.latency, times.store, times.multiply,
-                                            steps=STEPS)) for form, name in names.items()]
+                                            steps=8)) for form, name in names.items()]
     show(orders(
         shown, cycles=4200,
         title=f"One block alone: a step of {first.cycles:,.0f} cycles, of which products first "

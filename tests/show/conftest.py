@@ -155,7 +155,6 @@ def bars():
         ladder.Bar("theirs", "FP32", 0.8, 40.0, ladder.PUBLIC),
         ladder.Bar("cuBLAS", "FP32", 1.0, 51.0, ladder.RIVAL),
         ladder.Bar("09 beyond", "FP32", 1.03, 52.9),
-        ladder.Bar("10 WMMA", "FP16", None, None),
         ladder.Bar("11 wgmma", "FP16", 0.9995, 730.0),
     ]
 

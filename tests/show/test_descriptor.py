@@ -4,6 +4,7 @@ import pytest
 
 from lib.show import descriptor as model
 from lib.show import descriptor as page
+from lib.show.operand import FIELDS, START_FIELD
 from lib.show.version import Version
 from tests.boxes import descriptor
 
@@ -14,19 +15,20 @@ from tests.boxes import descriptor
 def test_descriptors_of_a_run_are_those_of_the_layout(stem, variant, slab, major):
     kernel = Version(stem).kernel
     found = model.observed(kernel, kernel.variant(variant))
-    a, b = (model.fields_of(found[name]) for name in "AB")
-    assert found["A"] == descriptor(a[0].bytes, 128, "K").bits
-    assert found["B"] == descriptor(b[0].bytes, 128, major, slab_rows=slab or 64).bits
+    a, b = (16 * START_FIELD.of(found[name]) for name in "AB")
+    assert found["A"] == descriptor(a, 128, "K").bits
+    assert found["B"] == descriptor(b, 128, major, slab_rows=slab or 64).bits
     rows, _ = kernel.variant(variant).tile
-    assert b[0].bytes - a[0].bytes == rows * 128  # B lies behind A
-    assert a[0].bytes % 1024 == 0 and a[4].bytes == 128
+    assert b - a == rows * 128  # B lies behind A
+    assert a % 1024 == 0
 
 
-def test_a_bit_of_no_field_is_refused():
+def test_a_bit_of_no_field_is_refused(monkeypatch):
     bits = descriptor(1024, 64, "K").bits
-    assert [one.encoded for one in model.fields_of(bits)] == [64, 1, 32, 0, 2]
+    assert [one.of(bits) for one in FIELDS["wgmma"]] == [64, 1, 32, 0, 2]
+    monkeypatch.setattr(model, "observed", lambda *_: {"A": bits, "B": bits | 1 << 14})
     with pytest.raises(ValueError, match="belong to no field"):
-        model.fields_of(bits | 1 << 14)
+        page.fields(Version("18_tma"))
 
 
 def test_kernels_without_what_is_asked_for_are_refused():
@@ -38,4 +40,4 @@ def test_kernels_without_what_is_asked_for_are_refused():
 def test_pages(shown):
     page.fields(Version("18_tma"))
     fields, = shown
-    assert "| 62 to 63 | swizzle mode | 1 | 1 | swizzled by 128 bytes |" in fields
+    assert "| 62 to 63 | swizzle | 1 | 1 | swizzled by 128 bytes |" in fields
