@@ -191,16 +191,10 @@ def predictions() -> None:
                                  f"{len(found)} recorded"))
     if not rows:
         raise records.NotRecorded("no clock is recorded of 20 to 24: python -m lib record")
-    title = (f"Predicted over recorded cycles: {_range(rows)}; "
-             f"the rule's first {_range(rows, FIRST)}")
+    title = (f"Predicted over recorded cycles: {dots.between(rows)}; "
+             f"the rule's first {dots.between(rows, FIRST)}")
     both(dots.draw, rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title, evidence=_label(),
          same="as recorded")
-
-
-def _range(rows: Sequence[dots.Row], only: str = "") -> str:
-    """The lowest and the highest of all dots, or of one kind."""
-    offs = [value for row in rows for kind, value in row.dots if only in ("", kind)]
-    return " to ".join(dict.fromkeys((f"{min(offs):.0%}", f"{max(offs):.0%}")))
 
 
 @once_recorded()

@@ -14,10 +14,11 @@ from lib.show.rivals import cycles
 from lib.show.version import RECORDED_ON, Version, called, short_name
 
 # The lengths of turns, ms, that a table has columns for.
+SIZE = 4096  # M = N = K
 _LENGTHS = (5.0, 50.0, 500.0)
 
 
-def clock(size: int = 4096) -> None:
+def clock() -> None:
     """Display what the clock has to do with a ratio: turns of other lengths, cycles and joules.
 
     Of each version that was timed in turns of several lengths, which records are of a version's
@@ -26,25 +27,25 @@ def clock(size: int = 4096) -> None:
     energy too.
     """
     shares, energies, parts = [], [], []
-    for stem in _thorough(size):
+    for stem in _thorough():
         version = Version(stem)
-        row = version.recorded(size, version.kernel.variants[0].name)
+        row = version.recorded(SIZE, version.kernel.variants[0].name)
         name = _called(version)
         lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
             name, reach.give_or_take(row.ratio, row.noise),
             *(_ratio(lengths.get(length)) for length in _LENGTHS),
-            _alone(row), *_cycles(stem, size),
+            _alone(row), *_cycles(stem),
         ))
         energies += _energies(name, row)
         parts.append((version.record, row))
     label = records.labels(parts)
     table(
-        (f"at {size:,}, of the best of cuBLAS", "in turns", *(f"{n:g} ms" for n in _LENGTHS),
+        (f"at {SIZE:,}, of the best of cuBLAS", "in turns", *(f"{n:g} ms" for n in _LENGTHS),
          "alone", "by cycles", "by cuBLAS's fewest cycles"),
         shares, f"{label}; shares of speed, so that over 100% is faster, each of its own run; "
         "cycles by ncu, of one launch")
-    head = (f"at {size:,}", "run", *(f"{name}{whose}" for name in (
+    head = (f"at {SIZE:,}", "run", *(f"{name}{whose}" for name in (
         "TFLOP/s", "SM clock, MHz", "W", "joules per product") for whose in ("", ", cuBLAS")))
     table(*without_unread(head, energies),
           f"{label}; all of a row is of its own launches; joules by NVML, each kernel alone for "
@@ -52,14 +53,14 @@ def clock(size: int = 4096) -> None:
 
 
 @once_recorded()
-def inputs(stem: str, size: int = 4096) -> None:
+def inputs(stem: str) -> None:
     """Display what a version and its rival reach on matrices of other distributions."""
     version = Version(stem)
-    row = version.recorded(size, version.kernel.variants[0].name)
-    flops = 2.0 * size**3 / 1e12
+    row = version.recorded(SIZE, version.kernel.variants[0].name)
+    flops = 2.0 * SIZE**3 / 1e12
     rows: list[Row | OtherInputs] = [row, *row.other_inputs]
     listed([
-        Column(f"inputs, {size:,}", lambda one: one.inputs),
+        Column(f"inputs, {SIZE:,}", lambda one: one.inputs),
         Column(_called(version), lambda one: flops / one.seconds, ".1f"),
         Column("cuBLAS", lambda one: flops / one.cublas_seconds, ".1f"),
         Column("of its best", lambda one: reach.give_or_take(
@@ -103,10 +104,10 @@ def _energies(name: str, row: Row) -> list[tuple[str, ...]]:
     return found
 
 
-def _cycles(stem: str, size: int) -> tuple[str, str]:
+def _cycles(stem: str) -> tuple[str, str]:
     """The rival's cycles over ours: of the kernel that ours met, and of the one with the fewest."""
     try:
-        found = cycles(stem, RECORDED_ON, size)
+        found = cycles(stem, RECORDED_ON, SIZE)
     except NotRecorded:
         return ("not counted",) * 2
     met, fewest = (f"{rival / found.ours:.1%}" if rival else "not counted"
@@ -114,12 +115,12 @@ def _cycles(stem: str, size: int) -> tuple[str, str]:
     return met, fewest
 
 
-def _thorough(size: int) -> list[str]:
+def _thorough() -> list[str]:
     """The versions that were timed in turns of several lengths at a size."""
     found = []
     for record in records.versions():
         if record.gpu.key == RECORDED_ON:
             first = record.variants.get(KERNELS[record.kernel].variants[0].name)
-            if first and any(row.turns and row.is_cube(size) for row in first.bench):
+            if first and any(row.turns and row.is_cube(SIZE) for row in first.bench):
                 found.append(record.kernel)
     return found

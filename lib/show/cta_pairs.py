@@ -173,7 +173,7 @@ def _drawing(blocks: Sequence[Share]) -> Drawing:
     return drawing
 
 
-def halves(version: Version, before: str, variant: str | None = None) -> None:
+def halves(version: Version, before: str) -> None:
     """Draw what two blocks hold of a step of K as a pair, and as two blocks of another version.
 
     Parameters
@@ -182,7 +182,7 @@ def halves(version: Version, before: str, variant: str | None = None) -> None:
         ``"stem/variant"``.
     """
     stem, name = parted(before)
-    chosen = version.kernel.variant(variant)
+    chosen = version.kernel.variants[0]
     panels = [(f"{stem[:2]}: each block its own MMA", shares(find(stem).variant(name))),
               (f"{version.kernel.stem[:2]}: one MMA for both", shares(chosen))]
     kib = [blocks[0].stage_bytes // 1024 for _, blocks in panels]

@@ -65,9 +65,9 @@ def side(kernel: Kernel, variant: Variant, arch: str, shape: tuple[int, int, int
                 done.trace.counters())
 
 
-def source_difference(one: Kernel, other: Kernel, context: int = 2) -> list[str]:
+def source_difference(one: Kernel, other: Kernel) -> list[str]:
     """Lines of the unified difference of two kernels' files; none if they are one file."""
     ours, theirs = (
         text_of(kernel.source).splitlines() for kernel in (one, other))
     return list(difflib.unified_diff(
-        ours, theirs, f"{one.stem}.cu", f"{other.stem}.cu", n=context, lineterm=""))
+        ours, theirs, f"{one.stem}.cu", f"{other.stem}.cu", n=2, lineterm=""))

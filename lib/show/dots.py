@@ -108,6 +108,12 @@ def draw(
     return style.finish(fig, alt=_alt(rows, same), evidence=evidence, note=f"100%: {same}")
 
 
+def between(rows: Sequence[Row], only: str = "") -> str:
+    """The least and the largest of the dots, or of those of one kind: ``"87% to 104%"``."""
+    values = [value for row in rows for kind, value in row.dots if only in ("", kind)]
+    return " to ".join(dict.fromkeys((f"{min(values):.0%}", f"{max(values):.0%}")))
+
+
 def _scale(values: Sequence[float], long: float) -> tuple[float, float, float]:
     """An axis that holds all values: its ends and the distance of its ticks."""
     for step in _STEPS:

@@ -606,7 +606,7 @@ _ALONG = {"K": "K", "MN": "M or N"}
 _MODES = ("128", "64", "32", "none")
 
 
-def rules(reader: str = "wgmma", rows: int = 128, k_bytes: int = 128) -> None:
+def rules(reader: str = "wgmma") -> None:
     """Display both offsets, and the way to the next instruction, for each swizzle and direction.
 
     Parameters
@@ -618,7 +618,7 @@ def rules(reader: str = "wgmma", rows: int = 128, k_bytes: int = 128) -> None:
     found = []
     for order in ("K", "MN"):
         for mode in _MODES:
-            tile = Tile(reader, 2, order, mode, rows, k_bytes, "B")
+            tile = Tile(reader, 2, order, mode, 128, 128, "B")
             (leading, stride), said = tile.offsets, tile.says
             step = tile.begins(0, tile.piece[1]) - tile.begins(0, 0)
             found.append((_ALONG[order], "none" if mode == "none" else f"{mode} B",
@@ -626,7 +626,7 @@ def rules(reader: str = "wgmma", rows: int = 128, k_bytes: int = 128) -> None:
                           f"`{tile.bits(0, 0):016x}`"))
     table(("contiguous along", "swizzle", "leading byte offset", "stride byte offset",
            f"next {K_BYTES // 2} of K", "the 64 bits"), found,
-          f"{_EVIDENCE}; B of {rows} columns by {k_bytes // 2} of K, 16-bit elements, at byte "
+          f"{_EVIDENCE}; B of 128 columns by 64 of K, 16-bit elements, at byte "
           f"{START:,}, in slabs as wide as the swizzle")
 
 

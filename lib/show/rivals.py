@@ -524,9 +524,8 @@ def byte_counts() -> None:
         at = (ours["l2_bytes"], _dram(ours))
         rows.append(dots.Row(name, [(DRAM, at[1] / _dram(best)), (L2, at[0] / best["l2_bytes"])],
                              f"{at[0] / 1e9:.3g} GB, {at[1] / 1e9:.3g} GB"))
-    through = [value for row in rows for kind, value in row.dots if kind == L2]
     _draw(rows, {L2: dots.FULL, DRAM: dots.RING},
-          f"Ours moves {min(through):.0%} to {max(through):.0%} of the bytes through L2 that "
+          f"Ours moves {dots.between(rows, L2)} of the bytes through L2 that "
           "cuBLAS's best moves", _days(CublasRecord, "ncu, one launch each"))
 
 
@@ -536,10 +535,9 @@ def cycle_counts() -> None:
     rows = [dots.Row(name, [(OURS, ours["cycles"] / best["cycles"])],
                      f"{style.number(ours['cycles'] / 1e3)} k cycles")
             for name, ours, best in _counted()]
-    taken = [value for row in rows for _, value in row.dots]
     _draw(rows, {OURS: dots.FULL},
-          f"One launch of ours takes {min(taken):.0%} to {max(taken):.0%} of the cycles of "
-          "cuBLAS's best", _days(CublasRecord, "ncu, one launch each"))
+          f"One launch of ours takes {dots.between(rows)} of the cycles of cuBLAS's best",
+          _days(CublasRecord, "ncu, one launch each"))
 
 
 @once_recorded()
@@ -553,9 +551,8 @@ def energies() -> None:
             for one in found if one.joules]
     if not rows:
         raise NotRecorded("no energy is recorded: python -m lib record")
-    taken = [value for row in rows for _, value in row.dots]
     _draw(rows, {OURS: dots.FULL},
-          f"A product of ours takes {min(taken):.0%} to {max(taken):.0%} of the joules of cuBLAS's",
+          f"A product of ours takes {dots.between(rows)} of the joules of cuBLAS's",
           _days(KernelRecord, "NVML, each alone for two seconds"))
 
 
@@ -592,16 +589,16 @@ def _days(kind: type[Record], how: str) -> str:
 
 
 @once_recorded()
-def fast_cu(size: int = 4096) -> None:
+def fast_cu() -> None:
     """Display why fast.cu's reported ratio is another one here."""
     record = records.load(RivalsRecord, RECORDED_ON)
     peer = record.peers.get("fast.cu") if record else None
-    row = next((one for one in (peer.rows if peer else ()) if one.is_cube(size)), None)
+    row = next((one for one in (peer.rows if peer else ()) if one.is_cube(4096)), None)
     if row is None or row.rival is None:
         raise NotRecorded("fast.cu has no record: python -m lib rivals --record")
     theirs, cublas = reported.FAST_CU, reported.FAST_CU_CUBLAS
     here, best, default = row.tflops, row.cublas_tflops, row.rival.default.tflops
-    table((f"at {size:,}, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
+    table(("at 4,096, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
         ("its author: cuBLAS's default, each in a run of its own (reported)", f"{theirs:.0f}",
          f"{cublas:.0f}", f"{theirs / cublas:.2f}"),
         ("here: cuBLAS's default, of its own turns with the best", f"{here:.0f}",

@@ -154,11 +154,6 @@ class Line:
     variants: tuple[Line, ...] = ()
 
 
-def gpus() -> list[str]:
-    """The GPUs that a version was recorded on, by their data sheets' keys."""
-    return list(dict.fromkeys(record.gpu.key for record in records.versions()))
-
-
 def board(gpu: str, types: Types) -> list[Line]:
     """The lines of one group: cuBLAS, versions in their order, each peer behind what it met.
 
@@ -565,7 +560,7 @@ def _gpus() -> list[str]:
     records.NotRecorded
         If there is none.
     """
-    found = gpus()
+    found = dict.fromkeys(record.gpu.key for record in records.versions())
     if not found:
         raise records.NotRecorded("no version has a record: python -m lib record")
     return sorted(found, key=lambda gpu: gpu != RECORDED_ON)

@@ -188,9 +188,9 @@ def each(version: Version, *variants: str) -> None:
              if labels else ""))
 
 
-def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
+def chosen(*given: tuple[int, int, int]) -> None:
     """Display what a rule launches for some shapes, in the types of its first variant."""
-    kernel = KERNELS[rule]
+    kernel = KERNELS["hopper"]
     tuned, rows = kernel.variants[0], []
     for shape in given:
         problem = tuned.problem(*shape)

@@ -204,22 +204,11 @@ TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 4)
 ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "C_map", "parts", "arrivals")
 
 
-def draw(version: Version, variant: str | None = None,
-         shape: tuple[int, int, int] = EXAMPLE, sms: int = EXAMPLE_SMS) -> None:
-    """Draw an example's shares, the last waves whole and cut.
-
-    Parameters
-    ----------
-    shape : (int, int, int)
-        M, N and K.
-    sms : int
-        SMs that the example's GPU has.
-    """
+def draw(version: Version, variant: str) -> None:
+    """Draw an example's shares, the last waves whole and cut."""
     chosen = version.kernel.variant(variant)
-    cut = shares(chosen, chosen.problem(*shape), sms)
-    whole = cut.whole
-    what = f"{cut.tiles} tiles on {cut.clusters} clusters"
-    show(picture(whole, cut, what=what))
+    cut = shares(chosen, chosen.problem(*EXAMPLE), EXAMPLE_SMS)
+    show(picture(cut.whole, cut, what=f"{cut.tiles} tiles on {cut.clusters} clusters"))
 
 
 # How a shape fared, and its dot.

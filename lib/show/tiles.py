@@ -80,8 +80,9 @@ def loaded(tile: tuple[int, int, int], cluster: int) -> tuple[int, int]:
     return (rows + columns) * depth, (rows + columns // cluster) * depth
 
 
-def multicast(tile: tuple[int, int, int] = (128, 256, 64)) -> Scene:
+def multicast() -> Scene:
     """21: each of two blocks loads half of B's tile for both."""
+    tile = (128, 256, 64)
     alone, together = loaded(tile, 2)
     drawing = Drawing(345, 172)
     drawing.text(172, 12, "tile of B in the L2", "middle", bold=True)
@@ -109,8 +110,9 @@ def blocks_of(shape: tuple[int, int], tile: tuple[int, int], sharing: int) -> in
     return -(-shape[0] // tile[0]) * -(-shape[1] // tile[1]) * sharing
 
 
-def few(shape: tuple[int, int, int] = (128, 128, 16384), sms: int = 132) -> Scene:
+def few() -> Scene:
     """22: how many SMs one tile, four smaller ones and blocks that share their K put to work."""
+    shape, sms = (128, 128, 16384), 132
     pieces, counts = [], []
     for tile, sharing in (((128, 128), 1), ((64, 64), 1), ((64, 64), 8)):
         busy = blocks_of(shape[:2], tile, sharing)

@@ -281,22 +281,20 @@ def _extent(warps: Sequence[Sequence[Mark]]) -> tuple[float, float]:
 
 @style.styled
 def picture(
-    versions: Sequence[Shown], *, evidence: str, window: tuple[float, float] | None = None,
-    title: str | None = None, narrow: bool = False,
+    versions: Sequence[Shown], *, evidence: str, window: tuple[float, float],
+    narrow: bool = False,
 ) -> Figure:
     """Draw one version, or several on one scale of cycles for before and after.
 
     Parameters
     ----------
     versions : sequence of Shown
-    window : (first, last), optional
-        Cycles since the first mark shown; if not given, as far as every block's marks go.
+    window : (first, last)
+        Cycles since the first mark shown.
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
     spans = [_spans(one) for one in versions]
     versions = [_without_idle(one, mine) for one, mine in zip(versions, spans, strict=True)]
-    if window is None:
-        window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
     heights = [_height(one, window, narrow) for one in versions]
     tall = sum(heights) + _BETWEEN * (len(heights) - 1)
     shares = [
@@ -304,7 +302,7 @@ def picture(
               window)
         for one, mine in zip(versions, spans, strict=True)
     ]
-    fig, ax = style.canvas(title or _finding(versions, shares), tall, narrow)
+    fig, ax = style.canvas(_finding(versions, shares), tall, narrow)
     top = tall
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
         _version(ax, top, one, mine, mean, window, wide)
@@ -683,7 +681,7 @@ WINDOW = 6000.0
 
 def draw(
     version: Version, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-    cycles: float = WINDOW, title: str | None = None, since: float = 0.0,
+    cycles: float = WINDOW, since: float = 0.0,
 ) -> None:
     """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
 
@@ -693,8 +691,6 @@ def draw(
         Draw the version before above it, on the same scale.
     cycles : float
         How much of the time to draw.
-    title : str, optional
-        The finding, in place of the share of the time in the inner loop.
     since : float
         Where the drawn time begins, cycles after the first mark.
     """
@@ -702,7 +698,7 @@ def draw(
         above = (*above, version.before.kernel.stem)
     rows = [of_variant(*row) for row in version.rows(variants, above)]
     evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
-    both(picture, rows, evidence=evidence, window=(since, since + cycles), title=title)
+    both(picture, rows, evidence=evidence, window=(since, since + cycles))
 
 
 def tiles_of(version: Version, variant: str, tiles: int) -> list[Span]:

@@ -119,7 +119,7 @@ def ring_record(steps=8, stages=4):
 def timeline_with_roles(narrow=False):
     one = of_marks("19 warp specialization", built.marks(ring_record()), 1.7e9, roles=ROLES,
                    stages=4)
-    return timeline.picture([one], evidence=RECORDED, narrow=narrow)
+    return timeline.picture([one], evidence=RECORDED, window=(0, 5300), narrow=narrow)
 
 
 def sheet_roofs(gpu):

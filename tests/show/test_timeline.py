@@ -142,7 +142,7 @@ def test_timeline_shares_and_time_scale():
     made = {**record(), "total_blocks": 1, "overview": [[0, 0, 1000]],
             "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}]}
     version = of_marks("x", built.marks(made), clock_hz=1e9)
-    fig = picture([version], evidence="measured: H100")
+    fig = picture([version], evidence="measured: H100", window=(0, 1000))
     assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
     assert "load 10%, wait 30%, inner loop 60%" in fig.alt
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in words_of(fig))
@@ -164,7 +164,7 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
     marks = [[0, 0], [2, 100], [5, 200], [0, 800], [2, 900], [5, 1000]]
     made = Shown("x", ["load", "wait", "compute", "barrier", "store", "end"],
                             [("block 0", [marks])], 1e9)
-    fig = picture([made], evidence="measured: H100")
+    fig = picture([made], evidence="measured: H100", window=(0, 1000))
     assert "gaps: steps not marked" in words_of(fig)
     assert "load 50%, inner loop 50%" in fig.alt
     assert not any("not marked" in text for text in words_of(drawn["timeline"]))
@@ -188,7 +188,7 @@ def test_a_warp_that_waits_for_its_turn_is_counted_as_waiting():
     first, second = [[1, 0], [2, 100], [5, 500]], [[1, 500], [2, 600], [5, 1000]]
     made = Shown("x", events, [("block 0", [first, second, [[0, 0], [5, 900]]])], 1e9,
                             roles=(("consumer", 2), ("producer", 1)))
-    fig = picture([made], evidence="measured: H100")
+    fig = picture([made], evidence="measured: H100", window=(0, 1000))
     # 800 of the 1,500 cycles from the block's first mark to each consumer's last one.
     assert "wait 47%, inner loop 53%" in fig.alt
 
