@@ -24,17 +24,10 @@ from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
 from lib.show.colours import FOCUS as FOCUS
-from lib.show.colours import GOOD as GOOD
-from lib.show.colours import ISSUED as ISSUED
 from lib.show.colours import OTHER as OTHER
-from lib.show.colours import OTHER_STALL as OTHER_STALL
-from lib.show.colours import PALE as PALE
 from lib.show.colours import PHASE as PHASE
-from lib.show.colours import STALL as STALL
-from lib.show.colours import WARNING as WARNING
 from lib.show.colours import on as on
 from lib.show.scene import EVIDENCE as EVIDENCE
-from lib.show.words import article as article
 from lib.show.words import duration as duration
 from lib.show.words import number as number
 from lib.show.words import percent as percent
@@ -71,7 +64,6 @@ RC: dict[RcKeyType, Any] = {
     "grid.color": INK,
     "grid.linewidth": 0.5,
     "grid.alpha": 0.18,
-    "hatch.linewidth": 0.7,
     "lines.linewidth": 1.2,
     "patch.linewidth": 0.6,
     "text.color": INK,
@@ -287,9 +279,6 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
     return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
 
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, width and height, pt."""
-
 _RECTANGLE = (Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY)
 
 
@@ -344,12 +333,6 @@ def strokes(
     codes = (Path.MOVETO, Path.LINETO) * (len(vertices) // 2)
     given = {"edgecolor": INK, "clip_on": False} | given
     _add(ax, PathPatch(Path(vertices, codes), facecolor="none", **given))
-
-
-def frames(ax: Axes, boxes: Iterable[Box], linewidth: float = 0.6, alpha: float = 1.0) -> None:
-    """Draw boxes as outlines, in the colour of the text."""
-    rectangles(ax, boxes, facecolor="none", edgecolor=INK, linewidth=linewidth,
-                      alpha=alpha)
 
 
 def _add(ax: Axes, patch: PathPatch) -> None:

@@ -46,10 +46,6 @@ FOCUS = "#d0447e"
 GOOD, WARNING = "#6f8f1e", "#d6451b"
 """As cheap as it can be; costing more than it must."""
 
-PALE = 0.35
-"""Opacity of what stands back: other versions, bytes that were moved and not used."""
-
-
 @cache  # a figure asks thousands of times for a few colours
 def on(colour: str) -> str:
     """Return black or white, whichever reads better on a fill of `colour`."""

@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from lib.show import chart as shapes
 from lib.show import chart as style
-from lib.show import html
+from lib.show import colours, html
 from tests.tables import cases
 
 LIGHT, DARK = "#ffffff", "#14181e"
@@ -30,11 +30,11 @@ def contrast(one, other):
 
 
 PALETTE = {
-    **style.PHASE, "integer": style.ISSUED["integer"], "control": style.ISSUED["control"],
-    **{f"stall {name}": colour for name, colour in style.STALL.items()
+    **style.PHASE, "integer": colours.ISSUED["integer"], "control": colours.ISSUED["control"],
+    **{f"stall {name}": colour for name, colour in colours.STALL.items()
        if colour not in style.PHASE.values()},
-    "other": style.OTHER, "other stalls": style.OTHER_STALL,
-    "focus": style.FOCUS, "good": style.GOOD, "warning": style.WARNING,
+    "other": style.OTHER, "other stalls": colours.OTHER_STALL,
+    "focus": style.FOCUS, "good": colours.GOOD, "warning": colours.WARNING,
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from book import checks
 from lib.show import chart as style
-from lib.show import html
+from lib.show import html, words
 
 LONG = " ".join(f"Sentence {number} says what one bar of this shows." for number in range(40))
 
@@ -15,7 +15,7 @@ LONG = " ".join(f"Sentence {number} says what one bar of this shows." for number
     "a 2-way conflict", "an elected thread", "a warp",
 ])
 def test_the_article_is_that_of_the_sound(said):
-    assert style.article(said.split(" ", 1)[1]) == said
+    assert words.article(said.split(" ", 1)[1]) == said
 
 
 def test_one_of_a_thing_is_no_plural():
