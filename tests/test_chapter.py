@@ -69,7 +69,7 @@ def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
 
 
 def test_the_ladder_s_bars_are_those_of_the_records(shown):
-    draw_ladder(size=4096)
+    draw_ladder()
     bars = dict(re.findall(r"<span>(\d\d [^<]+)</span>.+?<b>([\d.]+)\*?</b>",
                            html.unescape(shown[0])))
     # What does more than a product, scales its operands or is for other shapes has no bar.

@@ -138,7 +138,7 @@ def counters(name: str, n: int = 64) -> Mapping[str, int]:
     return _emulate(name, n).trace.counters()
 
 
-def counters_with_beta(name: str, n: int) -> Mapping[str, int]:
+def counters_with_beta(name: str, n: int = 64) -> Mapping[str, int]:
     """The same counters with β = 1/2, so that C is read."""
     return _emulate(name, n, beta=0.5).trace.counters()
 
