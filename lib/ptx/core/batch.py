@@ -61,6 +61,7 @@ class Batch:
         self.strict, self.late = settings.strict, settings.landing == "late"
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
+        self.proxy: Any = None  # of `races`, if there is one and copies or matrices need it
         self.observed = trace is not None or races is not None
         self.blocks, self.threads = geometry.blocks, geometry.threads
         self.warps = -(-self.threads // WARP)  # of a block
@@ -150,6 +151,14 @@ class Batch:
                 if old.dtype is not new.dtype:
                     old = old.view(new.dtype)
                 r[slot] = np.where(mask, new, old)
+
+    def of_lanes(self, lanes: Mask | None, run: Run, writes: tuple[int, ...] = ()) -> None:
+        """Run a step for some of the active lanes, and merge what it writes."""
+        outer = self.active, self.merge
+        inside = self.lanes_in(lanes)
+        self.active, self.merge = lanes, inside
+        self.masked(run, writes, inside)
+        self.active, self.merge = outer
 
     # -- where lanes go -------------------------------------------------------------------------
 
@@ -332,6 +341,30 @@ def each_lane(f: Batch, d: Any, *values: ndarray) -> Iterator[tuple[Issuer, list
     for by, given, threads in lane_groups(f, d, *values):
         for thread in threads.tolist():
             yield by._replace(thread=thread), given
+
+
+def for_each_lane(
+    d: Any, act: Callable[..., None], *reads: Callable[[Batch], ndarray]
+) -> Callable[[Batch], None]:
+    """Make the step that acts for each active lane: of the batch, the lane and what is read."""
+
+    def step(f: Batch) -> None:
+        for by, values in each_lane(f, d, *[read(f) for read in reads]):
+            act(f, by, *values)
+
+    return step
+
+
+def for_each_group(
+    d: Any, act: Callable[..., None], *reads: Callable[[Batch], ndarray]
+) -> Callable[[Batch], None]:
+    """Make the step that acts for each group of lanes: of the batch, first, threads, values."""
+
+    def step(f: Batch) -> None:
+        for by, values, threads in lane_groups(f, d, *[read(f) for read in reads]):
+            act(f, by, threads, *values)
+
+    return step
 
 
 # -- Steps and basic blocks: what a kernel's instructions become when they are decoded. -----------

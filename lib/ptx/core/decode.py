@@ -9,8 +9,9 @@ Mnemonics that whole numbers and floats share have a second function, in `FLOAT_
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Container, Sequence
-from typing import NoReturn, overload
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from functools import cache
+from typing import Any, NoReturn, overload
 
 import numpy as np
 from numpy import ndarray
@@ -85,6 +86,8 @@ def listed() -> str:
 FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2")
 
 Decoder = Callable[["Decoding"], Run]
+ReaderOfAll = Callable[[Registers], list[ndarray]]
+WriterOfAll = Callable[[Registers, Iterable[ndarray]], None]
 OPCODES: dict[str, Decoder] = {}
 FLOAT_OPCODES: dict[str, Decoder] = {}  # where the type is one of `FLOATS`
 _CHOSEN: dict[str, Decoder] = {}  # by the whole opcode, of those met so far
@@ -129,6 +132,12 @@ def decoder(d: Decoding) -> Decoder:
     floats = d.type in FLOATS and base in FLOAT_OPCODES
     chosen = _CHOSEN[opcode] = FLOAT_OPCODES[base] if floats else OPCODES[base]
     return chosen
+
+
+@cache
+def listed_in(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The modifiers in texts such as ``.sync.aligned``, or a single one without a dot."""
+    return tuple(part for text in texts for part in text.split(".") if part)
 
 
 class Decoding:
@@ -187,9 +196,12 @@ class Decoding:
         return given
 
     def only(self, *modifiers: str) -> Decoding:
-        """Refuse the instruction if it has a modifier that is neither a type nor listed."""
+        """Refuse the instruction if it has a modifier that is neither a type nor listed.
+
+        Several may be one text, as PTX writes them: ``.sync.aligned``.
+        """
         for part in self.parts[1:]:
-            if part not in SIZES and part not in modifiers:
+            if part not in SIZES and part not in listed_in(modifiers):
                 self.unsupported(f"no modifier .{part}")
         return self
 
@@ -202,9 +214,10 @@ class Decoding:
         return self
 
     def needs(self, *types: str) -> Decoding:
-        """Refuse the instruction unless its type is one of these."""
-        if self.type not in types:
-            self.unsupported(f"the types are {' '.join(types)}")
+        """Refuse the instruction unless its type is one of these; see `only`."""
+        known = listed_in(types)
+        if self.type not in known:
+            self.unsupported(f"the types are {' '.join(known)}")
         return self
 
     def unsupported(self, supported: str) -> NoReturn:
@@ -337,10 +350,38 @@ class Decoding:
         source = np.dtype(f"i{want}") if signed else narrow
         return lambda r, value: r.__setitem__(s, value.view(source).astype(wide))
 
+    def accessors(self, result: str, *types: str) -> tuple[Any, ...]:
+        """Return the writer of operand 0, and the readers of those behind it, each as its type."""
+        self.count(len(types) + 1)
+        return self.write(0, result), *(self.read(i, t) for i, t in enumerate(types, 1))
+
+    def of_batch(self, operand: Operand | int, kind: str) -> Callable[[Batch], ndarray]:
+        """Make the function that reads an operand, from the batch that has the registers."""
+        read = self.read(operand, kind)
+        return lambda f: read(f.r)
+
+    def write_all(self, items: Operand | int | Sequence[Operand], kind: str) -> WriterOfAll:
+        """Make the function that writes as many values as there are items, or operands in braces.
+        """
+        puts = [self.write(item, kind) for item in self._items(items)]
+
+        def write(r: Registers, values: Iterable[ndarray]) -> None:
+            for put, value in zip(puts, values, strict=True):
+                put(r, value)
+
+        return write
+
+    def read_all(self, items: Operand | int | Sequence[Operand], kind: str) -> ReaderOfAll:
+        """Make the function that reads items, or the operands in braces."""
+        reads = [self.read(item, kind) for item in self._items(items)]
+        return lambda r: [read(r) for read in reads]
+
+    def _items(self, items: Operand | int | Sequence[Operand]) -> Sequence[Operand]:
+        return items if isinstance(items, Sequence) else self.vector(items)
+
     def computed(self, compute: Compute, result: str, *types: str) -> Run:
         """Make the step that computes operand 0 from those behind it, each read as its type."""
-        self.count(len(types) + 1)
-        put, reads = self.write(0, result), [self.read(i, t) for i, t in enumerate(types, 1)]
+        put, *reads = self.accessors(result, *types)
         if len(reads) == 1:
             (a,) = reads
             return lambda f: put(f.r, compute(a(f.r)))
@@ -382,15 +423,12 @@ def predicated(step: Step, index: int, guard_of: tuple[int, bool]) -> Run:
         predicate = f.r[guard]
         chosen = f.select(~predicate if negated else predicate)
         if chosen is not False:
-            active, merge = f.active, f.merge
-            if chosen is not active and chosen is not None:
-                f.active, f.merge = chosen, chosen.array
-                f.masked(run, writes, chosen.array)
-                f.active, f.merge = active, merge
-            elif merge is None:
+            if chosen is not f.active and chosen is not None:
+                f.of_lanes(chosen, run, writes)
+            elif f.merge is None:
                 run(f)
             else:
-                f.masked(run, writes, merge)
+                f.masked(run, writes, f.merge)
         # Last, so that a step that is begun again is counted once.
         if f.trace is not None:
             f.trace.guarded(index, chosen, f)

@@ -139,8 +139,8 @@ class Execution(Batch):
                     self.exit(self.active)  # running off the end is a ret
             for waiter in self.waiters.values():
                 waiter.finish()
-            if self.races is not None and self.races.proxy is not None:
-                self.races.proxy.finish()
+            if self.proxy is not None:
+                self.proxy.finish()
 
     def _deadlock(self) -> NoReturn:
         raise Deadlock(
@@ -157,5 +157,5 @@ class Execution(Batch):
             self.shapes.known,
         ):
             cached.clear()
-        self.room = self.trace = self.races = None
+        self.room = self.trace = self.races = self.proxy = None
         del self.code, self.memory

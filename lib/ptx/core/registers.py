@@ -57,6 +57,11 @@ def joined(parts: ndarray, dtype: DTypeLike) -> ndarray:
     return np.ascontiguousarray(parts).view(dtype)[..., 0]
 
 
+def unstacked(values: ndarray) -> list[ndarray]:
+    """What lies side by side in the last axis, each in an array of its own."""
+    return [np.ascontiguousarray(values[..., i]) for i in range(values.shape[-1])]
+
+
 class RegisterFile:
     """The slots of one kernel.
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from .batch import Batch
+from .batch import Batch, Issuer
 from .errors import Deadlock, Endless, Error
 from .machine import WARP
 from .masks import Mask, any_in_warp, spread
@@ -47,6 +47,7 @@ class Waiter:
     """
 
     says = "Waiting"  # how a deadlock report begins
+    kind = ""  # of hazards that concern it alone
 
     def __init__(self, f: Batch) -> None:
         self.f = f
@@ -56,6 +57,20 @@ class Waiter:
     def waiting(self) -> bool:
         """Whether any lane is parked."""
         return bool(self.parties)
+
+    def hazard(self, by: Issuer, message: str) -> None:
+        """Report what is wrong with an instruction by itself."""
+        side = self.f.side(by)
+        self.f.hazards.add(self.kind, f"{side} {message}", side)
+
+    def release(self, lanes: ndarray) -> None:
+        """Let parked lanes go on, among those that are given."""
+        for party in self.parties:
+            released = party.lanes & lanes
+            if released.any():
+                self.f.go(party.next, Mask(released))
+                party.lanes = party.lanes & ~lanes
+        self.parties = [party for party in self.parties if party.lanes.any()]
 
     def stir(self) -> bool:
         """Nothing else can run: land what is in flight; tell whether that may let lanes go."""

@@ -19,7 +19,7 @@ from ..race.clocks import merged_clocks
 @opcode("bar", "barrier")
 def barrier(d: Decoding) -> Run:
     """bar{.cta}.sync a{, b}; bar.arrive a, b; bar.red; barrier.* the same."""
-    d.only("cta", "sync", "arrive", "aligned", "red", *VOTES)
+    d.only(".cta.sync.arrive.aligned.red", *VOTES)
     if not d.has("sync", "arrive", "red"):
         d.unsupported("bar.sync, bar.arrive, bar.red and bar.warp.sync")
     if d.has("red"):
@@ -39,9 +39,8 @@ def barrier(d: Decoding) -> Run:
             return
         # The number is computed: let the lanes of each number arrive in turn.
         whole = f.active
-        shape = f.shape
         which = f.full(which)
-        many = np.full(shape, -1) if many is None else f.full(many).astype(int)
+        many = np.full(f.shape, -1) if many is None else f.full(many).astype(int)
         lanes = f.lanes_in(whole)
         for n, c in sorted(set(zip(which[lanes].tolist(), many[lanes].tolist(), strict=True))):
             f.active = f.selected((which == n) & (many == c))
@@ -74,9 +73,7 @@ def _vote(d: Decoding) -> Run:
         def finish(yes: ndarray, arrived: ndarray, lanes: ndarray) -> None:
             found = VOTES[what](yes.sum(axis=1), arrived.sum(axis=1))[:, None].astype(kind)
             if slot is not None:
-                old = f.r[slot]
-                old = old if old.dtype == kind else old.view(kind)
-                put(f.r, np.where(lanes, found, f.full(old)))
+                put(f.r, np.where(lanes, found, f.full(f.r[slot].view(kind))))
 
         n = None if many is None else int(many[0, 0])
         f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, True, (votes, finish))
@@ -100,10 +97,8 @@ class ClusterBarriers(Waiter):
 
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
-        shape = f.shape
-        self.arrived = np.zeros(shape, bool)  # in this phase
-        self.passed = np.zeros(shape, bool)  # arrived in a complete phase, has not waited yet
-        self.last: dict[int, object] = {}  # cluster -> instruction of an arrival
+        self.arrived = np.zeros(f.shape, bool)  # in this phase
+        self.passed = np.zeros(f.shape, bool)  # arrived in a complete phase, has not waited yet
         self.met = np.zeros(f.blocks, bool)  # blocks of which a thread has waited for the others
         clusters = f.blocks // f.geometry.peers
         self.gathering: list = [None] * clusters
@@ -120,9 +115,9 @@ class ClusterBarriers(Waiter):
                 f"{f.lane_names(again)}"
             )
         self.arrived = self.arrived | active
-        if f.races is not None and f.races.proxy is not None:
+        if f.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(active)).tolist():
-                cluster, proxy = row // f.geometry.peers, f.races.proxy
+                cluster, proxy = row // f.geometry.peers, f.proxy
                 clocks = proxy.release((row, warp)) if releases else merged_clocks(
                     proxy.relaxed.published((row, warp), CLUSTER), proxy.inits((row, warp)))
                 self.gathering[cluster] = merged_clocks(self.gathering[cluster], clocks)
@@ -147,14 +142,10 @@ class ClusterBarriers(Waiter):
                     self.carried[cluster], self.gathering[cluster]
                 )
                 self.gathering[cluster] = None
-        for party in list(self.parties):
-            released = party.lanes & rows
-            if released.any():
-                self._pass(released)
-                f.go(party.next, Mask(released))
-                party.lanes = party.lanes & ~rows
-                if not party.lanes.any():
-                    self.parties.remove(party)
+        for party in self.parties:
+            if (party.lanes & rows).any():
+                self._pass(party.lanes & rows)
+        self.release(np.broadcast_to(rows, f.shape))
 
     def wait(self, instruction: Instruction, following: int) -> None:
         """Let the active lanes wait, or go on if the barrier is complete."""
@@ -177,9 +168,9 @@ class ClusterBarriers(Waiter):
         f = self.f
         self.passed = self.passed & ~lanes
         self.met |= lanes.any(axis=1)
-        if f.races is not None and f.races.proxy is not None:
+        if f.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
-                f.races.proxy.acquire((row, warp), self.carried[row // f.geometry.peers])
+                f.proxy.acquire((row, warp), self.carried[row // f.geometry.peers])
 
     def describe(self) -> str:
         """Say who waits, for a deadlock report."""
@@ -198,7 +189,7 @@ class ClusterBarriers(Waiter):
 @opcode("barrier.cluster")
 def cluster_barrier(d: Decoding) -> Run:
     """barrier.cluster.arrive{.release|.relaxed}, barrier.cluster.wait{.acquire}"""
-    d.only("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned").count(0)
+    d.only(".cluster.arrive.wait.release.relaxed.acquire.aligned").count(0)
     following = d.index + 1
     if d.has("arrive") == d.has("wait"):
         d.unsupported("barrier.cluster.arrive and barrier.cluster.wait")

@@ -15,14 +15,14 @@ import numpy as np
 from numpy import ndarray
 
 from ..core.addressing import SharedBytes, shared_address
-from ..core.batch import Batch, Issuer, Run, each_lane
+from ..core.batch import Batch, Issuer, Run, for_each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
+from ..core.registers import parted, unstacked
 from ..core.scheduler import Waiter
 from ..core.syntax import Instruction
-from .cp_async_bulk import bring, destinations
+from .cp_async_bulk import bring
 
-KIND = "launch control"
 _BYTES = 16
 # The last word of a response, which nothing else has: refused, or granted.
 _REFUSED, _GRANTED = 0xC1C00000, 0xC1C00001
@@ -31,15 +31,11 @@ _REFUSED, _GRANTED = 0xC1C00000, 0xC1C00001
 class LaunchControl(Waiter):
     """Which blocks of a batch have seen that nothing is left to be cancelled."""
 
+    kind = "launch control"  # hazards of what PTX leaves undefined
+
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.seen: dict[int, Instruction] = {}
-
-    def hazard(self, by: Issuer, message: str) -> None:
-        """Report what PTX leaves undefined."""
-        side = self.f.side(by)
-        self.f.hazards.add(KIND, f"{side} {message}", side)
-
 
 @opcode("clusterlaunchcontrol")
 def cluster_launch_control(d: Decoding) -> Run:
@@ -57,29 +53,27 @@ def cluster_launch_control(d: Decoding) -> Run:
 def _try_cancel(d: Decoding) -> Run:
     """...async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all} [to], [mbar]"""
     d.only(
-        "try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes",
-        "multicast::cluster::all",
+        ".try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all",
     ).needs("b128").count(2)
-    to, bar, cast = shared_address(d, 0), shared_address(d, 1), d.has("multicast::cluster::all")
+    cast = d.has("multicast::cluster::all")
 
-    def step(f: Batch) -> None:
+    def ask(f: Batch, by: Issuer, at: int, bar: int) -> None:
         control, peers = f.waiter(LaunchControl), f.geometry.peers
+        if by.row in control.seen:
+            control.hazard(
+                by,
+                "asks for one more cluster after its block has seen a request that failed, at "
+                f"{f.place(control.seen[by.row])}: that is undefined; end the loop there",
+            )
+        given = _response(f, f.geometry.pending.cancel(peers))
+
+        def write(there: SharedBytes) -> None:
+            there.data.view(np.uint32)[:] = given
+
         mask = (1 << peers) - 1 if cast else None
-        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
-            if by.row in control.seen:
-                control.hazard(
-                    by,
-                    "asks for one more cluster after its block has seen a request that failed, at "
-                    f"{f.place(control.seen[by.row])}: that is undefined; end the loop there",
-                )
-            given = _response(f, f.geometry.pending.cancel(peers))
-            for there, barrier in destinations(f, by, at, b, _BYTES, _BYTES, mask):
-                def write(there: SharedBytes = there, given: ndarray = given) -> None:
-                    there.data.view(np.uint32)[:] = given
+        bring(f, by, write, at, bar, _BYTES, _BYTES, mask, behind_reads=True)
 
-                bring(f, by, there, barrier, write, behind_reads=True)
-
-    return step
+    return for_each_lane(d, ask, shared_address(d, 0), shared_address(d, 1))
 
 
 def _response(f: Batch, first: int | None) -> ndarray:
@@ -88,26 +82,25 @@ def _response(f: Batch, first: int | None) -> ndarray:
     return np.array([*f.geometry.index_of(first), _GRANTED], np.uint32)
 
 
-def _words(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
-    """Make the function that reads responses, (4, blocks, threads)."""
-    read = d.read(operand, "b128")
+def _words(d: Decoding) -> Callable[[Batch], list[ndarray]]:
+    """Make the function that reads responses: four words of each lane."""
+    read = d.read(1, "b128")
 
-    def words(f: Batch) -> ndarray:
-        whole = f.full(read(f.r))
-        found = np.ascontiguousarray(whole)[..., None].view(np.uint32)
+    def words(f: Batch) -> list[ndarray]:
+        found = parted(f.full(read(f.r)), np.uint32)
         if not np.isin(f.of_active(found[..., 3]), (_REFUSED, _GRANTED)).all():
             raise Error(
                 f"{f.place(d.instruction)}: these 16 bytes are no response of "
                 "clusterlaunchcontrol.try_cancel: load what it wrote, behind a wait on its mbarrier"
             )
-        return np.moveaxis(found, -1, 0)
+        return unstacked(found)
 
     return words
 
 
 def _is_canceled(d: Decoding) -> Run:
-    d.only("query_cancel", "is_canceled", "pred").needs("b128").count(2)
-    put, words = d.write(0, "pred"), _words(d, 1)
+    d.only(".query_cancel.is_canceled.pred").needs("b128").count(2)
+    put, words = d.write(0, "pred"), _words(d)
 
     def step(f: Batch) -> None:
         granted = words(f)[3] == _GRANTED
@@ -125,9 +118,8 @@ def _first_block(d: Decoding, axis: str) -> Run:
     if axis not in ("", "x", "y", "z") or len(items) != (1 if axis else 4):
         d.wrong("the forms are .get_first_ctaid.v4 {x, y, z, _} and .get_first_ctaid::x, ::y, ::z")
     d.only("query_cancel", d.parts[2], "v4").needs("b128").count(2)
-    words = _words(d, 1)
-    axes = ["xyz".index(axis)] if axis else [0, 1, 2]
-    puts = [d.write(item, "b32") for item in items[:3]]
+    words = _words(d)
+    put, axes = d.write_all(items[:3], "b32"), ["xyz".index(axis)] if axis else [0, 1, 2]
 
     def step(f: Batch) -> None:
         found = words(f)
@@ -139,7 +131,6 @@ def _first_block(d: Decoding, axis: str) -> Run:
                 "reads the first block of a request that failed, which is undefined: ask "
                 "query_cancel.is_canceled before",
             )
-        for put, at in zip(puts, axes, strict=True):
-            put(f.r, np.ascontiguousarray(found[at]))
+        put(f.r, [found[at] for at in axes])
 
     return step

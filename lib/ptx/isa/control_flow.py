@@ -148,12 +148,13 @@ def _printf(f: Batch, site: CallSite) -> None:
 def _assert_fail(f: Batch, site: CallSite) -> None:
     """void __assertfail(message, file, line, function, size of a character)"""
     row, thread = _lanes(f)[0]
-    values = [int(f.calls.argument(site, i, np.uint32 if i == 2 else np.uint64)[row, thread])
-              for i in range(4)]
-    said, file, function = (_text(f, row, thread, values[i], site) for i in (0, 1, 3))
+    message, name, line, within = (
+        int(f.calls.argument(site, i, np.uint32 if i == 2 else np.uint64)[row, thread])
+        for i in range(4))
+    said, file, function = (_text(f, row, thread, at, site) for at in (message, name, within))
     raise Error(
         f"{f.place(site.instruction)}: assertion '{said}' failed in {function}, "
-        f"{file}:{values[2]}: {f.geometry.thread_name(row, thread)}; in all {len(_lanes(f))} lanes"
+        f"{file}:{line}: {f.geometry.thread_name(row, thread)}; in all {len(_lanes(f))} lanes"
     )
 
 
@@ -222,7 +223,7 @@ def branch(d: Decoding) -> Run:
 @opcode("brx")
 def branch_by_index(d: Decoding) -> Run:
     """brx.idx{.uni} index, table: to the label of this number in a .branchtargets"""
-    d.only("idx", "uni").count(2)
+    d.only(".idx.uni").count(2)
     index, targets = d.read(0, "u32"), d.instruction.targets
 
     def step(f: Batch) -> None:
@@ -343,7 +344,7 @@ def _through_pointer(d: Decoding, target: Register, site: CallSite) -> Run:
 @opcode("alloca")
 def allocate(d: Decoding) -> Run:
     """alloca.type ptr, size{, align}: a local address"""
-    d.only().needs("u32", "u64").count(2, 3)
+    d.only().needs(".u32.u64").count(2, 3)
     put, size = d.write(0, d.type), d.read(1, d.type)
     align = d.operands[2].bits if len(d.operands) == 3 and isinstance(
         d.operands[2], Immediate) else 8
@@ -356,15 +357,14 @@ def allocate(d: Decoding) -> Run:
 @opcode("stacksave")
 def save(d: Decoding) -> Run:
     """stacksave.type d"""
-    d.only().needs("u32", "u64").count(1)
-    put, dtype = d.write(0, d.type), DTYPES[d.type]
+    (put,), dtype = d.only().needs(".u32.u64").accessors(d.type), DTYPES[d.type]
     return lambda f: put(f.r, f.calls.stack.astype(dtype))
 
 
 @opcode("stackrestore")
 def restore(d: Decoding) -> Run:
     """stackrestore.type a"""
-    d.only().needs("u32", "u64").count(1)
+    d.only().needs(".u32.u64").count(1)
     read = d.read(0, d.type)
     return lambda f: f.calls.restore(read(f.r).astype(np.int64))
 
@@ -409,7 +409,7 @@ UNIT = 8
 @opcode("setmaxnreg")
 def set_registers(d: Decoding) -> Run:
     """setmaxnreg.{inc,dec}.sync.aligned.u32 n"""
-    d.only("inc", "dec", "sync", "aligned").needs("u32").count(1)
+    d.only(".inc.dec.sync.aligned").needs("u32").count(1)
     many = d.constant(0, "the number of registers")
     if not 24 <= many <= 256 or many % UNIT:
         d.wrong(f"{many} registers; the number must be a multiple of 8 from 24 to 256")
@@ -441,8 +441,8 @@ def set_registers(d: Decoding) -> Run:
 def _of_warp(active: np.ndarray, row: int, warp: int) -> np.ndarray:
     """The active lanes of a warp."""
     found = np.zeros_like(active)
-    part = slice(warp * WARP, warp * WARP + WARP)
-    found[row, part] = active[row, part]
+    part = row, slice(warp * WARP, warp * WARP + WARP)
+    found[part] = active[part]
     return found
 
 

@@ -22,7 +22,7 @@ from ..core.batch import Batch, Reader, Run, lane_groups
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.masks import Mask
-from ..core.registers import UNSIGNED
+from ..core.registers import UNSIGNED, unstacked
 from ..core.scheduler import Waiter
 from ..core.segment import Segment
 from ..core.syntax import Immediate, Instruction, MemoryAccess, Register
@@ -107,8 +107,7 @@ class CpAsyncGroups(Waiter):
     def commit(self) -> None:
         """Close the active lanes' groups."""
         active = self.f.active
-        more = self.opened + 1
-        self.opened = more if active is None else np.where(active.array, more, self.opened)
+        self.opened = self.opened + (1 if active is None else active.array)
 
     def wait(self, keep: int | None) -> None:
         """Finish the active lanes' groups but for the last `keep`; None: every copy."""
@@ -164,20 +163,17 @@ class CpAsyncGroups(Waiter):
 @opcode("cp.async.commit_group")
 def commit_group(d: Decoding) -> Run:
     """cp.async.commit_group: what was issued since the last one is a group"""
-    d.only("async", "commit_group").count(0)
+    d.only(".async.commit_group").count(0)
     return lambda f: f.waiter(CpAsyncGroups).commit()
 
 
 @opcode("cp.async.wait_group", "cp.async.wait_all")
 def wait_group(d: Decoding) -> Run:
     """cp.async.wait_group n: all but the n latest groups are done; wait_all: every copy"""
-    d.only("async", "wait_group", "wait_all")
-    if d.has("wait_all"):
-        d.count(0)
-        return lambda f: f.waiter(CpAsyncGroups).wait(None)
-    d.count(1)
-    keep = d.constant(0, "the number of groups")
-    if keep < 0:
+    all_of_them = d.only(".async.wait_group.wait_all").has("wait_all")
+    d.count(0 if all_of_them else 1)
+    keep = None if all_of_them else d.constant(0, "the number of groups")
+    if keep is not None and keep < 0:
         d.wrong("the number of groups is negative")
     return lambda f: f.waiter(CpAsyncGroups).wait(keep)
 
@@ -185,7 +181,7 @@ def wait_group(d: Decoding) -> Run:
 @opcode("cp.async.mbarrier")
 def arrive_when_done(d: Decoding) -> Run:
     """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: an arrival behind the copies so far"""
-    d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
+    d.only(".async.mbarrier.arrive.noinc.shared.shared::cta").count(1)
     address, counted = shared_address(d, 0), d.has("noinc")
 
     def step(f: Batch) -> None:
@@ -210,7 +206,7 @@ def arrive_when_done(d: Decoding) -> Run:
 @opcode("cp.async.ca", "cp.async.cg")
 def copy_async(d: Decoding) -> Run:
     """cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size | ignore-src}{, policy}"""
-    d.only("async", "ca", "cg", "shared", "shared::cta", "global", *_HINTS)
+    d.only(".async.ca.cg.shared.shared::cta.global", *_HINTS)
     if len(d.parts) < 5 or d.parts[3] not in ("shared", "shared::cta") or d.parts[4] != "global":
         d.unsupported("cp.async.{ca,cg}.shared.global")
     hinted = d.has("L2::cache_hint")
@@ -342,16 +338,14 @@ class _CpAsync:
             where.append(list(by_segment(f, pattern, access)))
 
         def fetch(active: Mask | None) -> list[ndarray]:
-            shape = f.shape
-            data = np.zeros((*shape, self.width), np.uint8)
+            data = np.zeros((*f.shape, self.width), np.uint8)
             for i, (access, parts) in enumerate(zip(self.bytes, where, strict=False)):
                 for segment, mask in parts:
                     read = f.memory.read(
                         segment, AccessPattern(addresses, mask, f), access.offset, UNSIGNED[1], 1
                     )
                     data[..., i] = np.where(mask.array, read, data[..., i])
-            words = data.view(WORD)
-            return [np.ascontiguousarray(words[..., i]) for i in range(self.width // 4)]
+            return unstacked(data.view(WORD))
 
         return Source(fetch), f.active
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
 from ..core.addressing import SharedBytes, lane_address, locate, shared_address
-from ..core.batch import Batch, Issuer, Run, each_lane
+from ..core.batch import Batch, Issuer, Run, for_each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned, OutOfBounds, UninitialisedRead
 from ..core.hazards import access
@@ -89,7 +90,7 @@ class BulkGroups(Waiter):
     def report_read(self, by: Issuer, source: SharedBytes) -> None:
         """Tell the race detector of bytes that the thread's next group will read."""
         if self.f.races is not None:
-            proxy, groups = self.f.races.proxy, self.threads.get((by.row, by.thread))
+            proxy, groups = self.f.proxy, self.threads.get((by.row, by.thread))
             time = 1 if groups is None else groups.committed + 1
             proxy.reads(source.cells, by, proxy.bulk(by.warp), time)
 
@@ -118,8 +119,8 @@ class BulkGroups(Waiter):
                 del groups.groups[: max(0, done - first)]
             groups.read = max(groups.read, done)
             if f.races is not None:
-                proxy, warp = f.races.proxy, (row, thread // WARP)
-                proxy.learn(warp, proxy.bulk(warp), done)
+                warp = row, thread // WARP
+                f.proxy.learn(warp, f.proxy.bulk(warp), done)
 
     def finish(self) -> None:
         """Land what nobody waited for; report copies that may have read a dead block's memory."""
@@ -162,8 +163,7 @@ def count_global(
         site.sectors += int((last[1:] - np.maximum(starts[1:] // SECTOR - 1, last[:-1])).sum())
 
 
-REDUCTIONS = {name: ATOMIC[name] for name in (
-    "add", "min", "max", "and", "or", "xor", "inc", "dec")}
+REDUCTIONS = {name: compute for name, compute in ATOMIC.items() if name not in ("exch", "cas")}
 
 
 def reduction(d: Decoding) -> Callable | None:
@@ -178,14 +178,11 @@ def reduction(d: Decoding) -> Callable | None:
 
 def _put(d: Decoding) -> Callable[[ndarray, ndarray], None]:
     """Make the function that puts bytes in the place of others, or combines them."""
-    combine, kind = reduction(d), d.type
+    combine, dtype = reduction(d), DTYPES.get(d.type, np.dtype("u1"))
 
     def put(there: ndarray, data: ndarray) -> None:
-        if combine is None:
-            there[:] = data
-        else:
-            typed = there.view(DTYPES[kind])
-            typed[:] = combine(typed, data.view(DTYPES[kind]))
+        typed, data = there.view(dtype), data.view(dtype)
+        typed[:] = data if combine is None else combine(typed, data)
 
     return put
 
@@ -234,32 +231,35 @@ def ranks_of(f: Batch, by: Issuer, mask: int) -> list[int]:
 
 
 def bring(
-    f: Batch, by: Issuer, there: SharedBytes, barrier: Mbarrier, write: Callable[[], None],
-    asynchronous: bool = True, behind_reads: bool = False,
+    f: Batch, by: Issuer, write: Callable[[SharedBytes], None], at: int, bar: int, nbytes: int,
+    align: int, mask: int | None = None, pair: bool = False, asynchronous: bool = True,
+    behind_reads: bool = False,
 ) -> None:
     """Let bytes come that complete on an mbarrier: `write` puts them, now or as late as can be.
 
-    `asynchronous` is not what st.async writes, which is of no other proxy; with `behind_reads`
-    ordinary reads of before need a proxy fence.
+    The parameters in between are those of `destinations`. `asynchronous` is not what st.async
+    writes, which is of no other proxy; with `behind_reads` ordinary reads of before need a proxy
+    fence.
     """
-    if f.races is not None:
-        proxy = f.races.proxy
-        of_peer = not asynchronous and by.row != barrier.row
-        agent = proxy.remote_stores if of_peer else proxy.mbarrier
-        barrier.remote |= of_peer
-        column, time = agent(barrier.row, barrier.offset), barrier.time + 1
-        proxy.writes(there.cells, by, column, time, asynchronous, behind_reads)
-        proxy.uses(there.row, column, EPOCH + time, by)
-        barrier.gather(proxy.tell_phases(by.warp))
-        barrier.waits.arrive(proxy.waits_known(by.warp))
-        if asynchronous:
-            _check_init(f, barrier, by)
+    proxy = f.proxy
+    for there, barrier in destinations(f, by, at, bar, nbytes, align, mask, pair):
+        if proxy is not None:
+            of_peer = not asynchronous and by.row != barrier.row
+            agent = proxy.remote_stores if of_peer else proxy.mbarrier
+            barrier.remote |= of_peer
+            column, time = agent(barrier.row, barrier.offset), barrier.time + 1
+            proxy.writes(there.cells, by, column, time, asynchronous, behind_reads)
+            proxy.uses(there.row, column, EPOCH + time, by)
+            barrier.gather(proxy.tell_phases(by.warp))
+            barrier.waits.arrive(proxy.waits_known(by.warp))
+            if asynchronous:
+                _check_init(f, barrier, by)
+        f.waiter(Mbarriers).fly(barrier, nbytes, partial(_land, there, write), by.instruction)
 
-    def land() -> None:
-        write()
-        there.mark_valid()
 
-    f.waiter(Mbarriers).fly(barrier, there.nbytes, land, by.instruction)
+def _land(there: SharedBytes, write: Callable[[SharedBytes], None]) -> None:
+    write(there)
+    there.mark_valid()
 
 
 def _check_init(f: Batch, barrier: Mbarrier, by: Issuer) -> None:
@@ -284,18 +284,26 @@ DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
 BOX_ALIGNMENT = 128
 
 
+_COPIES = (
+    ".async.bulk.reduce.global.shared::cta.shared::cluster.bulk_group.multicast::cluster",
+    "mbarrier::complete_tx::bytes", *BULK_HINTS, *REDUCTIONS,
+)
+
+
+def _spaces(d: Decoding) -> list[str]:
+    """The state spaces of a copy's destination and source."""
+    spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
+    if len(spaces) != 2:
+        d.wrong("the state spaces of destination and source are needed")
+    return spaces
+
+
 def tensor_copy(d: Decoding) -> Run:
     """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile and in im2col mode"""
     d.only(
-        "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
-        "im2col", "im2col_no_offs", "bulk_group", "mbarrier::complete_tx::bytes",
-        "multicast::cluster", "cta_group::1", "cta_group::2", *DIMENSIONS, *BULK_HINTS, *REDUCTIONS,
-    )
-    spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
+        *_COPIES, ".tensor.tile.im2col.im2col_no_offs.cta_group::1.cta_group::2", *DIMENSIONS)
     rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
-    if len(spaces) != 2:
-        d.wrong("the state spaces of destination and source are needed")
-    into = spaces[0] != "global"
+    into = _spaces(d)[0] != "global"
     mode = "im2col" if into else "im2col_no_offs"
     if d.has("im2col", "im2col_no_offs") and (not d.has(mode) or rank < 3):
         d.wrong("im2col mode is .im2col of loads, .im2col_no_offs of stores, in 3 to 5 dimensions")
@@ -316,7 +324,7 @@ def _tensor(
     items = inside.items if isinstance(inside, Vector) else (inside,)
     if len(items) != rank:
         d.wrong(f"{len(items)} coordinates for {rank} dimensions")
-    reads = [d.read(item, "s32") for item in items] + [d.read(item, "u16") for item in offsets]
+    first, behind = d.read_all(items, "s32"), d.read_all(offsets, "u16")
     im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
     base = given.base
     slot = base.slot if isinstance(base, Register) else d.slot(base, "u64")
@@ -338,7 +346,7 @@ def _tensor(
                 f"{f.place(d.instruction)}: the instruction is in "
                 f"{'im2col' if im2col else 'tile'} mode, the tensor map is not"
             )
-        coordinates = [of(read(f.r)) for read in reads]
+        coordinates = [of(each) for each in (*first(f.r), *behind(f.r))]
         if isinstance(tensor_map, Im2colMap):
             _check_pixels(f, tensor_map, coordinates, into, d.instruction)
         _check_box(f, tensor_map, coordinates, d.instruction)
@@ -414,7 +422,7 @@ def _touch(
     # Runs begin at a multiple of 16 bytes, which every granule divides.
     cells = (starts[:, None] // granule + np.arange(-(-length // granule))).ravel()
     cells = cells.astype(np.intp, copy=False)
-    return f.races.proxy.global_access(bound.segment, cells, by, way)
+    return f.proxy.global_access(bound.segment, cells, by, way)
 
 
 def find_map(f: Batch, address: int, by: Issuer) -> BoundTensorMap:
@@ -463,26 +471,20 @@ def _load(d: Decoding, rank: int) -> Run:
     mask, pair = _mask(d, 3 + im2col), d.has("cta_group::2")
     tensor = _tensor(d, 1, rank, offsets)
 
-    def step(f: Batch) -> None:
+    def issue(f: Batch, by: Issuer, at: int, b: int) -> None:
         if pair:
             check_pairs(f, d.instruction)
-        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
-            bound, coordinates = tensor(f, by)
-            tensor_map, n = bound.map, bound.map.nbytes
-            _touch(f, bound, coordinates, by, "load")
-            for there, barrier in destinations(
-                f, by, at, b, n, BOX_ALIGNMENT, mask(f, by), pair
-            ):
-                def write(
-                    there: SharedBytes = there, map: TensorMap = tensor_map,
-                    at: Sequence[int] = coordinates,
-                ) -> None:
-                    data = map.load(at).view(np.uint64).reshape(-1, 2)
-                    _chunks(f)[_places(there, map)] = data
+        bound, coordinates = tensor(f, by)
+        tensor_map = bound.map
+        _touch(f, bound, coordinates, by, "load")
 
-                bring(f, by, there, barrier, write)
+        def write(there: SharedBytes) -> None:
+            data = tensor_map.load(coordinates).view(np.uint64).reshape(-1, 2)
+            _chunks(f)[_places(there, tensor_map)] = data
 
-    return step
+        bring(f, by, write, at, b, tensor_map.nbytes, BOX_ALIGNMENT, mask(f, by), pair)
+
+    return for_each_lane(d, issue, to, bar)
 
 
 def _chunks(f: Batch) -> ndarray:
@@ -527,31 +529,23 @@ def _store(d: Decoding, rank: int) -> Run:
     source, tensor = shared_address(d, 1), _tensor(d, 0, rank)
     combine = reduction(d)
 
-    def step(f: Batch) -> None:
+    def issue(f: Batch, by: Issuer, at: int) -> None:
         groups = f.waiter(BulkGroups)
-        for by, (at,) in each_lane(f, d, source(f)):
-            bound, coordinates = tensor(f, by)
-            tensor_map = bound.map
-            there = locate(f, by, at, tensor_map.nbytes, BOX_ALIGNMENT)
-            _check_written(f, there, tensor_map, coordinates, d.instruction)
-            groups.report_read(by, there)
-            known = _touch(f, bound, coordinates, by, "store")
-            places = _places(there, tensor_map)
+        bound, coordinates = tensor(f, by)
+        tensor_map = bound.map
+        there = locate(f, by, at, tensor_map.nbytes, BOX_ALIGNMENT)
+        _check_written(f, there, tensor_map, coordinates, d.instruction)
+        groups.report_read(by, there)
+        known = _touch(f, bound, coordinates, by, "store")
+        places, put = _places(there, tensor_map), combine
+        if combine is not None and isinstance(tensor_map, ChangedMap) and tensor_map.bf16:
+            put = in_bf16(combine)
+        groups.add(by, BulkCopy(
+            d.instruction,
+            lambda: np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8),
+            lambda data: tensor_map.store(coordinates, data, put), known))
 
-            def read(places: ndarray = places) -> ndarray:
-                return np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8)
-
-            def write(
-                data: ndarray, map: TensorMap = tensor_map, at: Sequence[int] = coordinates
-            ) -> None:
-                if combine is not None and isinstance(map, ChangedMap) and map.bf16:
-                    map.store(at, data, in_bf16(combine))
-                else:
-                    map.store(at, data, combine)
-
-            groups.add(by, BulkCopy(d.instruction, read, write, known))
-
-    return step
+    return for_each_lane(d, issue, source)
 
 
 def global_bytes(
@@ -578,26 +572,19 @@ def bulk(d: Decoding) -> Run:
     if d.parts[0] == "cp" and d.parts[1] == "reduce" and not d.has("bulk"):
         d.unsupported("cp.reduce.async.bulk")
     if d.has("commit_group"):
-        d.only("async", "bulk", "commit_group").count(0)
+        d.only(".async.bulk.commit_group").count(0)
         return lambda f: f.waiter(BulkGroups).commit()
     if d.has("wait_group"):
-        d.only("async", "bulk", "wait_group", "read").count(1)
+        d.only(".async.bulk.wait_group.read").count(1)
         pending, read = d.constant(0, "the number of groups"), d.has("read")
         return lambda f: f.waiter(BulkGroups).wait(pending, read)
     if d.has("prefetch"):
         return lambda f: None
     if d.has("tensor"):
         return tensor_copy(d)
-    spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
-    if len(spaces) != 2:
-        d.wrong("the state spaces of destination and source are needed")
-    d.only(
-        "async", "bulk", "reduce", "global", "shared::cta", "shared::cluster", "bulk_group",
-        "mbarrier::complete_tx::bytes", "multicast::cluster", *BULK_HINTS, *REDUCTIONS, "noftz",
-    )
-    if spaces[0] == "global":
-        return _out(d)
-    return _into(d, from_shared=spaces[1] != "global")
+    to, source = _spaces(d)
+    d.only(*_COPIES, "noftz")
+    return _out(d) if to == "global" else _into(d, from_shared=source != "global")
 
 
 def _size(f: Batch, n: int, instruction: Instruction) -> None:
@@ -617,63 +604,49 @@ def _into(d: Decoding, from_shared: bool) -> Run:
     """[dst], [src], size, [mbar]{, mask}{, policy}: into shared memory, of several blocks"""
     d.count(4 + d.has("multicast::cluster") + d.has("L2::cache_hint"))
     put, mask = _put(d), _mask(d, 4)
-    to, number, bar = shared_address(d, 0), d.read(2, "u32"), shared_address(d, 3)
+    to, number, bar = shared_address(d, 0), d.of_batch(2, "u32"), shared_address(d, 3)
     source = shared_address(d, 1) if from_shared else lane_address(d, 1)
 
-    def step(f: Batch) -> None:
-        for by, (at, n, b, address) in each_lane(f, d, to(f), number(f.r), bar(f), source(f)):
-            _size(f, n, d.instruction)
-            if from_shared:
-                there = locate(f, by, address, n, 16)
-                there.check_valid(d.instruction)
-                data = there.data
-                if f.races is not None:
-                    f.races.proxy.compare(there.cells, by)
-            else:
-                segment, start = global_bytes(f, address, n, d.instruction)
-                data = segment.storage[start : start + n]
-                if f.races is not None:
-                    f.races.proxy.global_access(segment, f.races.cells(start, n), by, "load")
-                count_global(f, by, "load", start, n, n)
-            for there, barrier in destinations(f, by, at, b, n, 16, mask(f, by)):
-                def write(there: SharedBytes = there, data: ndarray = data) -> None:
-                    put(there.data, data)
+    def issue(f: Batch, by: Issuer, at: int, n: int, b: int, address: int) -> None:
+        _size(f, n, d.instruction)
+        if from_shared:
+            there = locate(f, by, address, n, 16)
+            there.check_valid(d.instruction)
+            data = there.data
+            if f.proxy is not None:
+                f.proxy.compare(there.cells, by)
+        else:
+            segment, start = global_bytes(f, address, n, d.instruction)
+            data = segment.storage[start : start + n]
+            if f.proxy is not None:
+                f.proxy.global_access(segment, f.races.cells(start, n), by, "load")
+            count_global(f, by, "load", start, n, n)
+        bring(f, by, lambda there: put(there.data, data), at, b, n, 16, mask(f, by))
 
-                bring(f, by, there, barrier, write)
-
-    return step
+    return for_each_lane(d, issue, to, number, bar, source)
 
 
 def _out(d: Decoding) -> Run:
     """[dst], [src], size{, policy}: from shared memory to global memory, in a bulk group"""
     d.count(3 + d.has("L2::cache_hint"))
     put, to = _put(d), lane_address(d, 0)
-    source, number = shared_address(d, 1), d.read(2, "u32")
+    source, number = shared_address(d, 1), d.of_batch(2, "u32")
 
-    def step(f: Batch) -> None:
-        groups = f.waiter(BulkGroups)
-        for by, (at, n, address) in each_lane(f, d, source(f), number(f.r), to(f)):
-            _size(f, n, d.instruction)
-            there = locate(f, by, at, n, 16)
-            there.check_valid(d.instruction)
-            segment, start = global_bytes(f, address, n, d.instruction, True)
-            known = None
-            groups.report_read(by, there)
-            if f.races is not None:
-                known = f.races.proxy.global_access(segment, f.races.cells(start, n), by, "store")
-            count_global(f, by, "store", start, n, n)
+    def issue(f: Batch, by: Issuer, at: int, n: int, address: int) -> None:
+        groups, known = f.waiter(BulkGroups), None
+        _size(f, n, d.instruction)
+        there = locate(f, by, at, n, 16)
+        there.check_valid(d.instruction)
+        segment, start = global_bytes(f, address, n, d.instruction, True)
+        groups.report_read(by, there)
+        if f.proxy is not None:
+            known = f.proxy.global_access(segment, f.races.cells(start, n), by, "store")
+        count_global(f, by, "store", start, n, n)
+        groups.add(by, BulkCopy(
+            d.instruction, lambda: there.data.copy(),
+            lambda data: put(segment.storage[start : start + n], data), known))
 
-            def write(
-                data: ndarray, to: ndarray = segment.storage[start : start + n]
-            ) -> None:
-                put(to, data)
-
-            def read(there: SharedBytes = there) -> ndarray:
-                return there.data.copy()
-
-            groups.add(by, BulkCopy(d.instruction, read, write, known))
-
-    return step
+    return for_each_lane(d, issue, source, number, to)
 
 
 
@@ -703,18 +676,15 @@ def store_async(d: Decoding) -> Run:
     items, many = d.vector(1), d.many
     if len(items) != many:
         d.wrong(f"{many} registers are needed in braces")
-    reads = [d.read(item, kind) for item in items]
-    to, bar, size = shared_address(d, 0), shared_address(d, 2), SIZES[kind] * many
+    values, size = d.read_all(items, kind), SIZES[kind] * many
 
-    def step(f: Batch) -> None:
-        values = np.stack([f.full(read(f.r)) for read in reads], axis=-1)
-        for by, (at, b) in each_lane(f, d, to(f), bar(f)):
-            given = values[by.row, by.thread].copy()
-            for there, barrier in destinations(f, by, at, b, size, size):
-                def write(there: SharedBytes = there, given: ndarray = given) -> None:
-                    here = there.data.view(DTYPES[kind])
-                    here[:] = given if combine is None else combine(here, given)
+    def issue(f: Batch, by: Issuer, at: int, b: int) -> None:
+        given = np.stack([f.full(value)[by.row, by.thread] for value in values(f.r)])
 
-                bring(f, by, there, barrier, write, asynchronous=False)
+        def write(there: SharedBytes) -> None:
+            here = there.data.view(DTYPES[kind])
+            here[:] = given if combine is None else combine(here, given)
 
-    return step
+        bring(f, by, write, at, b, size, size, asynchronous=False)
+
+    return for_each_lane(d, issue, shared_address(d, 0), shared_address(d, 2))

@@ -49,7 +49,7 @@ def _of_two(d: Decoding, compute: Compute, result: str) -> Run:
 
 def pair(d: Decoding, kind: str) -> Run:
     """cvt.rn.satfinite{.relu}.KIND.{f32,f16x2} d, a{, b}; cvt.rn{.relu}.f16x2.KIND d, a"""
-    d.only("rn", "satfinite", "relu", kind)
+    d.only(".rn.satfinite.relu", kind)
     into = d.type != "" and d.parts.index(kind) < d.parts.index(d.type)
     sources = ("f32", "f16x2") if kind[:2] in ("e4", "e5") else ("f32",)
     if d.type not in (sources if into else ("f16x2",)) or into != d.has("satfinite"):
@@ -87,7 +87,7 @@ def _scales(d: Decoding) -> Run:
             return joined(to_bf16(value.astype(np.float32)), np.uint32)
 
         return d.computed(powers, "b32", "b16")
-    d.only("rz", "rp", "satfinite", SCALE).needs("f32", "bf16x2")
+    d.only(".rz.rp.satfinite", SCALE).needs(".f32.bf16x2")
     up, largest = d.has("rp"), 254 if d.has("satfinite") else 255
 
     def narrow(value: ndarray) -> ndarray:
@@ -114,7 +114,7 @@ def convert(d: Decoding) -> Run:
         return _scales(d)
     if narrow := d.pick(PAIRS):
         return pair(d, narrow)
-    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu", "satfinite")
+    d.only(*_WHOLE, *_MODES, ".rna.ftz.sat.relu.satfinite")
     if d.has("satfinite") and d.types[-1:] != ["f32"]:
         d.unsupported(".satfinite from f32 to f16, bf16, their pairs and tf32")
     if len(d.types) != 2:
@@ -142,14 +142,9 @@ def _integer_to_integer(to: str, source: str, saturate: bool) -> Compute:
     dtype = DTYPES[to]
     if not saturate:
         return lambda a: a.astype(dtype)
-    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
-    have = np.iinfo(DTYPES[source])
-
-    def clamp(a: ndarray) -> ndarray:
-        low, high = max(least, have.min), min(greatest, have.max)
-        return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
-
-    return clamp
+    have, want = np.iinfo(DTYPES[source]), np.iinfo(dtype)
+    low, high = max(want.min, have.min), min(want.max, have.max)
+    return lambda a: np.clip(a, low, high).astype(dtype)
 
 
 def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
@@ -167,7 +162,7 @@ def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
             # Of f64, or to 64 bits, the top bit alone (PTX ISA, cvt).
             top = a.dtype.itemsize == 8 or dtype.itemsize == 8
             bits = 1 << 8 * dtype.itemsize - 1 if top else 0
-            result = np.where(nan, np.array(bits, np.uint64).astype(dtype), result)
+            result = np.where(nan, np.uint64(bits).astype(dtype), result)
         return result
 
     return compute
@@ -202,12 +197,12 @@ def _finished(result: ndarray, finite: bool, relu: bool) -> ndarray:
     """Bound finite numbers (.satfinite) and leave out those below 0, of floats or bits of bf16."""
     number = _number(result)
     if finite and result.dtype == np.uint16:
-        result = np.where(np.isinf(number), result - np.uint16(1), result)
+        result = np.where(np.isinf(number), result - 1, result)
     elif finite:
         largest = np.finfo(result.dtype).max
         result = np.where(np.isinf(result), np.copysign(largest, result), result)
     if relu:
-        result = np.where(np.isnan(number) | (number > 0), result, result.dtype.type(0))
+        result = np.where(np.isnan(number) | (number > 0), result, 0)
     return result
 
 
@@ -224,11 +219,11 @@ def _round(a: ndarray, to: str, mode: str) -> ndarray:
         return to_float(value, mode, np.float16)
     if mode != "rn":
         toward = to_f32(value, "rz").view(np.uint32)
-        bits = (toward >> np.uint32(16)).astype(np.uint16)
+        bits = (toward >> 16).astype(np.uint16)
         inexact = np.isfinite(value) & (from_bf16(bits).astype(np.float64) != value)
         if mode != "rz":  # the next one, away from zero, on the one side of it
             bits = bits + (inexact & (np.signbit(value) == (mode == "rm"))).astype(np.uint16)
-        return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
+        return np.where(np.isnan(value), 0x7FFF, bits)
     return to_bf16(odd_f32(value))
 
 
@@ -237,8 +232,8 @@ def _round_64(a: ndarray, to: str, mode: str) -> ndarray:
     if to == "f64" and mode == "rn":
         return a.astype(np.float64)
     # Two exact halves; their sum to odd.
-    high = (a >> a.dtype.type(32)).astype(np.float64) * 2.0**32
-    low = (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    high = (a >> 32).astype(np.float64) * 2.0**32
+    low = (a & 0xFFFFFFFF).astype(np.float64)
     if to == "f64":
         return directed("add", (high, low), mode, 64)
     return _round(repaired(high, low, high + low), to, mode)
@@ -258,13 +253,13 @@ def _tf32(d: Decoding) -> Run:
     def compute(value: ndarray) -> ndarray:
         bits = rounded = value.view(np.uint32)
         if mode == "rna":  # half away from zero
-            rounded = bits + np.uint32(0x1000)
+            rounded = bits + 0x1000
         elif mode == "rn":
-            rounded = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-        cut = rounded & np.uint32(0xFFFFE000)
+            rounded = bits + 0x0FFF + (bits >> 13 & 1)
+        cut = rounded & 0xFFFFE000
         if finite:
-            cut = np.where(cut & 0x7FFFFFFF == 0x7F800000, cut - np.uint32(1 << 13), cut)
-            bits = np.where(np.isinf(value), bits - np.uint32(1 << 13), bits)
+            cut = np.where(cut & 0x7FFFFFFF == 0x7F800000, cut - (1 << 13), cut)
+            bits = np.where(np.isinf(value), bits - (1 << 13), bits)
         return np.where(np.isfinite(value), cut, bits)
 
     return d.computed(compute, "b32", "f32")
@@ -276,19 +271,19 @@ def pack_integers(d: Decoding) -> Run:
 
     Clamps a and b, and puts them side by side; c, which comes above, loses its top.
     """
-    narrow = {f"{sign}{bits}": (sign, bits) for sign in "us" for bits in (2, 4, 8, 16)}
-    d.only("pack", "sat", *narrow)
+    narrow = ("u2", "u4", "u8", "u16", "s2", "s4", "s8", "s16")
+    d.only(".pack.sat", *narrow)
     chosen = d.pick(narrow)
     if chosen is None or "s32" not in d.types or not d.has("sat"):
         d.unsupported("cvt.pack.sat to u16, s16, u8, s8, u4, s4, u2 or s2 from s32")
-    sign, bits = narrow[chosen]
-    least = -(1 << bits - 1) if sign == "s" else 0
+    bits = int(chosen[1:])
+    least = -(1 << bits - 1) if chosen[0] == "s" else 0
     greatest = least + (1 << bits) - 1
-    mask, by = np.uint32((1 << bits) - 1), np.uint32(bits)
+    mask = (1 << bits) - 1
 
     def compute(a: ndarray, b: ndarray, *c: ndarray) -> ndarray:
         high, low = (np.clip(v, least, greatest).view(np.uint32) & mask for v in (a, b))
-        word = high << by | low
-        return c[0] << np.uint32(2 * bits) | word if c else word
+        word = high << bits | low
+        return c[0] << 2 * bits | word if c else word
 
     return d.computed(compute, "b32", "s32", "s32", *["b32"] * (bits < 16))

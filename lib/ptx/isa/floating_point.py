@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from ..core.batch import Batch, Compute, Run
 from ..core.decode import Decoding, float_opcode, opcode
-from ..core.registers import DTYPES, joined, parted
+from ..core.registers import DTYPES, joined, parted, unstacked
 from ..core.rounding import (
     directed,
     from_bf16,
@@ -25,7 +25,7 @@ from ..core.rounding import (
     to_bf16,
     to_f32,
 )
-from ..core.syntax import SIZES, Operand, Register, Vector
+from ..core.syntax import Vector
 from .fma_f32 import FusedMultiplyAdd
 from .integer import BITS, INTEGERS
 
@@ -69,7 +69,7 @@ def arithmetic(d: Decoding, compute: Compute, operands: int) -> Run:
     def on_words(*words: ndarray) -> ndarray:
         result = compute(*map(decode, words))
         if relu:
-            result = np.where(np.isnan(result) | (result > 0), result, result.dtype.type(0))
+            result = np.where(np.isnan(result) | (result > 0), result, 0)
         return encode(result)
 
     return d.computed(on_words, *[register] * (operands + 1))
@@ -109,9 +109,9 @@ def half_compare(d: Decoding, holds: Compute) -> Run:
             d.wrong("one predicate for each element")
 
         def step(f: Batch) -> None:
-            result = compared(f) if pairs else compared(f)[..., None]
-            for i, put in enumerate(puts):
-                put(f.r, np.ascontiguousarray(result[..., i]))
+            result = unstacked(compared(f)) if pairs else [compared(f)]
+            for put, value in zip(puts, result, strict=False):
+                put(f.r, value)
 
         return step
     kind = d.types[0]
@@ -126,8 +126,8 @@ def half_compare(d: Decoding, holds: Compute) -> Run:
     def ones(f: Batch) -> None:
         result = compared(f)
         if pairs:  # all ones in each half
-            mask = result.astype(np.uint32) * np.uint32(0xFFFF)
-            put(f.r, mask[..., 0] | (mask[..., 1] << np.uint32(16)))
+            mask = result.astype(np.uint32) * 0xFFFF
+            put(f.r, mask[..., 0] | mask[..., 1] << 16)
         else:
             put(f.r, np.where(result, -1, 0).astype(f"i{int(kind[1:]) // 8}"))
 
@@ -149,12 +149,12 @@ _LEAST_NORMAL = {2: np.float16(2.0**-14), 4: np.float32(2.0**-126), 8: np.float6
 def flushed(x: ndarray) -> ndarray:
     """Replace subnormal values by a zero of their sign (.ftz)."""
     small = np.abs(x) < _LEAST_NORMAL[x.dtype.itemsize]
-    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
+    return np.where(small, np.copysign(0, x), x) if small.any() else x
 
 
 def saturated(x: ndarray) -> ndarray:
     """Clamp to [0, 1]; NaN becomes +0 (.sat)."""
-    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+    return np.where(x > 0, np.minimum(x, 1), 0)
 
 
 def modified(d: Decoding, compute: Compute) -> Compute:
@@ -199,7 +199,7 @@ _OF_HALVES: dict[str, Compute] = {"add": half_add, "sub": half_subtract, "mul": 
 @float_opcode(*_NEAREST)
 def add(d: Decoding) -> Run:
     """add{.rnd}{.ftz}{.sat}.type d, a, b; sub and mul the same"""
-    d.only(*MODES, "ftz", "sat").needs(*_TYPES)
+    d.only(*MODES, ".ftz.sat").needs(*_TYPES)
     name, mode = d.parts[0], _mode(d)
 
     def compute(a: ndarray, b: ndarray) -> ndarray:
@@ -213,20 +213,11 @@ def add(d: Decoding) -> Run:
     return _made(d, nearest[name] if mode == "rn" else compute, 2)
 
 
-def _is_word(operand: Operand) -> bool:
-    """Tell whether an operand is a register of 32 bits."""
-    return isinstance(operand, Register) and SIZES[operand.type] == 4
-
-
 @opcode("fma")
 @float_opcode("mad")
 def fused(d: Decoding) -> Run:
     """fma.rnd{.ftz}{.sat}.type d, a, b, c: one rounding"""
-    if d.instruction.opcode == "fma.rn.f32" and all(map(_is_word, d.operands)):  # most of a GEMM
-        to, x, y, z = (d.count(4).register(i).slot for i in range(4))
-        d.writes.append(to)
-        return FusedMultiplyAdd(to, (x, y, z))
-    d.only(*MODES, "ftz", "sat", "relu").needs("f32x2", "f32", "f64", *HALVES)
+    d.only(*MODES, ".ftz.sat.relu").needs(".f32x2.f32.f64", *HALVES)
     d.count(4)
     mode = _mode(d)
     if d.has("relu") and d.type not in HALVES:
@@ -238,8 +229,8 @@ def fused(d: Decoding) -> Run:
     plain = d.type == "f32" and all(d.plain(i, "f32") for i in range(4))
     if plain and mode == "rn" and not d.has("ftz", "sat"):
         d.write(0, "f32")
-        x, y, z = (d.slot(i, "f32") for i in (1, 2, 3))
-        return FusedMultiplyAdd(d.register(0).slot, (x, y, z))
+        to, x, y, z = (d.slot(i, "f32") for i in range(4))
+        return FusedMultiplyAdd(to, (x, y, z))
     return _made(d, lambda x, y, z: sum_f32(x.astype(F64) * y.astype(F64), z.astype(F64), mode), 3)
 
 
@@ -248,7 +239,7 @@ def fused(d: Decoding) -> Run:
 def divide(d: Decoding) -> Run:
     """div{.rnd|.approx|.full}{.ftz}.type d, a, b; rcp, sqrt{.rnd|.approx}{.ftz}.type d, a"""
     name, of_two = d.parts[0], d.parts[0] == "div"
-    d.only(*MODES, "approx", "ftz", *["full"] * of_two).needs("f32", "f64")
+    d.only(*MODES, ".approx.ftz", *["full"] * of_two).needs(".f32.f64")
     mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
 
     def compute(*values: ndarray) -> ndarray:
@@ -273,20 +264,16 @@ def extreme(d: Decoding) -> Run:
 
     Of f32 there may be a c (sm_100), and .abs, which takes magnitudes.
     """
-    d.only("ftz", "NaN", "xorsign", "abs").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
-    least, nan = d.parts[0] == "min", d.has("NaN")
-    choose: Compute
-    if nan:
-        choose = np.minimum if least else np.maximum
-    else:
-        choose = np.fmin if least else np.fmax
+    d.only(".ftz.NaN.xorsign.abs").needs(".f16.f16x2.f32.f64.bf16.bf16x2")
+    least, of_nan = d.parts[0] == "min", (np.minimum, np.maximum)
+    choose = (of_nan if d.has("NaN") else (np.fmin, np.fmax))[not least]
 
     def compute(a: ndarray, b: ndarray) -> ndarray:
         result = choose(a, b)
         zeros = (a == 0) & (b == 0)
         if zeros.any():
             minus = np.signbit(a) | np.signbit(b) if least else np.signbit(a) & np.signbit(b)
-            zero = np.where(minus, a.dtype.type(-0.0), a.dtype.type(0.0))
+            zero = np.where(minus, -0.0, 0.0).astype(a.dtype)
             result = np.where(zeros, zero, result)
         return result
 
@@ -311,10 +298,10 @@ def extreme(d: Decoding) -> Run:
 @float_opcode("abs", "neg")
 def sign(d: Decoding) -> Run:
     """abs, neg{.ftz}.type d, a: only the sign bit changes"""
-    d.only("ftz").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    d.only("ftz").needs(".f16.f16x2.f32.f64.bf16.bf16x2")
     compute = np.abs if d.parts[0] == "abs" else np.negative
     if d.type.startswith("bf16"):  # the sign is the top bit there, too
-        top = DTYPES[d.type].type(0x8000 if d.type == "bf16" else 0x80008000)
+        top = 0x8000 if d.type == "bf16" else 0x80008000
         flip = (lambda a: a & ~top) if d.parts[0] == "abs" else (lambda a: a ^ top)
         return d.alike(flip, 1)
     return _made(d, compute, 1)
@@ -323,7 +310,7 @@ def sign(d: Decoding) -> Run:
 @opcode("copysign")
 def copy_sign(d: Decoding) -> Run:
     """copysign.type d, a, b: the magnitude of b with the sign of a"""
-    return d.only().needs("f32", "f64").alike(lambda a, b: np.copysign(b, a), 2)
+    return d.only().needs(".f32.f64").alike(lambda a, b: np.copysign(b, a), 2)
 
 
 @opcode("testp")
@@ -337,7 +324,7 @@ def test(d: Decoding) -> Run:
         "normal": lambda a: np.isfinite(a) & (np.abs(a) >= _LEAST_NORMAL[a.dtype.itemsize]),
         "subnormal": lambda a: (a != 0) & (np.abs(a) < _LEAST_NORMAL[a.dtype.itemsize]),
     }
-    d.only(*tests).needs("f32", "f64")
+    d.only(*tests).needs(".f32.f64")
     return d.computed(tests[d.one_of(tests)], "pred", d.type)
 
 
@@ -352,7 +339,7 @@ def approximate(d: Decoding) -> Run:
         "cos": np.cos, "tanh": np.tanh,
     }
     packed = ("f16x2", "bf16", "bf16x2") if d.parts[0] in ("ex2", "tanh") else ()
-    d.only("approx", "ftz").needs("f32", "f64", "f16", *packed)
+    d.only(".approx.ftz").needs(".f32.f64.f16", *packed)
     if not d.has("approx"):
         d.wrong("these functions need .approx")
     function = functions[d.parts[0]]
@@ -370,6 +357,7 @@ COMPARE = {
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
     "hs": np.greater_equal,
 }
+_JOIN = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
 
 
@@ -396,50 +384,29 @@ def set_predicate(d: Decoding) -> Run:
     names = (*COMPARE, *_UNORDERED, "num", "nan")
     if d.type in ("bf16", "f16x2", "bf16x2"):
         return half_compare(d.only(*names, "ftz"), comparison(d, "f16"))
-    d.only(*names, "and", "or", "xor", "ftz").needs(*INTEGERS, *BITS, "f16", "f32", "f64")
-    join = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, None: None}[
-        d.pick(("and", "or", "xor"))
-    ]
-    d.count(3 if join is None else 4)
-    kind = d.type
-    a, b, compare = d.read(1, kind), d.read(2, kind), comparison(d, kind)
-    c = d.read(3, "pred") if join is not None else None
-    if d.has("ftz"):
-        wa, wb = a, b
-        a, b = (lambda r: flushed(wa(r))), (lambda r: flushed(wb(r)))
+    d.only(*names, *_JOIN, "ftz").needs(*INTEGERS, *BITS, ".f16.f32.f64")
+    join, kinds, around = d.pick(_JOIN), [d.type, d.type], flushed if d.has("ftz") else np.asarray
+    kinds += ["pred"] * (join is not None)
+    d.count(1 + len(kinds))
+    compare = comparison(d, d.type)
+
+    def holds(a: ndarray, b: ndarray, *c: ndarray) -> ndarray:
+        result = compare(around(a), around(b))
+        return result if join is None else _JOIN[join](result, *c)
+
     if d.parts[0] == "set":
-        result = d.types[0]
-        put = d.write(0, result)
-        one = DTYPES[result].type(1) if DTYPES[result].kind == "f" else ~DTYPES[result].type(0)
-
-        def as_number(f: Batch) -> None:
-            holds = compare(a(f.r), b(f.r))
-            if join is not None and c is not None:
-                holds = join(holds, c(f.r))
-            put(f.r, np.where(holds, one, DTYPES[result].type(0)))
-
-        return as_number
+        dtype = DTYPES[d.types[0]]
+        one = dtype.type(1) if dtype.kind == "f" else ~dtype.type(0)
+        return d.computed(lambda *values: np.where(holds(*values), one, 0), d.types[0], *kinds)
     first, second = d.pair(0)
-    put = d.write(first, "pred")
-    if second is None and join is None:
-
-        def simple(f: Batch) -> None:
-            r = f.r
-            put(r, compare(a(r), b(r)))
-
-        return simple
-    put_second = d.write(second, "pred") if second is not None else None
+    if second is None:
+        return d.computed(holds if join or d.has("ftz") else compare, "pred", *kinds)
+    puts, reads = d.write_all((first, second), "pred"), [*map(d.read, (1, 2, 3), kinds)]
 
     def step(f: Batch) -> None:
-        r = f.r
-        holds = compare(a(r), b(r))
-        first, second = holds, ~holds
-        if join is not None and c is not None:
-            other = c(r)
-            first, second = join(holds, other), join(second, other)
-        put(r, first)
-        if put_second is not None:
-            put_second(r, second)
+        a, b, *c = (read(f.r) for read in reads)
+        both = compare(around(a), around(b))
+        puts(f.r, [each if join is None else _JOIN[join](each, *c) for each in (both, ~both)])
 
     return step
 
@@ -447,19 +414,13 @@ def set_predicate(d: Decoding) -> Run:
 @opcode("selp")
 def select(d: Decoding) -> Run:
     """selp.type d, a, b, p: a where p, else b"""
-    d.only().count(4)
-    kind = d.type
-    put, a, b, p = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, "pred")
 
-    def step(f: Batch) -> None:
-        r = f.r
-        choice = p(r)
+    def choose(a: ndarray, b: ndarray, choice: ndarray) -> ndarray:
         if choice.size == 1:
-            put(r, a(r) if choice[0, 0] else b(r))
-        else:
-            put(r, np.where(choice, a(r), b(r)))
+            return a if choice[0, 0] else b
+        return np.where(choice, a, b)
 
-    return step
+    return d.only().computed(choose, d.type, d.type, d.type, "pred")
 
 
 @opcode("slct")

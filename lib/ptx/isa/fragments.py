@@ -32,7 +32,10 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("bf16", "tf32"), ("f32",)),
     **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), ("s32",)),
 }
+# Types that A and B may have beside each other.
+MIXED = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})
 GROUP, IN_GROUP = 8, 4  # lane / 4 and lane % 4 take so many values
+FOUR = np.dtype("c16")  # the words of four lanes, moved as one
 MAX_FRAGMENTS = 32  # assembled fragments that are remembered
 
 
@@ -94,6 +97,31 @@ class Fragment:
         parted = matrix.reshape([sizes[a] for a in present]).transpose(self._forwards[1])
         return np.ascontiguousarray(parted).reshape(self.registers, -1)
 
+    # Accumulators whose columns stand in an order in which four lanes that are neighbours hold
+    # neighbours in memory: so their words move as one. See `by_lanes`.
+
+    def _axes(self, tiles: tuple[int, int]) -> tuple[list[int], list[int]]:
+        """Sizes of the registers' axes but for the warps', and those of the matrix."""
+        rows, along, halves = (self.size(axis) for axis in "RCH")
+        return [*tiles, rows, along, halves, 2], [tiles[0], rows, halves, GROUP, tiles[1], along, 2]
+
+    def dealt(self, matrix: ndarray, tiles: tuple[int, int] = (1, 1)) -> ndarray:
+        """Deal matrices of words, (warps, rows, columns), to registers: (registers, lanes).
+
+        `tiles`: how many fragments a matrix has below each other, and side by side.
+        """
+        sizes, axes = self._axes(tiles)
+        # warp, i, R, H, g, j, C, e -> i, j, R, C, H, e, warp, g
+        parts = matrix.view(FOUR).reshape(-1, *axes).transpose(1, 5, 2, 6, 3, 7, 0, 4)
+        return np.ascontiguousarray(parts).view(matrix.dtype).reshape(int(np.prod(sizes)), -1)
+
+    def gathered(self, words: ndarray, tiles: tuple[int, int] = (1, 1)) -> ndarray:
+        """Undo `dealt`."""
+        sizes, axes = self._axes(tiles)
+        parts = words.view(FOUR).reshape(*sizes, -1, GROUP).transpose(6, 0, 2, 4, 7, 1, 3, 5)
+        rows = axes[0] * axes[1] * axes[2] * GROUP
+        return np.ascontiguousarray(parts).view(words.dtype).reshape(len(parts), rows, -1)
+
     @cached_property
     @read_only
     def positions(self) -> tuple[ndarray, ndarray]:
@@ -104,6 +132,12 @@ class Fragment:
         at = np.argsort(matrix.reshape(-1))
         shape = (self.registers, WARP, self.packed)
         return (at // self.shape[1]).reshape(shape), (at % self.shape[1]).reshape(shape)
+
+
+def by_lanes(b: ndarray) -> ndarray:
+    """Put the columns of a right factor, (many, n, k), in the order that `Fragment.dealt` takes."""
+    many, n, k = b.shape
+    return b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
 
 
 @cache
@@ -158,11 +192,8 @@ def gather(f: Batch, registers: list[ndarray], dtype: np.dtype) -> ndarray:
     stacked = np.empty((len(registers), f.blocks, full), dtype)
     if full != f.threads:
         stacked[:] = 0
-        for i, value in enumerate(registers):
-            stacked[i, :, : f.threads] = value.view(dtype)
-    else:
-        for i, value in enumerate(registers):
-            stacked[i] = value.view(dtype)
+    for i, value in enumerate(registers):
+        stacked[i, :, : f.threads] = value.view(dtype)
     return stacked.reshape(len(registers), -1)
 
 
@@ -267,10 +298,10 @@ class Sparsity:
         last = self.first + _lanes(self.columns, self.bits)
         lanes = metadata.reshape(-1, GROUP, IN_GROUP)[..., self.first : last]
         codes = lanes[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15  # (w, g, lane, 8)
-        if self.bits <= 8:  # lanes: (half of the columns, row half)
-            parts = codes.reshape(len(codes), GROUP, -1, 2, 8).transpose(0, 3, 1, 2, 4)
-        else:  # lanes: half of the columns; within a register: (row half, chunk)
-            parts = codes.reshape(len(codes), GROUP, -1, 2, 4).transpose(0, 3, 1, 2, 4)
+        # Up to 8 bits, lanes: (half of the columns, row half). Of more, lanes: half of the columns;
+        # within a register: (row half, chunk).
+        chunks = 8 if self.bits <= 8 else 4
+        parts = codes.reshape(len(codes), GROUP, -1, 2, chunks).transpose(0, 3, 1, 2, 4)
         return parts.reshape(len(codes), ROWS, -1)
 
     def _places(
@@ -284,8 +315,7 @@ class Sparsity:
             places = (begin + (codes == SECOND))[..., None]
         else:
             first, second = codes & 3, codes >> 2
-            undefined = first > second if self.ordered else first == second
-            undefined = undefined | (first == second)
+            undefined = first >= second if self.ordered else first == second
             each = self.chunk // 4  # elements that move together
             pairs = np.stack([first, second], axis=-1)[..., None] * each + np.arange(each)
             places = begin[:, None] + pairs.reshape(*codes.shape, 2 * each)

@@ -78,23 +78,21 @@ def high_product(a: ndarray, b: ndarray) -> ndarray:
         return ((a.astype(wide) * b.astype(wide)) >> (8 * size)).astype(a.dtype)
     # 64 bits: in halves of 32, as by hand.
     ua, ub = a.view(np.uint64), b.view(np.uint64)
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    a0, a1, b0, b1 = ua & low, ua >> half, ub & low, ub >> half
-    middle = a1 * b0 + ((a0 * b0) >> half)
+    low = 0xFFFFFFFF
+    a0, a1, b0, b1 = ua & low, ua >> 32, ub & low, ub >> 32
+    middle = a1 * b0 + (a0 * b0 >> 32)
     other = a0 * b1 + (middle & low)
-    high = a1 * b1 + (middle >> half) + (other >> half)
+    high = a1 * b1 + (middle >> 32) + (other >> 32)
     if a.dtype.kind == "u":
         return high
-    zero = np.uint64(0)
-    high = high - np.where(a < 0, ub, zero) - np.where(b < 0, ua, zero)
-    return high.view(np.int64)
+    return (high - np.where(a < 0, ub, 0) - np.where(b < 0, ua, 0)).view(np.int64)
 
 
 @opcode("mul", "mad")
 def multiply(d: Decoding) -> Run:
     """mul.{lo,hi,wide}.type d, a, b; mad.{lo,hi,wide}.type d, a, b, c; mad.f32 is fma."""
     adds = d.parts[0] == "mad"
-    d.only("lo", "hi", "wide", *["sat"] * adds).count(3 + adds)
+    d.only(".lo.hi.wide", *["sat"] * adds).count(3 + adds)
     if d.has("sat"):
         d.unsupported("mad without .sat")
     kind = d.needs(*INTEGERS).type
@@ -113,10 +111,10 @@ def multiply(d: Decoding) -> Run:
 @opcode("mul24", "mad24")
 def multiply_24(d: Decoding) -> Run:
     """mul24.lo, mad24.lo: products of the low 24 bits."""
-    short = DTYPES[d.only("lo").needs("u32", "s32").type].type(8)
+    d.only("lo").needs(".u32.s32")
 
     def compute(a: ndarray, b: ndarray, *c: ndarray) -> ndarray:
-        return sum(c, ((a << short) >> short) * ((b << short) >> short))
+        return sum(c, (a << 8 >> 8) * (b << 8 >> 8))
 
     return d.alike(compute, 2 if d.parts[0] == "mul24" else 3)
 
@@ -132,7 +130,7 @@ def absolute_difference(d: Decoding) -> Run:
 def dot_product(d: Decoding) -> Run:
     """dp4a.atype.btype d, a, b, c: four products of bytes, and c; dp2a.{lo,hi}: two of 16 bits."""
     short = d.parts[0] == "dp2a"
-    d.only(*(("lo", "hi") if short else ())).count(4)
+    d.only(".lo.hi" * short).count(4)
     if short and not d.has("lo", "hi"):
         d.unsupported("dp2a.lo and dp2a.hi")
     signs = [DTYPES[t].kind for t in d.types]
@@ -166,7 +164,7 @@ def divide(d: Decoding) -> Run:
 @opcode("abs", "neg")
 def absolute(d: Decoding) -> Run:
     """abs.type, neg.type d, a"""
-    d.only().needs("s16", "s32", "s64")
+    d.only().needs(".s16.s32.s64")
     return d.alike(np.abs if d.parts[0] == "abs" else np.negative, 1)
 
 
@@ -179,7 +177,7 @@ def extreme(d: Decoding) -> Run:
         d.unsupported(".relu goes with s32 and s16x2")
 
     def at_least_zero(a: ndarray, b: ndarray) -> ndarray:
-        return np.maximum(plain(a, b), a.dtype.type(0))
+        return np.maximum(plain(a, b), 0)
 
     compute = at_least_zero if d.has("relu") else plain
     return _pairwise(d, compute) if d.type in PAIRS else d.alike(compute, 2)
@@ -205,7 +203,7 @@ def extend_bits(d: Decoding) -> Run:
         count = bits(b)
         low = a.astype(np.uint64) & _ones(count)
         if signed:
-            top = (np.uint64(1) << count) >> np.uint64(1)
+            top = 1 << count >> 1
             low = (low ^ top) - top
         return low.astype(np.uint32)
 
@@ -213,16 +211,16 @@ def extend_bits(d: Decoding) -> Run:
 
 
 def _ones(count: ndarray) -> ndarray:
-    return (np.uint64(1) << count) - np.uint64(1)
+    return (1 << count) - 1
 
 
 def _bit_counter(d: Decoding, *types: str) -> Compute:
-    d.only("clamp", "wrap").needs(*types).count(3)
+    d.only(".clamp.wrap").needs(*types).count(3)
     if d.has("clamp") == d.has("wrap"):
         d.unsupported(".clamp or .wrap")
     if d.has("clamp"):
-        return lambda n: np.minimum(n, np.uint32(32)).astype(np.uint64)
-    return lambda n: (n & np.uint32(31)).astype(np.uint64)
+        return lambda n: np.minimum(n, 32).astype(np.uint64)
+    return lambda n: (n & 31).astype(np.uint64)
 
 
 @opcode("fns")
@@ -250,41 +248,42 @@ def extract(d: Decoding) -> Run:
     d.only().needs(*WORDS)
     width, dtype = SIZES[d.type] * 8, DTYPES[d.type]
     unsigned = UNSIGNED[SIZES[d.type]]
-    signed, u = dtype.kind == "i", unsigned.type
-
-    def ones(wide: ndarray) -> ndarray:
-        return np.where(wide > 0, u(2**width - 1) >> (width - np.maximum(wide, 1)).astype(u), u(0))
 
     def compute(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
-        start, length = ((v & np.uint32(255)).astype(np.int64) for v in (b, c))
+        start, length = ((v & 255).astype(np.int64) for v in (b, c))
         bits = a.view(unsigned)
-        inside = np.where(start < width, bits >> np.minimum(start, width - 1).astype(u), u(0))
-        mask = ones(np.minimum(length, width))
-        field = inside & mask
-        if signed:
-            top = np.minimum(start + length - 1, width - 1)
-            sign = (bits >> np.maximum(top, 0).astype(u)) & u(1)
-            negative = (length > 0) & (sign == 1)
-            inside = mask & ones(np.maximum(width - start, 0))  # those that the operand has
+        shift = np.minimum(start, width - 1).astype(unsigned)
+        mask = _low_bits(np.minimum(length, width), unsigned)
+        field = np.where(start < width, bits >> shift, 0) & mask
+        if dtype.kind == "i":
+            top = np.clip(start + length - 1, 0, width - 1).astype(unsigned)
+            negative = (length > 0) & (bits >> top & 1 == 1)
+            inside = mask & _low_bits(np.maximum(width - start, 0), unsigned)  # of the operand
             field = np.where(negative, field | ~inside, field)
-        return field.astype(u).view(dtype)
+        return field.view(dtype)
 
     return d.computed(compute, d.type, d.type, "u32", "u32")
+
+
+def _low_bits(many: ndarray, dtype: np.dtype) -> ndarray:
+    """So many ones, from the lowest bit on."""
+    width = 8 * dtype.itemsize
+    ones = dtype.type(2**width - 1) >> (width - np.maximum(many, 1)).astype(dtype)
+    return np.where(many > 0, ones, 0)
 
 
 @opcode("bfi")
 def insert(d: Decoding) -> Run:
     """bfi.type f, a, b, c, e: e bits of a into b at bit c"""
-    d.only().needs("b32", "b64")
-    width, u = SIZES[d.type] * 8, DTYPES[d.type].type
+    d.only().needs(".b32.b64")
+    width = SIZES[d.type] * 8
 
     def compute(a: ndarray, b: ndarray, c: ndarray, e: ndarray) -> ndarray:
-        start = (c & np.uint32(255)).astype(np.int64)
-        length = np.minimum((e & np.uint32(255)).astype(np.int64), width)
-        ones = u(2**width - 1) >> (width - np.maximum(length, 1)).astype(u)
-        ones = np.where(length > 0, ones, u(0))
-        at = np.minimum(start, width - 1).astype(u)
-        mask = np.where(start < width, ones << at, u(0))
+        start = (c & 255).astype(np.int64)
+        length = np.minimum((e & 255).astype(np.int64), width)
+        ones = _low_bits(length, DTYPES[d.type])
+        at = np.minimum(start, width - 1).astype(ones.dtype)
+        mask = np.where(start < width, ones << at, 0)
         return ((a << at) & mask) | (b & ~mask)
 
     return d.computed(compute, d.type, d.type, d.type, "u32", "u32")
@@ -293,14 +292,14 @@ def insert(d: Decoding) -> Run:
 def _smear(x: ndarray) -> ndarray:
     """Set every bit below the highest one."""
     for distance in (1, 2, 4, 8, 16, 32)[: x.dtype.itemsize.bit_length() + 2]:
-        x = x | (x >> x.dtype.type(distance))
+        x = x | x >> distance
     return x
 
 
 @opcode("popc", "clz")
 def population(d: Decoding) -> Run:
     """popc.type, clz.type d, a: the number of ones, of zeros above them"""
-    width, leading = np.uint32(SIZES[d.only().needs("b32", "b64").type] * 8), d.parts[0] == "clz"
+    width, leading = SIZES[d.only().needs(".b32.b64").type] * 8, d.parts[0] == "clz"
     return d.computed(lambda a: width - _bit_count(_smear(a)) if leading else _bit_count(a),
                       "u32", d.type)
 
@@ -316,10 +315,10 @@ def find_leading(d: Decoding) -> Run:
 
     def compute(a: ndarray) -> ndarray:
         bits = np.where(a < 0, ~a, a).view(UNSIGNED[width])
-        place = _bit_count(_smear(bits)) - np.uint32(1)
+        place = _bit_count(_smear(bits)) - 1
         if d.has("shiftamt"):
-            place = np.uint32(width * 8 - 1) - place
-        return np.where(bits != 0, place, np.uint32(0xFFFFFFFF))
+            place = width * 8 - 1 - place
+        return np.where(bits != 0, place, 0xFFFFFFFF)
 
     return d.computed(compute, "u32", d.type)
 
@@ -329,14 +328,13 @@ def reverse(d: Decoding) -> Run:
     """brev.type d, a: the bits in reverse"""
 
     def backwards(a: ndarray) -> ndarray:
-        u, width = a.dtype.type, 8 * a.dtype.itemsize
+        width = 8 * a.dtype.itemsize
         for distance in (1, 2, 4, 8, 16, 32)[: width.bit_length() - 1]:
-            pattern = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
-            n, mask = u(distance), u(pattern)
-            a = ((a >> n) & mask) | ((a & mask) << n)
+            mask = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
+            a = a >> distance & mask | (a & mask) << distance
         return a
 
-    return d.only().needs("b32", "b64").alike(backwards, 1)
+    return d.only().needs(".b32.b64").alike(backwards, 1)
 
 
 # Arithmetic on numbers wider than a register: what carries over goes through a flag of each lane.
@@ -354,7 +352,7 @@ def _carried(d: Decoding, *modifiers: str) -> tuple[list[Reader], Callable[..., 
     d.only("cc", *modifiers).needs(*WORDS).count(4 if d.parts[0].startswith("mad") else 3)
     takes, gives, flag = d.parts[0].endswith("c"), d.has("cc"), d.registers.flag("CC.CF")
     less, word = d.parts[0].startswith("sub"), f"u{8 * SIZES[d.type]}"
-    put, reads = d.write(0, word), [d.read(i, word) for i in range(1, len(d.operands))]
+    put, *reads = d.accessors(word, *[word] * (len(d.operands) - 1))
     if gives:
         d.writes.append(flag)
 
@@ -430,16 +428,16 @@ def is_leader_mask(d: Decoding) -> bool:
 
 def to_leader(d: Decoding) -> Run:
     """and.b32 d, a, 0xFEFFFFFF"""
-    put, read = d.write(0, "b32"), d.read(1, "b32")
-    mask = np.uint32(d.constant(2, "the mask") & 0xFFFFFFFF)
+    put, a, _ = d.accessors("b32", "b32", "b32")
+    mask = d.constant(2, "the mask") & 0xFFFFFFFF
 
     def step(f: Batch) -> None:
-        address = read(f.r)
+        address = a(f.r)
         if f.geometry.peers == 1:
             return put(f.r, address & mask)
         first = np.arange(f.blocks) % f.geometry.peers & ~1
         windows = (peer_window(0) + first * PEER_BYTES).astype(np.uint32)[:, None]
-        own = address < np.uint32(PEER_BYTES)
+        own = address < PEER_BYTES
         put(f.r, np.where(own, address & mask | windows, address & mask))
 
     return step
@@ -464,15 +462,13 @@ def bitwise(d: Decoding) -> Run:
 @opcode("shl", "shr")
 def shift(d: Decoding) -> Run:
     """shl, shr: amounts past the width are clamped to it."""
-    d.only().needs(*BITS, *INTEGERS).count(3)
-    put, a, by = d.write(0, d.type), d.read(1, d.type), d.read(2, "b32")
+    put, a, by = d.only().needs(*BITS, *INTEGERS).accessors(d.type, d.type, "b32")
     dtype = DTYPES[d.type]
     width = 8 * dtype.itemsize
     left = d.parts[0] == "shl"
     move = np.left_shift if left else np.right_shift
     # Past the width zeros come in, or copies of the sign.
     arithmetic = dtype.kind == "i" and not left
-    limit = np.uint32(width - 1)
 
     def step(f: Batch) -> None:
         r = f.r
@@ -486,8 +482,8 @@ def shift(d: Decoding) -> Run:
                 n = width - 1
             put(r, move(a(r), dtype.type(n)))
             return
-        result = move(a(r), np.minimum(amount, limit).astype(dtype))
-        put(r, result if arithmetic else np.where(amount > limit, dtype.type(0), result))
+        result = move(a(r), np.minimum(amount, width - 1).astype(dtype))
+        put(r, result if arithmetic else np.where(amount >= width, 0, result))
 
     return step
 
@@ -495,14 +491,14 @@ def shift(d: Decoding) -> Run:
 @opcode("shf")
 def funnel_shift(d: Decoding) -> Run:
     """shf.{l,r}.{clamp,wrap}.b32 d, a, b, c: shifts the 64 bits b:a"""
-    left, wrap = d.only("l", "r", "clamp", "wrap").needs("b32").has("l"), d.has("wrap")
+    left, wrap = d.only(".l.r.clamp.wrap").needs("b32").has("l"), d.has("wrap")
     if not d.has("clamp", "wrap"):
         d.wrong("shf needs .clamp or .wrap")
 
     def compute(a: ndarray, b: ndarray, by: ndarray) -> ndarray:
-        n = (by & np.uint32(31) if wrap else np.minimum(by, np.uint32(32))).astype(np.uint64)
-        both = (b.astype(np.uint64) << np.uint64(32)) | a
-        return ((both << n) >> np.uint64(32) if left else both >> n).astype(np.uint32)
+        n = (by & 31 if wrap else np.minimum(by, 32)).astype(np.uint64)
+        both = b.astype(np.uint64) << 32 | a
+        return (both << n >> 32 if left else both >> n).astype(np.uint32)
 
     return d.alike(compute, 3)
 

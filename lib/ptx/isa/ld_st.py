@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy import ndarray
 
@@ -24,11 +22,11 @@ from ..core.addressing import (
     shifted,
     space_of,
 )
-from ..core.batch import Batch, Compute, Reader, Run, each_lane
+from ..core.batch import Batch, Compute, Issuer, Run, for_each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.masks import Mask
-from ..core.registers import DTYPES
+from ..core.registers import DTYPES, unstacked
 from ..core.rounding import from_bf16, odd_f32, to_bf16
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess, Register
@@ -73,11 +71,7 @@ def atomic(d: Decoding) -> Run:
     operation = d.pick(ATOMIC)
     if operation is None:
         d.unsupported(f"the operations are {' '.join(ATOMIC)}")
-    for part in d.parts[1:]:
-        name = part.partition("::")[0]
-        known = name in SPACES or part in HINTS | set(ATOMIC) | set(SIZES) | {"noftz"}
-        if not known and part not in VECTORS:
-            d.unsupported(f"no modifier .{part}")
+    _only_hints(d, *ATOMIC, "noftz")
     if d.type not in TYPES:
         d.unsupported(f"atomics on {' '.join(TYPES)}")
     floating = d.type in ("f16", "bf16", "f16x2", "bf16x2")
@@ -96,20 +90,20 @@ def atomic(d: Decoding) -> Run:
     targets = d.vector(0) if returns else ()
     if any(len(items) != many for items in (*given, *([targets] if returns else ()))):
         d.wrong(f"{many} registers are needed in braces")
-    puts = [d.write(target, register) for target in targets]
-    reads = [[d.read(item, register) for item in items] for items in given]
+    put = d.write_all(targets, register)
+    reads = [d.read_all(items, register) for items in given]
     base, offset = address_operand(d, 1 if returns else 0)
     compute = in_bf16(ATOMIC[operation]) if kind == "bf16" else ATOMIC[operation]
     access = MemoryAccess(d.index, d.instruction, "atomic", space, offset, size * many * packed)
 
     def step(f: Batch) -> None:
         # One lane after another where they meet at an address, as the hardware would.
-        shape = f.shape
         pattern = f.pattern(f.r[base])
         whole = segment_of(f, pattern, access)
         parts: list[tuple[Segment, Mask | None]]
         parts = [*by_segment(f, pattern, access)] if whole is None else [(whole, pattern.active)]
-        result = np.zeros((*shape, many * packed), dtype)
+        values = [_elements(f, read(f.r), dtype) for read in reads]
+        result = np.zeros((*f.shape, many * packed), dtype)
         outer = f.active
         for segment, active in parts:
             f.active = active
@@ -122,28 +116,17 @@ def atomic(d: Decoding) -> Run:
             where = f.full(part.index(size, segment.rows))[lanes]
             view = segment.view(dtype, 1)[(part.low + offset - segment.base) // size :]
             for at in range(many * packed):
-                values = [_element(f, each, at, packed, dtype, shape)[lanes] for each in reads]
-                result[..., at][lanes] = _serially(view, where + at, values, compute)
+                result[lanes, at] = _serially(
+                    view, where + at, [each[lanes, at] for each in values], compute)
         f.active = outer
-        for i, put in enumerate(puts):
-            if packed == 2:
-                pair = np.ascontiguousarray(result[..., 2 * i : 2 * i + 2])
-                put(f.r, pair.view(np.uint32)[..., 0])
-            else:
-                put(f.r, np.ascontiguousarray(result[..., i]))
+        put(f.r, unstacked(result.view(np.uint32) if packed == 2 else result)[: len(targets)])
 
     return step
 
 
-def _element(
-    f: Batch, reads: Sequence[Reader], at: int, packed: int, dtype: np.dtype,
-    shape: tuple[int, ...],
-) -> ndarray:
-    """Return one element of an operand in all lanes."""
-    value = np.broadcast_to(reads[at // packed](f.r), shape)
-    if packed == 1:
-        return value
-    return np.ascontiguousarray(value)[..., None].view(dtype)[..., at % 2]
+def _elements(f: Batch, values: list[ndarray], dtype: np.dtype) -> ndarray:
+    """Return the elements of an operand's registers in all lanes, (blocks, threads, elements)."""
+    return np.stack([f.full(value) for value in values], axis=-1).view(dtype)
 
 
 def _serially(
@@ -214,18 +197,16 @@ def load(d: Decoding) -> Run:
             report_access(f, access, pattern, segment)
 
     def several(f: Batch, pattern: AccessPattern) -> None:
-        outer = f.active, f.merge
         parts = list(by_segment(f, pattern, access))
         for segment, mask in parts:  # before a register changes, as the load may be begun again
             if segment.tracked:
-                f.active = mask
+                outer, f.active = f.active, mask
                 f.memory.check_valid(f, access, f.pattern(f.r[base]), segment)
+                f.active = outer
         for _, mask in parts:
-            f.active, f.merge = mask, mask.array
-            f.masked(step, d_writes, mask.array)
-        f.active, f.merge = outer
+            f.of_lanes(mask, step, writes)
 
-    d_writes = tuple(d.writes)
+    writes = tuple(d.writes)
     return step
 
 
@@ -263,13 +244,16 @@ def store(d: Decoding) -> Run:
         f.memory.write(segment, pattern, offset, values)
 
     def several(f: Batch, pattern: AccessPattern) -> None:
-        outer = f.active, f.merge
         for _, mask in list(by_segment(f, pattern, access)):
-            f.active, f.merge = mask, mask.array
-            step(f)
-        f.active, f.merge = outer
+            f.of_lanes(mask, step)
 
     return step
+
+
+def _only_hints(d: Decoding, *others: str) -> None:
+    """Refuse modifiers that are no space, no hint, no vector and none of the others."""
+    spaces = (part for part in d.parts if part.partition("::")[0] in SPACES)
+    d.only(*spaces, *HINTS, *VECTORS, *others)
 
 
 def _modifiers(d: Decoding) -> None:
@@ -278,10 +262,7 @@ def _modifiers(d: Decoding) -> None:
         d.wrong("exactly one type is needed")
     if d.type == "pred":
         d.unsupported("types of 1 to 16 bytes, in vectors of 2 and 4")
-    for part in d.parts[1:]:
-        known = part.partition("::")[0] in SPACES or part in HINTS or part in SIZES
-        if not known and part not in ("v2", "v4", "v8"):
-            d.unsupported(f"no modifier .{part}")
+    _only_hints(d)
     many = d.many
     if many == 8 and SIZES[d.type] != 4:
         d.wrong(".v8 is for types of 32 bits")
@@ -300,27 +281,25 @@ UNIT = 8
 @opcode("st.bulk")
 def store_bulk(d: Decoding) -> Run:
     """st.bulk{.weak}{.shared::cta} [a], size, 0: an ordinary write, of no other proxy"""
-    d.only("bulk", "weak", "shared::cta").count(3)
+    d.only(".bulk.weak.shared::cta").count(3)
     if d.constant(2, "the initial value"):
         d.wrong("the initial value must be 0")
     size = d.operands[1]
     wide = not isinstance(size, Register) or SIZES[size.type] == 8
-    number, space = d.read(size, "u64" if wide else "u32"), space_of(d)
-    address = lane_address(d, 0)
+    number, space = d.of_batch(size, "u64" if wide else "u32"), space_of(d)
 
-    def step(f: Batch) -> None:
-        for by, (at, n) in each_lane(f, d, address(f), number(f.r)):
-            if n % UNIT or n < 0:
-                raise Error(f"{d.place}: {n} bytes; st.bulk sets a multiple of {UNIT}")
-            segment, start = lane_bytes(f, space, by, at, n, UNIT, True)
-            if segment.space != "shared":
-                raise Error(f"{d.place}: address {at:#x} is not in shared memory")
-            if f.races is not None:
-                f.races.access_of_lane(segment, start, n, by, "store")
-            segment.storage[start : start + n] = 0
-            segment.valid[start : start + n] = 1
+    def clear(f: Batch, by: Issuer, at: int, n: int) -> None:
+        if n % UNIT or n < 0:
+            raise Error(f"{d.place}: {n} bytes; st.bulk sets a multiple of {UNIT}")
+        segment, start = lane_bytes(f, space, by, at, n, UNIT, True)
+        if segment.space != "shared":
+            raise Error(f"{d.place}: address {at:#x} is not in shared memory")
+        if f.races is not None:
+            f.races.access_of_lane(segment, start, n, by, "store")
+        segment.storage[start : start + n] = 0
+        segment.valid[start : start + n] = 1
 
-    return step
+    return for_each_lane(d, clear, lane_address(d, 0), number)
 
 
 

@@ -97,7 +97,7 @@ def report_rows(
 
 def _decode(d: Decoding, memory: int, registers: int) -> tuple[int, int, MemoryAccess]:
     """Check the modifiers; return how many matrices, the slot of the address, and the access."""
-    d.only("sync", "aligned", "m8n8", *NUMBERS, "trans", "shared", "shared::cta").needs("b16")
+    d.only(".sync.aligned.m8n8", *NUMBERS, ".trans.shared.shared::cta").needs("b16")
     d.count(2)
     if not d.has("m8n8") or not d.has(*NUMBERS) or not d.has("sync"):
         d.unsupported(f"{d.parts[0]}.sync.aligned.m8n8.{{x1,x2,x4}}{{.trans}}.shared.b16")
@@ -113,7 +113,7 @@ def _decode(d: Decoding, memory: int, registers: int) -> tuple[int, int, MemoryA
 def load_matrix(d: Decoding) -> Run:
     """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]"""
     number, base, access = _decode(d, 1, 0)
-    puts = [d.write(target, "b32") for target in d.vector(0)]
+    put = d.write_all(0, "b32")
     transpose = d.has("trans")
     # On sm_75 the addresses of all lanes must be valid, also of those whose rows are not read.
     strict = number < 4 and d.registers.program.target.startswith("sm_7")
@@ -128,8 +128,7 @@ def load_matrix(d: Decoding) -> Run:
             rows = rows_of(f, f.r[base], number, access, source)
             f.memory.check_valid(f, access, rows.pattern, rows.segment)
             f.resolved[d.index] = rows
-        for put, value in zip(puts, read_rows(f, rows, number, transpose), strict=True):
-            put(f.r, value)
+        put(f.r, read_rows(f, rows, number, transpose))
         if f.observed:
             report_rows(f, access, rows)
 
@@ -140,7 +139,7 @@ def load_matrix(d: Decoding) -> Run:
 def store_matrix(d: Decoding) -> Run:
     """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [p], r"""
     number, base, access = _decode(d, 0, 1)
-    reads = [d.read(source, "b32") for source in d.vector(1)]
+    read = d.read_all(1, "b32")
     transpose = d.has("trans")
 
     def step(f: Batch) -> None:
@@ -150,7 +149,7 @@ def store_matrix(d: Decoding) -> Run:
         if rows is None or rows.source is not source:
             rows = rows_of(f, f.r[base], number, access, source)
             f.resolved[d.index] = rows
-        words = gather(f, [read(f.r) for read in reads], UNSIGNED[4]).reshape(number, -1, 8, 4)
+        words = gather(f, read(f.r), UNSIGNED[4]).reshape(number, -1, 8, 4)
         if transpose:
             words = transposed(words)
         values = by_lane(f, words)
@@ -164,8 +163,7 @@ def store_matrix(d: Decoding) -> Run:
 @opcode("movmatrix")
 def transpose_matrix(d: Decoding) -> Run:
     """movmatrix.sync.aligned.m8n8.trans.b16 d, a: the transpose of a matrix that a warp holds"""
-    d.only("sync", "aligned", "m8n8", "trans").needs("b16").count(2)
-    put, a = d.write(0, "b32"), d.read(1, "b32")
+    put, a = d.only(".sync.aligned.m8n8.trans").needs("b16").accessors("b32", "b32")
 
     def step(f: Batch) -> None:
         whole_warps(f, d.instruction)

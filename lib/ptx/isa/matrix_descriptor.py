@@ -14,8 +14,9 @@ from ..core.constant import read_only
 from ..core.errors import OutOfBounds, UninitialisedRead
 from ..core.syntax import Instruction
 
-SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
-MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
+ATOMS_OF_32 = 4  # the mode of 128 bytes that moves 32 at a time, which tcgen05 alone has
+SPANS = {0: 16, 1: 128, 2: 64, 3: 32, 4: 128}  # bytes of a row of the swizzle atom, by mode
+MASKS = {0: 0, 1: 7, 2: 3, 3: 1, 4: 3}
 
 
 def fields_of(bits: int) -> Callable[[int, int], int]:
@@ -59,8 +60,9 @@ def chunk_addresses(
     The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
     swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
     MN-major ((T, n), (8, k)) : ((1, LBO), (T, SBO)), without ((1, n), (8, k)) : ((., SBO), (1,
-    LBO)). The swizzle then permutes the absolute addresses. Four chunks go on as two do; a K-major
-    span of 32 bytes has no room for them, and the manual no offset.
+    LBO)); of 128 bytes in atoms of 32 ((8, n), (4, k)) : ((1, LBO), (8, SBO)). The swizzle then
+    permutes the absolute addresses. Four chunks go on as two do; a K-major span of 32 bytes has no
+    room for them, and the manual no offset.
     """
     span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
     leading, stride = descriptor.leading, descriptor.stride
@@ -72,12 +74,14 @@ def chunk_addresses(
         k = np.arange(16 * chunks // nbytes)[:, None]
         chunk = np.arange(rows * nbytes // 16)[None, :]
         if descriptor.mode:
-            width = span // 16
-            place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride
+            width, high = span // 16, 4 if descriptor.mode == ATOMS_OF_32 else 8  # of an atom
+            place = chunk % width * 16 + chunk // width * leading
+            place = place + k % high * span + k // high * stride
         else:
             place = chunk * stride + k % 8 * 16 + k // 8 * leading
     place = descriptor.start + place
-    return place ^ ((((place >> 7) - descriptor.base) & mask) << 4)
+    bit = 5 if descriptor.mode == ATOMS_OF_32 else 4
+    return place ^ ((((place >> 7) - descriptor.base) & mask) << bit)
 
 
 def chunks_in_shared(

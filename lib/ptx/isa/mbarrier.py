@@ -13,14 +13,14 @@ from numpy import ndarray
 
 from ..core.addressing import locate, shared_address
 from ..core.analysis import BLOCK, CLUSTER
-from ..core.batch import Batch, Issuer, Run, Warp, lane_groups
+from ..core.batch import Batch, Issuer, Run, Warp, for_each_group, lane_groups
 from ..core.decode import Decoding, opcode, predicated_end
 from ..core.errors import Error, source_line
 from ..core.hazards import access
 from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.scheduler import Waiter, WaitingLanes, join
-from ..core.syntax import Address, Instruction, Symbol
+from ..core.syntax import Address, Immediate, Instruction
 from ..race.clocks import COUNTED, EPOCH, INITS, merged_clocks
 
 # -- The objects, and waits by parity that may miss their phase. -----------------------------------
@@ -226,19 +226,18 @@ class Mbarriers(Waiter):
                 f"{offset:#x} of block {f.geometry.block_name(row)}"
             )
         if f.races is not None:
-            several = [by.thread] if threads is None else threads[::-1].tolist()
-            for thread in {one // WARP: one for one in several}.values():
+            for thread in [by.thread] if threads is None else _firsts(threads)[::-1]:
                 self._check_known(f.races, barrier, by._replace(thread=thread))
         return barrier
 
     def _check_known(self, races: Any, barrier: Mbarrier, by: Issuer) -> None:
-        key = by.warp
-        if key in barrier.seen:
+        warp = by.warp
+        if warp in barrier.seen:
             return
-        barrier.seen.add(key)
+        barrier.seen.add(warp)
         column, time = barrier.born
-        known = column == races.own[key] or races.ended[key][column] >= time
-        if not known and (races.proxy is None or races.of(key)[INITS, column] < time):
+        known = column == races.own[warp] or races.ended[warp][column] >= time
+        if not known and (self.f.proxy is None or races.of(warp)[INITS, column] < time):
             self.f.hazards.add_pair(
                 "race", "mbarrier used while nothing orders its initialisation before",
                 self.f.side(barrier.init), self.f.side(by),
@@ -253,9 +252,9 @@ class Mbarriers(Waiter):
         there = locate(f, by, address, 8, 8)
         place = there.row, there.offset
         old = self.objects.get(place)
-        if old is not None and any(p.lanes.any() for p in old.parties):
-            raise Error(f"{f.place(by.instruction)}: lanes still wait at this mbarrier")
         if old is not None:
+            if any(p.lanes.any() for p in old.parties):
+                raise Error(f"{f.place(by.instruction)}: lanes still wait at this mbarrier")
             self._end(old)
         barrier = self.objects[place] = Mbarrier(*place, count, by, count)
         barrier.before = self.ended.get(place, 0)
@@ -267,7 +266,7 @@ class Mbarriers(Waiter):
     def invalidate(self, by: Issuer, address: int) -> None:
         """End an object; its bytes may be used for something else."""
         barrier = self.find(by, address)
-        self._check_end(barrier)
+        self._check_expected(barrier)
         self._end(barrier)
 
     def _end(self, barrier: Mbarrier) -> None:
@@ -326,8 +325,7 @@ class Mbarriers(Waiter):
         if barrier.pending:
             return
         if barrier.tx:
-            if barrier.tx < 0:
-                self._unexpected(barrier)
+            self._check_expected(barrier)
             return
         flying = sum(nbytes for nbytes, _, _ in barrier.flights)  # a tcgen05.commit has none
         if flying:
@@ -365,8 +363,8 @@ class Mbarriers(Waiter):
             if barrier.last is not None:
                 report_missed(self.f, wait.by, barrier.last, barrier.phase, self.state(barrier))
 
-    def _unexpected(self, barrier: Mbarrier) -> None:
-        if barrier.completions:
+    def _check_expected(self, barrier: Mbarrier) -> None:
+        if barrier.tx < 0 and barrier.completions:
             instruction = barrier.completions[-1]
             self._report(
                 barrier, instruction,
@@ -404,10 +402,6 @@ class Mbarriers(Waiter):
             land()
             self.brought(barrier, nbytes, instruction)
 
-    def _check_end(self, barrier: Mbarrier) -> None:
-        if barrier.tx < 0:
-            self._unexpected(barrier)
-
     # -- waiting --------------------------------------------------------------------------------
 
     def park(
@@ -440,14 +434,12 @@ class Mbarriers(Waiter):
         if self.retries >= _RETRIES:
             return False
         self.retries += 1
-        progressed = False
-        for barrier in self.objects.values():
-            for party in list(barrier.parties):
-                if "test_wait" in party.instruction.parts:
-                    barrier.parties.remove(party)
-                    self.f.go(party.next, Mask(party.lanes))
-                    progressed = True
-        return progressed
+        asked = [(barrier, party) for barrier in self.objects.values()
+                 for party in barrier.parties if "test_wait" in party.instruction.parts]
+        for barrier, party in asked:
+            barrier.parties.remove(party)
+            self.f.go(party.next, Mask(party.lanes))
+        return bool(asked)
 
     def finish(self) -> None:
         """Report bytes that came and that nobody ever expected, or ever waited for."""
@@ -460,7 +452,7 @@ class Mbarriers(Waiter):
                     f"shared memory was on its way; {self.state(barrier)}",
                 )
             self._land(barrier)
-            self._check_end(barrier)
+            self._check_expected(barrier)
 
     def state(self, barrier: Mbarrier) -> str:
         """Describe an object."""
@@ -520,10 +512,10 @@ def arrivals(
     learn all of them. `began`: the clocks when the instruction began: lanes of a warp that arrive
     at several barriers by it do so at once.
     """
-    if f.races is None or f.races.proxy is None:
+    if f.proxy is None:
         yield from threads.tolist()
         return
-    races, proxy, row = f.races, f.races.proxy, first.row
+    races, proxy, row = f.races, f.proxy, first.row
     if barrier.row != row:
         proxy.uses_remotely(barrier.row, row, threads, first.at)
     last = {thread // WARP: thread for thread in threads.tolist()}
@@ -572,102 +564,85 @@ _WORDS = (
 @opcode("mbarrier")
 def mbarrier(d: Decoding) -> Run:
     """mbarrier.{init,inval,arrive,arrive_drop,expect_tx,complete_tx,test_wait,try_wait,...}.b64"""
-    what = d.parts[1] if len(d.parts) > 1 else ""
     kinds = {
         "init": _init, "inval": _invalidate, "arrive": _arrive, "arrive_drop": _arrive,
         "expect_tx": _transaction, "complete_tx": _transaction, "test_wait": _wait,
         "try_wait": _wait, "pending_count": _pending_count,
     }
-    if what not in kinds:
+    what = kinds.get("".join(d.parts[1:2]))
+    if what is None:
         d.unsupported(f"mbarrier.{{{','.join(kinds)}}}")
-    return kinds[what](d)
+    return what(d)
 
 
 def _init(d: Decoding) -> Run:
     d.only("init", *_WORDS).count(2)
-    address, count = shared_address(d, 0), d.read(1, "u32")
-
-    def step(f: Batch) -> None:
-        for by, (at, n), _ in lane_groups(f, d, address(f), count(f.r)):
-            f.waiter(Mbarriers).init(by, at, n)
-
-    return step
+    return for_each_group(d, lambda f, by, _, at, n: f.waiter(Mbarriers).init(by, at, n),
+                          shared_address(d, 0), d.of_batch(1, "u32"))
 
 
 def _invalidate(d: Decoding) -> Run:
     d.only("inval", *_WORDS).count(1)
-    address = shared_address(d, 0)
-
-    def step(f: Batch) -> None:
-        for by, (at,), _ in lane_groups(f, d, address(f)):
-            f.waiter(Mbarriers).invalidate(by, at)
-
-    return step
+    return for_each_group(d, lambda f, by, _, at: f.waiter(Mbarriers).invalidate(by, at),
+                          shared_address(d, 0))
 
 
 def _arrive(d: Decoding) -> Run:
     """mbarrier.arrive{.expect_tx}{.noComplete}{.sem}{.scope}{.space}.b64 {state|_}, [a]{, n}"""
-    d.only("arrive", "arrive_drop", "expect_tx", "noComplete", *_WORDS)
+    d.only(".arrive.arrive_drop.expect_tx.noComplete", *_WORDS)
     drop = d.has("arrive_drop")
     # Without a state: the form for other blocks.
     first = 0 if isinstance(d.operands[0], Address) else 1
     d.count(first + 1, first + 2)
-    put = None
-    if first and not (isinstance(d.operands[0], Symbol) and d.operands[0].name == "_"):
-        put = d.write(0, "b64")
+    put = d.write(0 if first else None, "b64")
     address = shared_address(d, first)
     expects, incomplete, releases = d.has("expect_tx"), d.has("noComplete"), not d.has("relaxed")
     wide, own = d.has("cluster"), not d.has("shared::cluster")
-    given = d.read(first + 1, "u32") if len(d.operands) == first + 2 else None
-    if given is None and (expects or incomplete):
+    if len(d.operands) == first + 2:
+        number = d.of_batch(first + 1, "u32")
+    elif expects or incomplete:
         d.wrong("a count is missing")
-    one = np.ones((1, 1), np.uint32)
+    else:
+        number = d.of_batch(Immediate("int", 1), "u32")
 
     def step(f: Batch) -> None:
-        all_ = f.waiter(Mbarriers)
-        state = np.zeros(f.shape, np.uint64) if put is not None else None
-        number = one if given is None else given(f.r)
+        all_, state = f.waiter(Mbarriers), np.zeros(f.shape, np.uint64)
         began = None if f.races is None else f.races.clock
-        for by, (at, n), threads in lane_groups(f, d, address(f), number):
+        for by, (at, n), threads in lane_groups(f, d, address(f), number(f)):
             barrier = all_.find(by, at, own, threads)
             for thread in arrivals(f, barrier, by, threads, releases, wide=wide, began=began):
                 phase = barrier.phase
                 if expects:
                     all_.expect(barrier, n, d.instruction, completes=False)
                 arrived = all_.arrive(barrier, 1 if expects else n, d.instruction, drop)
-                if state is not None:
-                    state[by.row, thread] = arrived[0] << PENDING_BITS | arrived[1]
+                state[by.row, thread] = arrived[0] << PENDING_BITS | arrived[1]
                 if incomplete and barrier.phase != phase:
                     raise Error(
                         f"{f.place(d.instruction)}: .noComplete, but the phase completes; "
                         f"{all_.state(barrier)}"
                     )
-        if put is not None and state is not None:
-            put(f.r, state)
+        put(f.r, state)
 
     return step
 
 
 def _transaction(d: Decoding) -> Run:
     """mbarrier.{expect_tx,complete_tx}{.relaxed}{.scope}{.space}.b64 [a], n"""
-    d.only("expect_tx", "complete_tx", *_WORDS).count(2)
-    address, number = shared_address(d, 0), d.read(1, "u32")
-    expects, own = d.has("expect_tx"), not d.has("shared::cluster")
+    d.only(".expect_tx.complete_tx", *_WORDS).count(2)
+    change = Mbarriers.expect if d.has("expect_tx") else Mbarriers.brought
 
-    def step(f: Batch) -> None:
+    def tell(f: Batch, by: Issuer, threads: ndarray, at: int, n: int) -> None:
         all_ = f.waiter(Mbarriers)
-        for by, (at, n), threads in lane_groups(f, d, address(f), number(f.r)):
-            barrier = all_.find(by, at, own, threads)
-            for _ in threads:
-                (all_.expect if expects else all_.brought)(barrier, n, by.instruction)
+        barrier = all_.find(by, at, not d.has("shared::cluster"), threads)
+        for _ in threads:
+            change(all_, barrier, n, by.instruction)
 
-    return step
+    return for_each_group(d, tell, shared_address(d, 0), d.of_batch(1, "u32"))
 
 
 def _wait(d: Decoding) -> Run:
     """mbarrier.{test_wait,try_wait}{.parity}...b64 p, [a], state{, time}"""
-    d.only("test_wait", "try_wait", "parity", *_WORDS)
-    d.count(*((3,) if d.has("test_wait") else (3, 4)))
+    d.only(".test_wait.try_wait.parity", *_WORDS).count(3, *[4] * (not d.has("test_wait")))
     following = d.index + 1
     put = d.write(0, "pred")
     address, by_parity = shared_address(d, 1), d.has("parity")
@@ -676,13 +651,12 @@ def _wait(d: Decoding) -> Run:
     (slot,) = d.writes
 
     def step(f: Batch) -> None:
-        all_, shape = f.waiter(Mbarriers), f.shape
-        given = which(f.r)
+        all_, given = f.waiter(Mbarriers), which(f.r)
         if by_parity:
-            given = given & np.uint32(1)
+            given = given & 1
         else:
-            given = (given >> np.uint64(PENDING_BITS)).astype(np.int64) & MAX_COUNT
-        done, failed = np.zeros(shape, bool), np.zeros(shape, bool)
+            given = given >> PENDING_BITS & MAX_COUNT
+        done, failed = np.zeros((2, *f.shape), bool)
         held = []
         for by, (at, phase), threads in lane_groups(f, d, address(f), given):
             barrier, row = all_.find(by, at, True, threads), by.row
@@ -707,12 +681,12 @@ def _wait(d: Decoding) -> Run:
                 _acquire_clocks(f, barrier, by, threads, by_parity, acquires, wide)
             else:
                 held.append((barrier, row, threads))
-                if by_parity and f.races is not None and f.races.proxy is not None:
+                if by_parity and f.proxy is not None:
                     for first in _firsts(threads):
                         barrier.wait_by_parity(f, by._replace(thread=first), ~barrier.phase & 1)
         active = f.active
         here = f.lanes_in(active)
-        put(f.r, np.where(here, done, np.broadcast_to(f.r[slot], shape)))
+        put(f.r, np.where(here, done, f.full(f.r[slot])))
         if not held:
             f.go(following, active)
             return
@@ -739,9 +713,9 @@ def _acquire_clocks(
     A wait by parity has seen the first phase of that parity which its warp can't rule out. More may
     be complete by now, but that would be luck.
     """
-    if f.races is None or f.races.proxy is None:
+    if f.proxy is None:
         return
-    proxy, row, before = f.races.proxy, by.row, barrier.before
+    proxy, row, before = f.proxy, by.row, barrier.before
     writes, column, remote = (each(barrier.row, barrier.offset) for each in (
         proxy.mbarrier, proxy.phases, proxy.remote_stores))
     for first in _firsts(threads):
@@ -769,4 +743,4 @@ def _acquire_clocks(
 def _pending_count(d: Decoding) -> Run:
     """mbarrier.pending_count.b64 count, state"""
     d.only("pending_count")
-    return d.computed(lambda state: (state & np.uint64(MAX_COUNT)).astype(np.uint32), "u32", "b64")
+    return d.computed(lambda state: (state & MAX_COUNT).astype(np.uint32), "u32", "b64")

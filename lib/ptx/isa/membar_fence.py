@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.addressing import lane_address, lane_bytes, space_of
 from ..core.analysis import WEAK, fence_scope
-from ..core.batch import Batch, Issuer, Run, each_lane, lane_groups
+from ..core.batch import Batch, Issuer, Run, for_each_lane, lane_groups
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UninitialisedRead
 from ..core.segment import Segment
@@ -48,7 +48,7 @@ def _write(f: Batch, segment: Segment, start: int, by: Issuer, data: bytes) -> N
 @opcode("tensormap.replace")
 def replace(d: Decoding) -> Run:
     """tensormap.replace.tile.field{.space}.b1024.type [map]{, ordinal}, value"""
-    d.only("replace", "tile", "b1024", "global", "shared::cta", *FIELDS, *CONSTANTS)
+    d.only(".replace.tile.b1024.global.shared::cta", *FIELDS, *CONSTANTS)
     field = d.pick({**FIELDS, **CONSTANTS}, "")
     if not d.has("tile") or not field:
         d.unsupported(f"tensormap.replace.tile of .{' .'.join((*FIELDS, *CONSTANTS))}")
@@ -62,28 +62,26 @@ def replace(d: Decoding) -> Run:
         number = d.constant(len(d.operands) - 1, f"the value of .{field}")
         if number >= CONSTANTS[field]:
             d.wrong(f"{number} is no .{field}; there are 0 to {CONSTANTS[field] - 1}")
-    value = d.read(last, d.type if not isinstance(last, Immediate) else "b64")
+    value = d.of_batch(last, d.type if not isinstance(last, Immediate) else "b64")
     space = space_of(d)
-    address = lane_address(d, 0)
 
-    def step(f: Batch) -> None:
-        for by, (at, number) in each_lane(f, d, address(f), value(f.r)):
-            place = _place_of(f, space, by, at, True)
-            before = _read(f, *place, by)
-            try:
-                after = replaced(before, field, ordinal, number, f.memory.device)
-            except ValueError as error:
-                raise Error(f"{d.place}: {error}") from None
-            _write(f, *place, by, after)
+    def change(f: Batch, by: Issuer, at: int, number: int) -> None:
+        place = _place_of(f, space, by, at, True)
+        before = _read(f, *place, by)
+        try:
+            after = replaced(before, field, ordinal, number, f.memory.device)
+        except ValueError as error:
+            raise Error(f"{d.place}: {error}") from None
+        _write(f, *place, by, after)
 
-    return step
+    return for_each_lane(d, change, lane_address(d, 0), value)
 
 
 @opcode("tensormap.cp_fenceproxy")
 def copy_and_release(d: Decoding) -> Run:
     """tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned"""
-    d.only("cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "sync",
-           "aligned", *SCOPES).count(3)
+    d.only(".cp_fenceproxy.global.shared::cta.tensormap::generic.release.sync.aligned", *SCOPES)
+    d.count(3)
     if d.constant(2, "the size") != TENSOR_MAP_BYTES:
         d.wrong(f"the size is {TENSOR_MAP_BYTES}")
     to, source = lane_address(d, 0), lane_address(d, 1)
@@ -108,10 +106,7 @@ def copy_and_release(d: Decoding) -> Run:
 def fence(d: Decoding) -> Run:
     """Fences order what the emulator runs in order anyway; the race detector is told of them."""
     d.only(
-        "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
-        "alias", "async", "global", "shared::cta", "async::generic", "shared::cluster",
-        "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
-        "tensormap::generic",
+        ".cta.gl.gpu.sys.cluster.sc.acq_rel.acquire.release.proxy.alias.async.global.shared::cta.async::generic.shared::cluster.mbarrier_init.sync_restrict::shared::cluster.sync_restrict::shared::cta.tensormap::generic",
     )
     scope = fence_scope(d.instruction)
     if scope != WEAK:
@@ -150,14 +145,11 @@ def _of_maps(d: Decoding) -> Run:
     d.count(2)
     if d.constant(1, "the size") != TENSOR_MAP_BYTES:
         d.wrong(f"the size is {TENSOR_MAP_BYTES}")
-    address = lane_address(d, 0)
 
-    def acquire(f: Batch) -> None:
-        if f.races is None:
-            return
-        for by, (at,) in each_lane(f, d, address(f)):
+    def acquire(f: Batch, by: Issuer, at: int) -> None:
+        if f.races is not None:
             segment, start = _place_of(f, "generic", by, at, False)
             if segment.space == "global":
                 f.races.maps.acquire(segment, start, by)
 
-    return acquire
+    return for_each_lane(d, acquire, lane_address(d, 0))

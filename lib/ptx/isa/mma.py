@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..core.access_pattern import make_room
-from ..core.batch import Batch, Compute, Fusible, Registers, Run
+from ..core.batch import Batch, Compute, Fusible, Run
 from ..core.decode import Decoding, opcode
 from ..core.machine import WARP
 from ..core.registers import DTYPES
@@ -25,7 +25,9 @@ from ..core.syntax import SIZES
 from .fragments import (
     ACCUMULATORS,
     ELEMENT_BITS,
+    FOUR,
     GROUP,
+    MIXED,
     ROWS,
     Fragment,
     Sparsity,
@@ -51,7 +53,6 @@ from .fragments import (
 
 
 PRODUCTS = 8  # matrices of accumulators that are remembered
-FOUR = np.dtype("c16")  # the words of four lanes, moved as one
 
 
 @dataclass(frozen=True)
@@ -128,13 +129,13 @@ class ProductTile:
             total = np.matmul(left, right.swapaxes(1, 2))
             tiles = len(block.left), len(block.right)
             steps = [self.steps[i] for i in block.steps]
-            before = [value for step in steps for value in step.addends(r)]
+            before = [value for step in steps for value in step.operands[2](r)]
             np.add(total, self._addends(f, before, tiles), out=total)
-            matrix = one.rounded(total)
-            values = scatter(f, self._registers(matrix, tiles))
-            puts = [put for step in steps for put in step.puts]
-            for put, value in zip(puts, values, strict=True):
-                put(f.r, value)
+            matrix = finished(total, one.kinds[3], one.clamp)
+            values = scatter(f, one.fragments[3].dealt(matrix, tiles))
+            many = len(values) // len(steps)
+            for i, step in enumerate(steps):
+                step.put(f.r, values[i * many : (i + 1) * many])
             make_room(f.products, PRODUCTS)
             f.products[id(values[0])] = values, tiles, matrix
 
@@ -146,36 +147,17 @@ class ProductTile:
         if shape == tiles and len(values) == len(registers):
             if all(a is b for a, b in zip(values, registers, strict=True)):
                 return matrix
-        return self._matrix(gather(f, registers, self.steps[0].types[2]), tiles)
+        one = self.steps[0]
+        return one.fragments[3].gathered(gather(f, registers, one.types[2]), tiles)
 
     def _factor(self, f: Batch, r: list, block: Block, side: int) -> ndarray:
         """Return the factors of all warps, (warps, rows or columns, k), in float64."""
         one, places = self.steps[0], (block.left, block.right)[side]
-        registers = [value for i in places for value in self.steps[i].factor_words(r, side)]
-        fragment = one.fragments[one.order[side]]
+        which = one.order[side]
+        registers = [value for i in places for value in self.steps[i].operands[which](r)]
         words = gather(f, registers, one.types[0])
-        return one.widened(_operand(fragment, words, len(places), side == 1), side)
-
-    def _axes(self, tiles: tuple[int, int]) -> tuple[list[int], list[int]]:
-        """Sizes of the registers' axes but for the warps', and those of the matrix."""
-        fragment = self.steps[0].fragments[3]
-        rows, along, halves = (fragment.size(axis) for axis in "RCH")
-        return [*tiles, rows, along, halves, 2], [tiles[0], rows, halves, GROUP, tiles[1], along, 2]
-
-    def _registers(self, matrix: ndarray, tiles: tuple[int, int]) -> ndarray:
-        """Deal matrices, (warps, rows, columns), to registers: (registers, lanes)."""
-        sizes, axes = self._axes(tiles)
-        # warp, i, R, H, g, j, C, e -> i, j, R, C, H, e, warp, g
-        parts = matrix.view(FOUR).reshape(-1, *axes).transpose(1, 5, 2, 6, 3, 7, 0, 4)
-        dealt = np.ascontiguousarray(parts).view(matrix.dtype)
-        return dealt.reshape(int(np.prod(sizes)), -1)
-
-    def _matrix(self, words: ndarray, tiles: tuple[int, int]) -> ndarray:
-        """Undo `_registers`."""
-        sizes, axes = self._axes(tiles)
-        parts = words.view(FOUR).reshape(*sizes, -1, GROUP).transpose(6, 0, 2, 4, 7, 1, 3, 5)
-        rows = axes[0] * axes[1] * axes[2] * GROUP
-        return np.ascontiguousarray(parts).view(words.dtype).reshape(len(parts), rows, -1)
+        return WIDEN[one.kinds[which]](
+            _operand(one.fragments[which], words, len(places), side == 1))
 
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
@@ -203,7 +185,7 @@ def _fields(bits: int, signed: bool) -> Compute:
 
     def widen(words: ndarray) -> ndarray:
         shifts = np.arange(0, 32, bits, dtype=np.uint32)
-        parts = (words[..., None] >> shifts) & np.uint32((1 << bits) - 1)
+        parts = words[..., None] >> shifts & (1 << bits) - 1
         values = parts.reshape(*words.shape[:-1], -1).astype(F64)
         return np.where(values >= 1 << bits - 1, values - (1 << bits), values) if signed else values
 
@@ -215,8 +197,6 @@ WIDEN: dict[str, Compute] = {
     for kind in ("f16", "bf16", "tf32", "s8", "u8", "e4m3", "e5m2")
 } | {"f64": lambda words: words, "s4": _fields(4, True), "u4": _fields(4, False),
      "b1": _fields(1, False)}
-# Types that A and B may have beside each other.
-MIXED = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})
 
 
 def shape_of(d: Decoding) -> tuple[int, int, int]:
@@ -229,19 +209,13 @@ def shape_of(d: Decoding) -> tuple[int, int, int]:
     d.unsupported("the shape of the matrices (such as .m16n8k16) is missing")
 
 
-def multiply(a: ndarray, b: ndarray) -> ndarray:
-    """Multiply (warps, m, k) by (warps, n, k), transposed: (warps, m, n)."""
-    return np.matmul(a, b.swapaxes(1, 2))
-
-
 def finished(total: ndarray, kind: str, clamp: bool) -> ndarray:
     """Round the float64 sums to the type of the accumulator, as its bits."""
     if kind != "s32":
         result = total.astype(DTYPES[kind])
         if clamp:
             largest = np.finfo(result.dtype).max
-            result = np.where(
-                np.isnan(result), result.dtype.type(0), np.clip(result, -largest, largest))
+            result = np.where(np.isnan(result), 0, np.clip(result, -largest, largest))
         return result
     if clamp:
         total = np.clip(total, -(2.0**31), 2.0**31 - 1)
@@ -267,15 +241,13 @@ class MatrixMultiply(Fusible):
         self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
         counts = [f.registers for f in fragments[:3]]
-        self.operands = [
-            [d.read(item, words[i]) for item in _registers(d, i + 1, count * times)[:count]]
-            for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True))]
-        self.puts = [d.write(each, words[3]) for each in _registers(d, 0, fragments[3].registers)]
+        items = [_registers(d, i + 1, count * times)[:count]
+                 for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True))]
+        self.operands = [*map(d.read_all, items, words)]
+        self.put = d.write_all(_registers(d, 0, fragments[3].registers), words[3])
         self.types = [DTYPES[word] for word in words]
-        slots = [
-            tuple(d.slot(item, words[i]) for item in d.vector(i + 1)[:count])
-            for i, count in enumerate(counts)
-        ]
+        slots = [tuple(d.slot(item, word) for item in part)
+                 for part, word in zip(items, words, strict=False)]
         self.writes, self.reads = tuple(d.writes), tuple(s for each in slots for s in each)
         self.order = (1, 0) if turned else (0, 1)  # which operand is the left factor
         self.factors = tuple(slots[i] for i in self.order)
@@ -292,30 +264,15 @@ class MatrixMultiply(Fusible):
         """A of all warps, (warps, m, k), in float64, from its registers."""
         return assembled(f, registers, self.types[0], self.fragments[0], WIDEN[self.kinds[0]])
 
-    def factor_words(self, r: Registers, side: int) -> list[ndarray]:
-        """The registers of the left (0) or right (1) factor."""
-        return [read(r) for read in self.operands[self.order[side]]]
-
-    def widened(self, words: ndarray, side: int) -> ndarray:
-        """The elements of a left or right factor in float64."""
-        return WIDEN[self.kinds[self.order[side]]](words)
-
-    def addends(self, r: Registers) -> list[ndarray]:
-        """The registers of C."""
-        return [read(r) for read in self.operands[2]]
-
-    def rounded(self, total: ndarray) -> ndarray:
-        """Sums in float64 as elements of D."""
-        return finished(total, self.kinds[3], self.clamp)
-
     def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
         whole_warps(f, self.instruction)
-        r, (_, fb, fc, fd), types = f.r, self.fragments, self.types
-        of_a, of_b, of_c = ([read(r) for read in reads] for reads in self.operands)
+        (_, fb, fc, fd), types = self.fragments, self.types
+        of_a, of_b, of_c = (read(f.r) for read in self.operands)
         a = self.left_factor(f, of_a)
         b = assembled(f, of_b, types[1], fb, WIDEN[self.kinds[1]])
-        product = multiply(b, a) if self.turned else multiply(a, b)
+        one, other = (b, a) if self.turned else (a, b)
+        product = np.matmul(one, other.swapaxes(1, 2))
         if self.differ:  # bits that are not the same
             product = a.sum(axis=2)[:, :, None] + b.sum(axis=2)[:, None, :] - 2 * product
         if fc is fd and fc.packed == 1:
@@ -326,8 +283,7 @@ class MatrixMultiply(Fusible):
         else:
             before = fc.assemble(gather(f, of_c, types[2]), DTYPES[self.kinds[2]])
             values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
-        for put, value in zip(self.puts, scatter(f, values), strict=True):
-            put(r, value)
+        self.put(f.r, scatter(f, values))
 
 
 def _registers(d: Decoding, operand: int, many: int) -> tuple:
@@ -375,8 +331,8 @@ def types_of(
 def mma(d: Decoding) -> Run:
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
-    d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", *TINY,
-           "xor", "and", "popc", f"m{m}n{n}k{k}")
+    d.only(".sync.aligned.row.col.satfinite.rn.e4m3.e5m2", *TINY,
+           ".xor.and.popc", f"m{m}n{n}k{k}")
     d.count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
@@ -409,27 +365,27 @@ class QuadPairs:
             d.wrong("the layouts of A and B are missing")
         self.instruction, self.kinds = d.instruction, (before, after)
         many = {"f16": 4, "f32": 8}
-        self.reads = [[d.read(item, word) for item in _registers(d, i, count)] for i, count, word in
-                      ((1, 2, "b32"), (2, 2, "b32"), (3, many[before], _word(before)))]
-        self.puts = [d.write(each, _word(after)) for each in _registers(d, 0, many[after])]
+        self.reads = [
+            d.read_all(_registers(d, i, count), word) for i, count, word in
+            ((1, 2, "b32"), (2, 2, "b32"), (3, many[before], _word(before)))]
+        self.put = d.write_all(_registers(d, 0, many[after]), _word(after))
         self.a, self.b = _quad_operand(layouts[0] == "row"), _quad_operand(layouts[1] == "col")
         self.c, self.d = _quad_accumulator(before), _quad_accumulator(after)
 
     def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
         whole_warps(f, self.instruction)
-        half = np.dtype("f2")
-        a = _pick(f, [read(f.r) for read in self.reads[0]], half, self.a, (8, 4))
-        b = _pick(f, [read(f.r) for read in self.reads[1]], half, self.b, (8, 4))
         before, after = self.kinds
-        c = _pick(f, [read(f.r) for read in self.reads[2]], DTYPES[before], self.c, (8, 8))
+        of_a, of_b, of_c = (read(f.r) for read in self.reads)
+        half = np.dtype("f2")
+        a, b = _pick(f, of_a, half, self.a, (8, 4)), _pick(f, of_b, half, self.b, (8, 4))
+        c = _pick(f, of_c, DTYPES[before], self.c, (8, 8))
         total = np.matmul(a.astype(F64), b.astype(F64).swapaxes(2, 3)) + c
         total = total.astype(DTYPES[after]).reshape(len(total), -1)
         elements = np.empty((len(total), WARP * 8), total.dtype)
         elements[:, self.d] = total
         words = elements.reshape(-1, 8).view(U32 if after == "f16" else np.dtype("f4"))
-        for put, value in zip(self.puts, scatter(f, np.ascontiguousarray(words.T)), strict=True):
-            put(f.r, value)
+        self.put(f.r, scatter(f, np.ascontiguousarray(words.T)))
 
 
 def _pick(
@@ -483,7 +439,7 @@ ORDERED = "sp::ordered_metadata"
 def sparse(d: Decoding) -> Run:
     """mma.sp{::ordered_metadata}.sync.aligned.shape.row.col{.satfinite}.types d, a, b, c, e, f"""
     m, n, k = shape = shape_of(d)
-    d.only("sp", ORDERED, "sync", "aligned", "row", "col", "satfinite", "e4m3", "e5m2", "s4", "u4",
+    d.only("sp", ORDERED, ".sync.aligned.row.col.satfinite.e4m3.e5m2.s4.u4",
            f"m{m}n{n}k{k}").count(6)
     if not d.has("sync") or not d.has("aligned") or not d.has("row") or not d.has("col"):
         d.unsupported("mma.sp.sync.aligned.shape.row.col")

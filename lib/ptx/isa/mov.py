@@ -9,7 +9,7 @@ from ..core.addressing import space_of
 from ..core.batch import Batch, Run, Writer
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.registers import CLOCKS, DTYPES, UNSIGNED, joined, parted
+from ..core.registers import CLOCKS, DTYPES, UNSIGNED, joined, parted, unstacked
 from ..core.segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, peer_window, rank_at
 from ..core.syntax import SIZES, Symbol, Vector
 
@@ -25,23 +25,16 @@ def move(d: Decoding) -> Run:
     if isinstance(source, Symbol) and source.name in CLOCKS:
         return _read_clock(d, put, source.name)
     read = d.read(1, kind)
-
-    def step(f: Batch) -> None:
-        r = f.r
-        put(r, read(r))
-
-    return step
+    return lambda f: put(f.r, read(f.r))
 
 
 def _read_clock(d: Decoding, put: Writer, name: str) -> Run:
     """Clocks count the instructions that the emulator has run: steps, which are not time."""
-    kind, high = d.type, name.endswith("_hi")
+    shift, dtype = 32 * name.endswith("_hi"), UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:
-        steps = f.origin + d.index
-        value = steps >> 32 if high else steps
-        bits = value & (1 << 8 * SIZES[kind]) - 1
-        put(f.r, np.full((1, 1), bits, UNSIGNED[SIZES[kind]]))
+        steps = f.origin + d.index >> shift
+        put(f.r, np.full((1, 1), steps & np.iinfo(dtype).max, dtype))
 
     return step
 
@@ -55,21 +48,11 @@ def _repack(d: Decoding) -> Run:
         d.wrong("braces hold 2 or 4 equal parts")
     kind = f"b{8 * size}"
     if apart:
-        puts, a = [d.write(item, kind) for item in items], d.read(1, d.type)
-
-        def unpack(f: Batch) -> None:
-            parts = parted(a(f.r), DTYPES[kind])
-            for i, put in enumerate(puts):
-                put(f.r, np.ascontiguousarray(parts[..., i]))
-
-        return unpack
-    put, reads = d.write(0, d.type), [d.read(item, kind) for item in items]
-
-    def pack(f: Batch) -> None:
-        parts = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
-        put(f.r, joined(parts, DTYPES[d.type]))
-
-    return pack
+        puts, a = d.write_all(items, kind), d.read(1, d.type)
+        return lambda f: puts(f.r, unstacked(parted(a(f.r), DTYPES[kind])))
+    put, parts = d.write(0, d.type), d.read_all(items, kind)
+    return lambda f: put(f.r, joined(
+        np.stack(np.broadcast_arrays(*parts(f.r)), axis=-1), DTYPES[d.type]))
 
 
 @opcode("prmt")
@@ -88,18 +71,17 @@ def permute(d: Decoding) -> Run:
     }  # each row from the highest byte to the lowest
 
     def compute(a: ndarray, b: ndarray, control: ndarray) -> ndarray:
-        both = (b.astype(np.uint64) << np.uint64(32)) | a
-        result = np.zeros((1, 1), np.uint32)
+        both = b.astype(np.uint64) << 32 | a
+        result: ndarray = np.zeros((1, 1), np.uint32)
         for place in range(4):
+            select: ndarray
             if mode is None:
-                select = (control >> np.uint32(4 * place)) & np.uint32(15)
+                select = control >> 4 * place & 15
             else:
                 column = np.array([row[3 - place] for row in tables[mode]], np.uint32)
-                select = column[(control & np.uint32(3)).astype(np.intp)]
-            byte = (both >> (np.uint64(8) * (select & np.uint32(7)))) & np.uint64(255)
-            sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
-            byte = np.where(select & np.uint32(8), sign, byte).astype(np.uint32)
-            result = result | (byte << np.uint32(8 * place))
+                select = column[(control & 3).astype(np.intp)]
+            byte = (both >> 8 * (select & 7) & 255).astype(np.uint32)
+            result = result | np.where(select & 8, (byte >> 7) * 255, byte) << 8 * place
         return result
 
     return d.alike(compute, 3)
@@ -122,20 +104,18 @@ def convert_address(d: Decoding) -> Run:
 @opcode("isspacep")
 def is_space(d: Decoding) -> Run:
     """isspacep.space p, a"""
-    d.count(2)
     space, _, whole = space_of(d).partition("::")
-    put, read = d.write(0, "pred"), d.read(1, "u64")
+    put, read = d.accessors("pred", "u64")
     length = WINDOW_BYTES if whole or space != "shared" else PEER_BYTES
 
     def step(f: Batch) -> None:
         a = read(f.r)
         if space in WINDOWS:
-            low = np.uint64(WINDOWS[space])
-            put(f.r, (a >= low) & (a < low + np.uint64(length)))
+            put(f.r, (a >= WINDOWS[space]) & (a < WINDOWS[space] + length))
         else:
             found = np.zeros(a.shape, bool)
             for segment in f.memory.segments[space]:
-                found |= (a >= np.uint64(segment.first)) & (a < np.uint64(segment.end))
+                found |= (a >= segment.first) & (a < segment.end)
             put(f.r, found)
 
     return step
@@ -144,24 +124,19 @@ def is_space(d: Decoding) -> Run:
 @opcode("mapa")
 def map_address(d: Decoding) -> Run:
     """mapa{.shared::cluster}.type d, a, b: the address of a in the block of rank b"""
-    d.only("shared::cluster").needs("u32", "u64").count(3)
-    kind = d.type
-    put, rank = d.write(0, kind), d.read(2, "u32")
-    generic = not d.has("shared::cluster")
-    source = d.operands[1]
-    a = d.read(source, kind)
-    dtype = DTYPES[kind]
-    base = WINDOWS["shared"] if generic else 0
+    d.only("shared::cluster").needs(".u32.u64")
+    put, a, rank = d.accessors(d.type, d.type, "u32")
+    base = 0 if d.has("shared::cluster") else WINDOWS["shared"]
 
     def step(f: Batch) -> None:
-        address = a(f.r).astype(np.int64)
-        local = address - base if generic else address
-        to = rank(f.r).astype(np.int64)
+        local, to = a(f.r).astype(np.int64) - base, rank(f.r).astype(np.int64)
         if (f.of_active(to) >= f.geometry.peers).any():
             raise Error(f"{d.place}: the cluster has {f.geometry.peers} blocks")
-        if ((f.of_active(local) < 0) | (f.of_active(local) >= WINDOW_BYTES)).any():
+        inside = (local >= 0) & (local < WINDOW_BYTES)
+        if not f.of_active(inside).all():
             raise Error(f"{f.place(d.instruction)}: the address is not in shared memory")
-        put(f.r, (base + peer_window(0) + to * PEER_BYTES + local % PEER_BYTES).astype(dtype))
+        whole = base + peer_window(0) + to * PEER_BYTES + local % PEER_BYTES
+        put(f.r, whole.astype(DTYPES[d.type]))
 
     return step
 
@@ -169,13 +144,11 @@ def map_address(d: Decoding) -> Run:
 @opcode("getctarank")
 def get_rank(d: Decoding) -> Run:
     """getctarank{.shared::cluster}.type d, a: the rank of the block that an address lies in"""
-    d.only("shared::cluster").needs("u32", "u64").count(2)
-    put, a = d.write(0, "u32"), d.read(1, d.type)
-    generic = not d.has("shared::cluster")
+    put, a = d.only("shared::cluster").needs(".u32.u64").accessors("u32", d.type)
+    base = 0 if d.has("shared::cluster") else WINDOWS["shared"]
 
     def step(f: Batch) -> None:
-        address = a(f.r).astype(np.int64) - (WINDOWS["shared"] if generic else 0)
-        rank = rank_at(address)
+        rank = rank_at(a(f.r).astype(np.int64) - base)
         own = (np.arange(f.blocks) % f.geometry.peers)[:, None]
         put(f.r, np.where(rank < 0, own, rank).astype(np.uint32))
 

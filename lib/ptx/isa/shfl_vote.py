@@ -52,7 +52,7 @@ def check_membermask(
         if torn.any():
             raise Divergence(f"{f.place(instruction)}: the masks of these lanes name lanes that "
                              f"run it with another mask: {f.lane_names(torn)}")
-    called = np.bitwise_or.reduce(by_warp(np.where(active, mask, np.uint32(0)), 0), axis=2)
+    called = np.bitwise_or.reduce(by_warp(np.where(active, mask, 0), 0), axis=2)
     live = f.live_lanes
     absent = ((spread(called, f.threads) >> lane_ids(f)) & 1).astype(bool) & ~active & live
     if absent.any():
@@ -106,7 +106,7 @@ def to_lanes(found: ndarray, threads: int) -> ndarray:
 
 def lane_ids(f: Batch) -> ndarray:
     """Return the lane number of each thread, (1, threads), as uint32."""
-    return (np.arange(f.threads, dtype=np.uint32) & np.uint32(31))[None, :]
+    return (np.arange(f.threads, dtype=np.uint32) & 31)[None, :]
 
 
 # What a shuffle gives of a lane that takes no part: all ones, as memory that nobody wrote. GPUs
@@ -117,22 +117,22 @@ UNDEFINED = np.uint32(0xFFFFFFFF)
 @opcode("shfl")
 def shuffle(d: Decoding) -> Run:
     """shfl.sync.mode.b32 d|p, a, b, c, mask"""
-    d.only("sync", "up", "down", "bfly", "idx").count(5)
+    d.only(".sync.up.down.bfly.idx").count(5)
     if not d.has("sync"):
         d.unsupported("shfl.sync")
     mode = d.one_of(("up", "down", "bfly", "idx"))
     target, predicate = d.pair(0)
-    put = d.write(target, "b32")
-    put_valid = d.write(predicate, "pred")
-    a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
+    put, put_valid = d.write(target, "b32"), d.write(predicate, "pred")
+    reads = [*map(d.read, (1, 2, 3, 4), ("b32", "s32", "s32", "u32"))]
 
     def step(f: Batch) -> None:
-        r, mask = f.r, member(f.r)
+        r = f.r
+        a, b, c, mask = (read(r) for read in reads)
         check_membermask(f, mask, d.instruction)
-        rows = by_warp(f.full(a(r)))
+        rows = by_warp(f.full(a))
         lane = np.arange(32)
-        move = by_warp(f.full(b(r))) & 31
-        clamp = by_warp(f.full(c(r)))
+        move = by_warp(f.full(b)) & 31
+        clamp = by_warp(f.full(c))
         segment, bound = (clamp >> 8) & 31, clamp & 31
         edge = (lane & segment) | (bound & ~segment)
         if mode == "up":
@@ -150,10 +150,9 @@ def shuffle(d: Decoding) -> Run:
             missing = _missing(f, source, mask, d.instruction)
             if missing is not None:
                 shuffled = np.where(missing, UNDEFINED, shuffled)
-        put(r, np.ascontiguousarray(shuffled.reshape(f.blocks, -1)[:, : f.threads]))
+        put(r, to_lanes(shuffled, f.threads))
         if predicate is not None:
-            valid = np.broadcast_to(valid, rows.shape).reshape(f.blocks, -1)[:, : f.threads]
-            put_valid(r, np.ascontiguousarray(valid))
+            put_valid(r, to_lanes(np.broadcast_to(valid, rows.shape), f.threads))
 
     return step
 
@@ -231,7 +230,7 @@ def _reading(f: Batch, source: ndarray, readers: list[list[int]]) -> str:
 @opcode("vote")
 def vote(d: Decoding) -> Run:
     """vote.sync.{all,any,uni,ballot} d, {!}a, mask"""
-    d.only("sync", "all", "any", "uni", "ballot").count(3)
+    d.only(".sync.all.any.uni.ballot").count(3)
     if not d.has("sync"):
         d.unsupported("vote.sync")
     mode = d.one_of(("all", "any", "uni", "ballot"))
@@ -269,7 +268,7 @@ def active_mask(d: Decoding) -> Run:
 @opcode("match")
 def match(d: Decoding) -> Run:
     """match.{any,all}.sync.type d{|p}, a, mask"""
-    d.only("any", "all", "sync").count(3)
+    d.only(".any.all.sync").count(3)
     target, predicate = d.pair(0)
     put, put_all = d.write(target, "b32"), d.write(predicate, "pred")
     a, every = d.read(1, d.type), d.has("all")
@@ -288,6 +287,7 @@ def elect(d: Decoding) -> Run:
     """elect.sync d|p, mask: the lowest lane that the mask names is the leader."""
     d.only("sync").count(2)
     target, predicate = d.pair(0)
+
     def compute(f: Batch, asked: ndarray) -> list[ndarray]:
         leader = asked.argmax(axis=3).astype(np.uint32)
         return [leader, leader == np.arange(WARP)]
@@ -302,7 +302,7 @@ def warp_reduce(d: Decoding) -> Run:
         "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor,
     }
-    d.only("sync", "abs", "NaN", *operations).count(3)
+    d.only(".sync.abs.NaN", *operations).count(3)
     name, kind = d.one_of(operations), d.type
     operation = operations[name]
     magnitudes, floats = d.has("abs"), kind == "f32"
@@ -325,7 +325,7 @@ def warp_reduce(d: Decoding) -> Run:
             if floats:  # -0 is less than +0
                 zeros = asked & (rows == 0)
                 minus, plus = (zeros & np.signbit(rows)).any(3), (zeros & ~np.signbit(rows)).any(3)
-                zero = np.where(minus if name == "min" else ~plus, dtype.type(-0.0), dtype.type(0))
+                zero = np.where(minus if name == "min" else ~plus, -0.0, 0.0)
                 total = np.where(total == 0, zero, total)
         return [total.astype(dtype)]
 
@@ -339,7 +339,7 @@ def warp_reduce(d: Decoding) -> Run:
 @opcode("bar.warp")
 def warp_barrier(d: Decoding) -> Run:
     """bar.warp.sync mask: lanes wait for each other; those that run apart come together here."""
-    d.only("warp", "sync").count(1)
+    d.only(".warp.sync").count(1)
     member = d.read(0, "u32")
     following = d.index + 1
 
@@ -384,7 +384,7 @@ class WarpBarriers(Waiter):
         free = np.zeros_like(came)
         for mask in np.unique(self.masks[came]).tolist():
             here = came & (self.masks == mask)
-            named = ((np.uint32(mask) >> lane_ids(f)) & 1).astype(bool)
+            named = (mask >> lane_ids(f) & 1).astype(bool)
             free |= here & ~spread(any_in_warp(named & live & ~here), f.threads)
         if not free.any():
             return
@@ -392,9 +392,4 @@ class WarpBarriers(Waiter):
             outer, f.active = f.active, Mask(free)
             f.races.warp_barrier(f)
             f.active = outer
-        for party in self.parties:
-            released = party.lanes & free
-            if released.any():
-                f.go(party.next, Mask(released))
-            party.lanes = party.lanes & ~free
-        self.parties = [party for party in self.parties if party.lanes.any()]
+        self.release(free)

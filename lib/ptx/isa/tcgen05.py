@@ -38,7 +38,7 @@ _MANAGEMENT = ("alloc", "dealloc", "relinquish_alloc_permit")
 @opcode("tcgen05")
 def tcgen05(d: Decoding) -> Run:
     """tcgen05.{alloc,dealloc,relinquish_alloc_permit,ld,st,wait::ld,wait::st,fence::...}"""
-    what = d.parts[1] if len(d.parts) > 1 else ""
+    what = "".join(d.parts[1:2])
     if what in _MANAGEMENT:
         return _manage(d, what)
     if what in ("ld", "st"):
@@ -93,15 +93,15 @@ def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
     address = d.operands[operand]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         d.wrong("an address of tensor memory in square brackets is missing")
-    base, offset = d.read(address.base, "b32"), np.uint32(address.offset & 0xFFFFFFFF)
-    return lambda f: base(f.r).view(np.uint32) + offset
+    base, offset = d.read(address.base, "u32"), address.offset & 0xFFFFFFFF
+    return lambda f: base(f.r) + offset
 
 
 # -- allocation ---------------------------------------------------------------------------------
 
 
 def _manage(d: Decoding, what: str) -> Run:
-    d.only(*_MANAGEMENT, "cta_group::1", "cta_group::2", "sync", "aligned", "shared::cta")
+    d.only(*_MANAGEMENT, ".cta_group::1.cta_group::2.sync.aligned.shared::cta")
     kind: Any = PairMemories if check_group(d) == 2 else TensorMemories
     if what == "relinquish_alloc_permit":
         d.count(0)
@@ -157,7 +157,7 @@ def _move(d: Decoding, what: str) -> Run:
     """tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [taddr]{, split}; st the other way"""
     narrow = "pack::16b" if what == "ld" else "unpack::16b"
     counts = [m for m in (re.fullmatch(r"x(\d+)", p) for p in d.parts) if m]
-    d.only(what, "sync", "aligned", narrow, *SHAPES, *(m.group() for m in counts))
+    d.only(what, ".sync.aligned", narrow, *SHAPES, *(m.group() for m in counts))
     shape = d.one_of(SHAPES)
     repeats = int(counts[0].group(1)) if len(counts) == 1 else 0
     if repeats not in (1, 2, 4, 8, 16, 32, 64, 128):
@@ -181,7 +181,7 @@ def _move(d: Decoding, what: str) -> Run:
     reach = Reach(int(lane.max()) + 1, lane, column, wide)
 
     if what == "ld":
-        puts = [d.write(item, "b32") for item in items]
+        put = d.write_all(items, "b32")
         slots = [item.slot if isinstance(item, Register) else None for item in items]
 
         def load(f: Batch) -> None:
@@ -198,15 +198,13 @@ def _move(d: Decoding, what: str) -> Run:
                         f.waiter(TensorMemories).load(by.warp, slots, values)
                         values = UNWRITTEN
                 found[:, by.row, by.thread : by.thread + WARP] = values
-            for put, value in zip(puts, found, strict=True):
-                put(f.r, value)
+            put(f.r, found)
 
         return load
-    takes = [d.read(item, "b32") for item in items]
+    take = d.read_all(items, "b32")
 
     def store(f: Batch) -> None:
-        given = [take(f.r) for take in takes]
-        addresses = address(f)
+        given, addresses = take(f.r), address(f)
         for by in each_warp(f, d):
             place = reach.at(f, by, addresses, "st")
             if place is not None:
@@ -296,7 +294,7 @@ class Reach:
         if self.wide == 1:
             return words[lane, column]
         low, high = words[lane, column], words[lane, column + 1]
-        return (low & np.uint32(0xFFFF)) | high << np.uint32(16)
+        return low & 0xFFFF | high << 16
 
     def unwritten(self, f: Batch, by: Issuer, place: tuple[int, int]) -> ndarray:
         """Tell which registers of a warp get words that nobody wrote, bool (registers, 32)."""
@@ -315,10 +313,7 @@ class Reach:
         lane, column = self.lane + place[0], self.column + place[1]
 
         def write() -> None:
-            if self.wide == 1:
-                parts = [values]
-            else:
-                parts = [values & np.uint32(0xFFFF), values >> np.uint32(16)]
+            parts = [values] if self.wide == 1 else [values & 0xFFFF, values >> 16]
             for i, part in enumerate(parts):
                 memory.words[lane, column + i] = part
                 memory.written[lane, column + i] = True
@@ -327,26 +322,25 @@ class Reach:
 
 
 def _wait(d: Decoding, what: str) -> Run:
-    d.only(f"wait::{what}", "sync", "aligned").count(0)
+    d.only(f"wait::{what}", ".sync.aligned").count(0)
 
     def step(f: Batch) -> None:
+        memories = f.waiter(TensorMemories)
         for by in each_warp(f, d):
-            memories = f.waiter(TensorMemories)
             (memories.waited if what == "st" else memories.loaded)(by.warp)
-            if f.races is not None:
-                f.races.proxy.tensors.waited(by.warp, what)
+            if f.proxy is not None:
+                f.proxy.tensors.waited(by.warp, what)
 
     return step
 
 
 def _fence(d: Decoding, before: bool) -> Run:
-    d.only("fence::before_thread_sync", "fence::after_thread_sync").count(0)
+    d.only(".fence::before_thread_sync.fence::after_thread_sync").count(0)
 
     def step(f: Batch) -> None:
-        if f.races is None:
-            return
-        order = f.races.proxy.tensors
-        for warp in map(tuple, np.argwhere(f.active_warps).tolist()):
-            order.before(warp) if before else order.after(warp)
+        if f.proxy is not None:
+            order = f.proxy.tensors
+            for warp in map(tuple, np.argwhere(f.active_warps).tolist()):
+                order.before(warp) if before else order.after(warp)
 
     return step

@@ -36,7 +36,7 @@ def decoded(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
     if kind in ("tf32", "f32"):
         return taken_apart(codes, kind)
     values, raw = _table(kind)
-    place = (codes & np.array(len(values) - 1, codes.dtype)).astype(np.intp, copy=False)
+    place = (codes & len(values) - 1).astype(np.intp, copy=False)
     return values.take(place), raw.take(place)
 
 
@@ -71,7 +71,7 @@ def summed(
     """
     before = np.zeros((1, 1)), np.full((1, 1), NOTHING)
     if old is not None:
-        cv, cr = decoded(old & np.uint32(0xFFFF) if kind == "f16" else old, kind)
+        cv, cr = decoded(old & 0xFFFF if kind == "f16" else old, kind)
         before = np.ldexp(cv, -shift), cr - shift
     total, special = aligned_sum(a, b, before, FRACTION)
     found = rounded(total, kind)
@@ -79,9 +79,8 @@ def summed(
         return found
     sign = (special < 0).astype(np.uint32)
     low, high, nothing = (0x7C00, 15, NAN16) if kind == "f16" else (0x7F800000, 31, NAN32)
-    words = np.uint32(low) | sign << np.uint32(high)
-    found = np.where(np.isinf(special), words, found)
-    return np.where(np.isnan(special), np.uint32(nothing), found)
+    found = np.where(np.isinf(special), low | sign << high, found)
+    return np.where(np.isnan(special), nothing, found)
 
 
 def aligned_sum(
@@ -135,12 +134,12 @@ def rounded(value: ndarray, kind: str) -> ndarray:
     """Round exact sums, of at most 53 bits, to words of D."""
     if kind == "f16":
         half = value.astype(np.float16).view(np.uint16).astype(np.uint32)
-        return np.where(half & np.uint32(0x7FFF), half, np.uint32(0))
+        return np.where(half & 0x7FFF, half, 0)
     near = value.astype(np.float32)
     beyond = np.abs(near.astype(np.float64)) > np.abs(value)
     bits = near.view(np.uint32) - beyond.astype(np.uint32)  # one step toward zero
     bits = np.where(np.abs(value) >= 2.0**128, near.view(np.uint32), bits)
-    return np.where(bits & np.uint32(0x7FFFFFFF), bits, np.uint32(0))
+    return np.where(bits & 0x7FFFFFFF, bits, 0)
 
 
 def whole_product(
@@ -190,7 +189,7 @@ _WINDOW, _FLOOR, _LEAST = 39, 35, -174
 def scales_decoded(codes: ndarray, kind: str) -> tuple[ndarray, ndarray]:
     """Return value and raw exponent of scales, "ue8m0" or "ue4m3"; NaN where the code is one."""
     if kind == "ue4m3":
-        return decoded(codes & np.uint8(0x7F), "e4m3")
+        return decoded(codes & 0x7F, "e4m3")
     raw = codes.astype(np.int64) - 127
     values = np.ldexp(1.0, raw.astype(np.int32))
     return np.where(codes == 0xFF, np.nan, values), raw
@@ -219,7 +218,7 @@ def scaled_product(
             scaled_a = av * np.repeat(sa[0], each, 1), ar + np.repeat(sa[1], each, 1)
             scaled_b = bv * np.repeat(sb[0], each, 1), br + np.repeat(sb[1], each, 1)
             found = summed(scaled_a, scaled_b, old, "f32")
-            return np.where(some | (found == np.uint32(NAN32)), found, before)
+            return np.where(some | (found == NAN32), found, before)
         return _in_groups((av, ar, *sa), (bv, br, *sb), before, each, scale_type == "ue4m3")
 
 
@@ -250,7 +249,7 @@ def _in_groups(
         ahead, cr - _FLOOR, np.maximum(np.maximum(peak, cr) - _WINDOW, peak_scale - _FLOOR)
     )
     q = np.where(peak > NOTHING // 2, q, 0).astype(np.int32)
-    finite = np.where(np.isfinite(cv), cv, 0.0)
+    finite = np.where(np.isfinite(cv), cv, 0)
     own = np.trunc(np.ldexp(finite, -q))
     if fine:
         merged = [sum(sums[i : i + MERGED // FINER]) for i in range(0, len(sums), MERGED // FINER)]
@@ -262,7 +261,7 @@ def _in_groups(
     found = rounded(np.ldexp(total, q), "f32")
     found = np.where(peak > NOTHING // 2, found, old)
     found = np.where(np.isinf(cv), old, found)
-    return np.where(nan, np.uint32(NAN32), found).astype(np.uint32)
+    return np.where(nan, NAN32, found)
 
 
 def _coarse(
@@ -277,7 +276,7 @@ def _coarse(
         q_group = np.where(below, np.maximum(q, cr - _FLOOR), q).astype(np.int32)
         units.append(np.ldexp(np.trunc(np.ldexp(one, -q_group)), q_group - q))
     total = np.sum(units, axis=0)
-    words = rounded(np.ldexp(own + total, q), "f32") & np.uint32(0x7FFFFFFF)
+    words = rounded(np.ldexp(own + total, q), "f32") & 0x7FFFFFFF
     subnormal = (words > 0) & (words < 1 << 23) & ~ahead
     if subnormal.any():
         least = np.ldexp(1.0, np.maximum(_LEAST - q, 0).astype(np.int32))

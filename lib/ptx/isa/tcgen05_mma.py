@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy import ndarray
 
-from ..core.batch import Batch, Issuer, Reader, Run, each_lane
+from ..core.batch import Batch, Issuer, Run, for_each_lane
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UnsupportedInstruction
 from ..core.machine import BANKS
@@ -83,46 +83,44 @@ def mma(d: Decoding) -> Run:
         if d.has(what):
             d.unsupported(f"no {why}")
     kinds = {f"kind::{kind}": kind for kind in KINDS}
-    d.only("mma", "ws", "cta_group::1", "cta_group::2", *kinds, *COLLECTORS)
+    d.only(".mma.ws.cta_group::1.cta_group::2", *kinds, *COLLECTORS)
     blocks, stationary = check_group(d), d.has("ws")
     if blocks == 2 and stationary:
         d.unsupported("no .ws and no sparse A with .cta_group::2")
     kind = kinds[d.one_of(kinds)]
     d.count(5, 6, 7)
     operands, rest = _read_operands(d), list(d.operands[4:])
-    masked: list[Reader] = []
+    masks = d.read_all((), "b32")
     if not stationary and isinstance(rest[0], Vector):
-        masked = [d.read(item, "b32") for item in d.vector(4)]
-        if len(masked) != 4 * blocks:
+        masks = d.read_all(4, "b32")
+        if len(d.vector(4)) != 4 * blocks:
             d.wrong(f"disable-output-lane has {4 * blocks} registers"
                     + ", 4 for each block" * (blocks - 1))
         rest.pop(0)
     if not rest:
         d.wrong("enable-input-d is missing")
-    enable, scale, zero = _predicate(d, rest.pop(0)), 0, None
+    enable, scale = d.of_batch(rest.pop(0), "pred"), 0
+    zero: AnyOperand = Immediate("int", 0)
     if rest and stationary:
-        zero = d.read(rest.pop(0), "b64")
+        zero = rest.pop(0)
     elif rest:
         scale = d.constant(len(d.operands) - 1, "scale-input-d")
         if kind not in ("f16", "tf32") or not 0 <= scale <= 15:
             d.wrong("scale-input-d is a constant from 0 to 15, for kind::f16 and kind::tf32")
     in_tensor = isinstance(d.operands[1], Address)
 
-    def step(f: Batch) -> None:
-        masks = [f.full(m(f.r)) for m in masked]
-        without = np.zeros((1, 1), np.uint64) if zero is None else zero(f.r)
-        for by, (d_at, a, b, bits, adds, zeros) in each_lane(
-            f, d, *operands(f), enable(f), without
-        ):
-            off = sum(int(m[by.row, by.thread]) << 32 * i for i, m in enumerate(masks))
-            what = Issued(by, d_at, a & BITS64, in_tensor, b & BITS64, bool(adds), off)
-            with placed(f, d.instruction):
-                says = mma_descriptor(bits & 0xFFFFFFFF, kind, stationary, blocks)
-                one = _Mma(f, what, says, partial(_sum, says, scale),
-                           zero=zero_columns(zeros & BITS64, says))
-            one.issue()
+    def issue(
+        f: Batch, by: Issuer, d_at: int, a: int, b: int, bits: int, adds: int, zeros: int
+    ) -> None:
+        off = sum(int(f.full(m)[by.row, by.thread]) << 32 * i for i, m in enumerate(masks(f.r)))
+        what = Issued(by, d_at, a & BITS64, in_tensor, b & BITS64, bool(adds), off)
+        with placed(f, d.instruction):
+            says = mma_descriptor(bits & 0xFFFFFFFF, kind, stationary, blocks)
+            one = _Mma(f, what, says, partial(_sum, says, scale),
+                       zero=zero_columns(zeros & BITS64, says))
+        one.issue()
 
-    return step
+    return for_each_lane(d, issue, *operands, enable, d.of_batch(zero, "b64"))
 
 
 def _sum(
@@ -133,26 +131,11 @@ def _sum(
     return product(a, b, old, says.types, scale)
 
 
-def _of_batch(read: Reader) -> Callable[[Batch], ndarray]:
-    """Let what reads from registers read from the batch that has them."""
-    return lambda f: read(f.r)
-
-
-def _predicate(d: Decoding, operand: AnyOperand) -> Callable[[Batch], ndarray]:
-    """Make the function that reads enable-input-d."""
-    if isinstance(operand, Immediate):
-        constant = np.full((1, 1), bool(operand.bits))
-        return lambda f: constant
-    return _of_batch(d.read(operand, "pred"))
-
-
-def _read_operands(d: Decoding) -> Callable[[Batch], tuple[ndarray, ...]]:
-    """Make the function that reads D's address, A, and the descriptors of B and of the mma."""
+def _read_operands(d: Decoding) -> list[Callable[[Batch], ndarray]]:
+    """Make the functions that read D's address, A, and the descriptors of B and of the mma."""
     in_tensor = isinstance(d.operands[1], Address)
-    reads = (tensor_operand(d, 0),
-             tensor_operand(d, 1) if in_tensor else _of_batch(d.read(1, "b64")),
-             _of_batch(d.read(2, "b64")), _of_batch(d.read(3, "b32")))
-    return lambda f: tuple(read(f) for read in reads)
+    return [tensor_operand(d, 0), tensor_operand(d, 1) if in_tensor else d.of_batch(1, "b64"),
+            d.of_batch(2, "b64"), d.of_batch(3, "b32")]
 
 
 class _Mma:
@@ -255,7 +238,7 @@ class _Mma:
         """Multiply and add, block by block."""
         b = np.concatenate([self._codes(each) for each in self.b])[self.shift :]
         if self.zero.any():
-            b = np.where(self.zero[:, None], np.array(0, b.dtype), b)
+            b = np.where(self.zero[:, None], 0, b)
         for i, block in enumerate(self.blocks):
             self._run(i, block, b)
 
@@ -309,7 +292,7 @@ class _Mma:
             return a
         kind = self.shape.types[0]
         wide, fraction, _, _ = FORMATS[kind]
-        return a ^ np.array(1 << (31 if kind == "tf32" else wide + fraction), a.dtype)
+        return a ^ (1 << (31 if kind == "tf32" else wide + fraction))
 
 
 # tcgen05.mma with block scales: kinds mxf8f6f4, mxf4 and mxf4nvf4, of one block or of a pair.
@@ -366,7 +349,7 @@ class Scales:
 def scaled_mma(d: Decoding) -> Run:
     """tcgen05.mma.cta_group.kind.block_scale{.size} [d], a, b, idesc, [sfa], [sfb], enable-d"""
     kind = d.parts[3].removeprefix("kind::")
-    d.only("mma", "cta_group::1", "cta_group::2", d.parts[3], "block_scale", *_WORDS, *COLLECTORS)
+    d.only(".mma.cta_group::1.cta_group::2", d.parts[3], "block_scale", *_WORDS, *COLLECTORS)
     blocks = check_group(d)
     size = d.pick(_WORDS, "")
     if not d.has("block_scale") or size not in SCALES[kind]:
@@ -376,19 +359,18 @@ def scaled_mma(d: Decoding) -> Run:
     d.count(7)
     if isinstance(d.operands[1], Address):
         d.unsupported("no A in tensor memory with block scales")
-    operands, scales = _read_operands(d), [tensor_operand(d, i) for i in (4, 5)]
-    enable = _predicate(d, d.operands[6])
 
-    def step(f: Batch) -> None:
-        values = (*operands(f), *(each(f) for each in scales), enable(f))
-        for by, (d_at, a, b, bits, sfa, sfb, adds) in each_lane(f, d, *values):
-            what = Issued(by, d_at, a & BITS64, False, b & BITS64, bool(adds))
-            with placed(f, d.instruction):
-                says = mma_descriptor(bits & 0xFFFFFFFF, kind, False, blocks, many)
-                one = _scaled_mma(f, what, says, many, (sfa, sfb))
-            one.issue()
+    def issue(
+        f: Batch, by: Issuer, d_at: int, a: int, b: int, bits: int, sfa: int, sfb: int, adds: int
+    ) -> None:
+        what = Issued(by, d_at, a & BITS64, False, b & BITS64, bool(adds))
+        with placed(f, d.instruction):
+            says = mma_descriptor(bits & 0xFFFFFFFF, kind, False, blocks, many)
+            one = _scaled_mma(f, what, says, many, (sfa, sfb))
+        one.issue()
 
-    return step
+    return for_each_lane(d, issue, *_read_operands(d), tensor_operand(d, 4), tensor_operand(d, 5),
+                         d.of_batch(6, "pred"))
 
 
 def _scaled_mma(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..core.syntax import Instruction
 from ..core.tensor_memory import lanes_from
 from ..race.clocks import EPOCH
 from .matrix_descriptor import (
+    ATOMS_OF_32,
     Descriptor,
     cells_of,
     chunk_addresses,
@@ -46,9 +47,7 @@ SCALES = {
     "mxf4nvf4": {"scale_vec::2X": 2, "block32": 2, "scale_vec::4X": 4, "block16": 4},
 }
 K_BYTES = 32  # of a row of A, a column of B, in all of these kinds
-# Swizzle of a tcgen05 descriptor -> that of a wgmma descriptor (PTX ISA table 40), which has none
-# of 128 bytes with atoms of 32.
-ATOMS_OF_32 = 4
+# Swizzle of a tcgen05 descriptor -> that of a wgmma descriptor (PTX ISA table 40).
 _MODES = {0: 0, 1: ATOMS_OF_32, 2: 1, 4: 2, 6: 3}
 _MAX_SHIFT = (0, 8, 16, 32)  # columns, by bits 30 and 31 of an instruction descriptor
 
@@ -206,27 +205,23 @@ def operand_descriptor(bits: int) -> Descriptor:
     Raises Error if its constant bits are not what they must be; UnsupportedInstruction for an
     absolute leading address.
     """
-    mode = bits >> 61 & 7
-    if bits >> 46 & 7 != 1:
+    field = fields_of(bits)
+    mode = field(61, 3)
+    if field(46, 3) != 1:
         raise Error(
             f"the shared memory descriptor {bits:#018x} must have 0b001 in its bits 46 to 48"
         )
-    if bits >> 53 & 0xFF:
+    if field(53, 8):
         raise Error(f"the shared memory descriptor {bits:#018x} must have 0 in its bits 53 to 60")
     if mode in (3, 5, 7):
         raise Error(f"the shared memory descriptor {bits:#018x} has the swizzling mode {mode}")
-    if bits >> 52 & 1:
+    if field(52, 1):
         raise UnsupportedInstruction(
             f"the shared memory descriptor {bits:#018x} asks for an absolute leading address"
         )
-    return Descriptor(
-        (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4,
-        bits >> 49 & 7, _MODES[mode],
-    )
+    return replace(Descriptor.of(bits), mode=_MODES[mode])
 
 
-@lru_cache(maxsize=1024)
-@read_only
 def operand_chunks(
     descriptor: Descriptor, rows: int, major: str, nbytes: int, chunks: int = 2
 ) -> ndarray:
@@ -243,25 +238,17 @@ def operand_chunks(
     UnsupportedInstruction for atoms of 32 bytes along K.
     """
     if descriptor.mode == ATOMS_OF_32:
-        return _in_atoms_of_32(descriptor, rows, major, nbytes)
-    if major == "mn" and nbytes == 4:
+        if major == "k":
+            raise UnsupportedInstruction("128-byte swizzling with 32-byte atomicity along K")
+        if nbytes != 4:
+            raise Error(
+                "128-byte swizzling with 32-byte atomicity, transposed, is for 32-bit elements")
+    elif major == "mn" and nbytes == 4:
         raise Error(
             "transposed operands of 32-bit elements are swizzled by 128 bytes, 32-byte atomicity "
             "(mode 1)"
         )
     return chunk_addresses(descriptor, rows, major, chunks, nbytes)
-
-
-def _in_atoms_of_32(descriptor: Descriptor, rows: int, major: str, nbytes: int) -> ndarray:
-    """((8, n), (4, k)) : ((1, LBO), (8, SBO)) in 16 bytes, bits 5 and 6 swizzled by 7 and 8."""
-    if major == "k":
-        raise UnsupportedInstruction("128-byte swizzling with 32-byte atomicity along K")
-    if nbytes != 4:
-        raise Error("128-byte swizzling with 32-byte atomicity, transposed, is for 32-bit elements")
-    k, chunk = np.arange(K_BYTES // nbytes)[:, None], np.arange(rows * nbytes // 16)[None, :]
-    place = chunk % 8 * 16 + chunk // 8 * descriptor.leading
-    place = descriptor.start + place + k % 4 * 128 + k // 4 * descriptor.stride
-    return place ^ ((((place >> 7) - descriptor.base) & 3) << 5)
 
 
 BITS64 = (1 << 64) - 1  # of a descriptor
@@ -320,10 +307,9 @@ def report_chunks(
     f: Batch, by: Issuer, places: list[ndarray], number: int, block: int
 ) -> None:
     """Tell the race detector which shared memory of a block an operation of this number reads."""
-    races = f.races
-    if races is None:
+    proxy = f.proxy
+    if proxy is None:
         return
-    proxy = races.proxy
     column = proxy.tensor(by.warp)
     for place in places:
         cells = cells_of(f, block, place)
@@ -362,15 +348,13 @@ def fragment(shape: str, repeats: int) -> tuple[ndarray, ndarray]:
     ones. For ``16x32bx2`` those of the second access follow on those of the first.
     """
     r, t = np.arange(registers_of(shape, repeats))[:, None], np.arange(32)[None, :]
-    if shape == "32x32b":
-        return np.broadcast_to(t, (len(r), 32)), np.broadcast_to(r, (len(r), 32))
-    if shape == "16x32bx2":
-        return np.broadcast_to(t % 16, (len(r), 32)), r + t // 16 * repeats
-    if shape == "16x64b":
-        return np.broadcast_to(t // 4 + t % 2 * 8, (len(r), 32)), 2 * r + t // 2 % 2
-    if shape == "16x128b":
-        return t // 4 + r % 2 * 8, r // 2 * 4 + t % 4
-    return t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
+    lane, word = {
+        "32x32b": (t, r), "16x32bx2": (t % 16, r + t // 16 * repeats),
+        "16x64b": (t // 4 + t % 2 * 8, 2 * r + t // 2 % 2),
+        "16x128b": (t // 4 + r % 2 * 8, r // 2 * 4 + t % 4),
+        "16x256b": (t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2),
+    }[shape]
+    return lane + 0 * r, word + 0 * t
 
 
 def accumulator(m: int, n: int, stationary: bool) -> tuple[ndarray, ndarray]:

@@ -48,9 +48,6 @@ def pair_of(row: int) -> tuple[int, int]:
     return row & ~1, row | 1
 
 
-KIND = "tensor memory"  # hazards of what is allocated and who may reach it
-
-
 @dataclass(eq=False)
 class Waiting:
     """A warp that waits for columns."""
@@ -73,6 +70,8 @@ class Queue:
 
 class TensorMemories(Waiter):
     """The tensor memory of each block of a batch."""
+
+    kind = "tensor memory"  # hazards of what is allocated and who may reach it
 
     def __init__(self, f: Batch) -> None:
         super().__init__(f)
@@ -138,8 +137,8 @@ class TensorMemories(Waiter):
                 f"allocation of block {f.geometry.block_name(by.row)}; it has {known or 'none'}"
             )
         area = Area(EVERY_LANE, found.first, found.first + columns)
-        if f.races is not None:
-            f.races.proxy.tensors.freed(by, area)
+        if f.proxy is not None:
+            f.proxy.tensors.freed(by, area)
         self.land(by.row)
         memory.allocations.remove(found)
         memory.forget(found.first, columns)
@@ -155,11 +154,6 @@ class TensorMemories(Waiter):
             )
 
     # -- who may access what --------------------------------------------------------------------
-
-    def hazard(self, by: Issuer, message: str) -> None:
-        """Report what is wrong with an instruction by itself."""
-        side = self.f.side(by)
-        self.f.hazards.add(KIND, f"{side} {message}", side)
 
     def check(self, area: Area, by: Issuer, block: int | None = None) -> None:
         """Report an access of columns that are not allocated, by a row in its own block or another.
@@ -246,7 +240,7 @@ class TensorMemories(Waiter):
 
     def loaded(self, warp: Warp) -> None:
         """Let a warp have what it loaded: before, its registers hold nothing."""
-        (row, number) = warp
+        row, number = warp
         lanes = slice(number * WARP, number * WARP + WARP)
         for slots, values in self.loads.pop(warp, []):
             for slot, value in zip(slots, values, strict=True):
@@ -299,8 +293,8 @@ class TensorMemories(Waiter):
 
 def report_order(f: Batch, parts: list[TensorAccess]) -> None:
     """Tell the race detector what one instruction does to tensor memory."""
-    if f.races is not None:
-        f.races.proxy.tensors.issue(parts)
+    if f.proxy is not None:
+        f.proxy.tensors.issue(parts)
 
 
 def one_for_warp(f: Batch, values: ndarray, by: Issuer) -> ndarray:

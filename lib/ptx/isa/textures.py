@@ -14,7 +14,7 @@ from numpy import ndarray
 from ..core.batch import Batch, Reader, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, OutOfBounds
-from ..core.registers import DTYPES, UNSIGNED
+from ..core.registers import DTYPES, UNSIGNED, unstacked
 from ..core.syntax import SIZES, Address, Operand, Register, Symbol, Vector
 from ..core.texture import Surface, Texture, object_of
 
@@ -68,13 +68,12 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run
     to, whole = d.types[0], d.types[1] == "s32"
     if len(targets) not in (1, 2, 4) or to not in ("f32", "s32", "u32"):
         d.unsupported("results are one to four of f32, s32 or u32")
-    puts = [d.write(target, to) for target in targets]
+    put = d.write_all(targets, to)
     slot, layer, reads = _place(d, coordinates, whole)
     dtype = DTYPES[to]
 
     def step(f: Batch) -> None:
-        shape = f.shape
-        result = np.zeros((*shape, 4), dtype)
+        result = np.zeros((*f.shape, 4), dtype)
         for texture, lanes in _each_object(f, slot, Texture, d):
             rank = len(reads) + (layer is not None)
             if len(texture.sizes) != rank:
@@ -90,12 +89,9 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run
                 raise Error(
                     f"{d.place}: reads .{to} of a texture whose elements are {values.dtype}"
                 )
-            held = np.zeros((len(values), 4), dtype)
-            held[:, 3] = 1
-            held[:, : values.shape[-1]] = values.astype(dtype)
-            result[lanes] = held
-        for i, put in enumerate(puts):
-            put(f.r, np.ascontiguousarray(result[..., i]))
+            result[lanes] = 0, 0, 0, 1
+            result[lanes, : values.shape[-1]] = values.astype(dtype)
+        put(f.r, unstacked(result[..., : len(targets)]))
 
     return step
 
@@ -103,7 +99,7 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run
 @opcode("tex")
 def sample(d: Decoding) -> Run:
     """tex{.base|.level|.grad}.geometry.v4.dtype.ctype {d}, [object, {coordinates}]{, level}"""
-    d.only(*GEOMETRIES, "v2", "v4", "level", "base", "grad").count(2, 3, 4)
+    d.only(*GEOMETRIES, ".v2.v4.level.base.grad").count(2, 3, 4)
     if len(d.types) != 2:
         d.wrong("tex needs the types of results and coordinates")
 
@@ -121,7 +117,7 @@ def sample(d: Decoding) -> Run:
 def gather(d: Decoding) -> Run:
     """tld4.{r,g,b,a}.2d.v4.dtype.f32 {d}, [object, {x, y}]: one channel of four neighbours"""
     channels = ("r", "g", "b", "a")
-    d.only("2d", "v4", *channels).count(2)
+    d.only(".2d.v4", *channels).count(2)
     channel = channels.index(d.pick(channels, "r"))
     if len(d.types) != 2 or d.types[1] != "f32":
         d.wrong("tld4 takes coordinates of f32")
@@ -140,7 +136,7 @@ def _surface(
     d: Decoding, memory: int, values: int
 ) -> tuple[int, int, tuple[Operand, ...], Places]:
     """Decode suld and sust: the step calls `move` with bytes of the surface, place and elements."""
-    d.only("b", *GEOMETRIES, "v2", "v4", "trap", "clamp", "zero").count(2)
+    d.only("b", *GEOMETRIES, ".v2.v4.trap.clamp.zero").count(2)
     if not d.has("b"):
         d.unsupported("suld.b and sust.b, which move bytes as they are")
     count = d.many
@@ -189,16 +185,15 @@ def _rows(surface: Surface, width: int) -> ndarray:
 def surface_load(d: Decoding) -> Run:
     """suld.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} {d}, [object, {x, ...}]; x in bytes"""
     slot, width, items, places = _surface(d, 1, 0)
-    puts, dtype = [d.write(item, d.type) for item in items], UNSIGNED[SIZES[d.type]]
+    put, dtype = d.write_all(items, d.type), UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:
-        result = np.zeros((f.blocks, f.threads, len(items)), dtype)
+        result = np.zeros((*f.shape, len(items)), dtype)
         for surface, lanes in _each_object(f, slot, Surface, d):
             where, inside = places(f, surface, lanes)
             found = np.ascontiguousarray(_rows(surface, width)[where]).view(dtype)
-            result[lanes] = np.where(inside[:, None], found, dtype.type(0))
-        for i, put in enumerate(puts):
-            put(f.r, np.ascontiguousarray(result[..., i]))
+            result[lanes] = np.where(inside[:, None], found, 0)
+        put(f.r, unstacked(result))
 
     return step
 
@@ -207,14 +202,12 @@ def surface_load(d: Decoding) -> Run:
 def surface_store(d: Decoding) -> Run:
     """sust.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} [object, {x, ...}], {a}; x in bytes"""
     slot, width, items, places = _surface(d, 0, 1)
-    reads, dtype = [d.read(item, d.type) for item in items], UNSIGNED[SIZES[d.type]]
+    read, dtype = d.read_all(items, d.type), UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:
         for surface, lanes in _each_object(f, slot, Surface, d):
             where, inside = places(f, surface, lanes)
-            values = np.stack(
-                [f.full(read(f.r))[lanes].view(dtype) for read in reads], -1
-            )
+            values = np.stack([f.full(each)[lanes].view(dtype) for each in read(f.r)], -1)
             raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(where), width)
             _rows(surface, width)[where[inside]] = raw[inside]
 

@@ -36,15 +36,20 @@ def _selected(operand: Operand) -> tuple[Operand, int, int]:
 
 def _merged(d: Decoding, compute: Compute, target: Operand, sources: list[Operand]) -> Run:
     """Make the step that computes words of words, of two operands and c if there is one."""
-    put = d.write(target, "b32")
-    reads = [d.read(each, "b32") for each in (*sources, *d.operands[3:])]
-    return lambda f: put(f.r, compute(*[read(f.r) for read in reads]))
+    put, words = d.write(target, "b32"), d.read_all((*sources, *d.operands[3:]), "b32")
+    return lambda f: put(f.r, compute(*words(f.r)))
 
 
 def _field(words: ndarray, start: int, bits: int, signed: bool) -> ndarray:
     """Take bits of words (uint64) as int64."""
-    value = ((words >> np.uint64(start)) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    value = (words >> start & (1 << bits) - 1).astype(np.int64)
     return np.where(value >> (bits - 1), value - (1 << bits), value) if signed else value
+
+
+def _placed(words: ndarray, value: ndarray, start: int, bits: int) -> ndarray:
+    """Put the low bits of a value in the place of others (all uint64)."""
+    mask = (1 << bits) - 1
+    return words & ~np.uint64(mask << start) | (value & mask) << start
 
 
 def _clamped(value: ndarray, bits: int, signed: bool) -> ndarray:
@@ -74,7 +79,7 @@ def _signs(d: Decoding) -> list[bool]:
 def scalar(d: Decoding) -> Run:
     """vop.dtype.atype.btype{.sat}{.op2} d, a{.asel}, b{.bsel}{, c}; d.dsel merges into c"""
     name, shift = d.parts[0], d.parts[0] in ("vshl", "vshr")
-    d.only("sat", "clamp", "wrap", *_SECOND, *_COMPARE, "po", "shr7", "shr15").count(3, 4)
+    d.only(".sat.clamp.wrap", *_SECOND, *_COMPARE, ".po.shr7.shr15").count(3, 4)
     if d.has("po", "shr7", "shr15"):
         d.unsupported("vmad without .po, .shr7 and .shr15")
     signs = _signs(d)
@@ -106,9 +111,8 @@ def scalar(d: Decoding) -> Run:
                            _field(c.astype(np.uint64), 0, 32, signs[0]))
         word = value.astype(np.uint64)
         if into and has_third and name != "vmad" and second is None:
-            mask = np.uint64(((1 << bits) - 1) << start)
-            word = c.astype(np.uint64) & ~mask | (word << np.uint64(start)) & mask
-        return (word & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+            word = _placed(c.astype(np.uint64), word, start, bits)
+        return word.astype(np.uint32)
 
     return _merged(d, compute, target, [part[0] for part in parts])
 
@@ -117,7 +121,7 @@ def scalar(d: Decoding) -> Run:
 def parallel(d: Decoding) -> Run:
     """vop{2,4}.dtype.atype.btype{.sat}{.add} d{.mask}, a{.asel}, b{.bsel}, c"""
     name, many = d.parts[0][:-1], int(d.parts[0][-1])
-    d.only("sat", "add", *_COMPARE).count(3, 4)
+    d.only(".sat.add", *_COMPARE).count(3, 4)
     signs, bits = _signs(d), 32 // many
     letter = "h" if many == 2 else "b"
     target, mask = _parted(d.operands[0])
@@ -135,7 +139,7 @@ def parallel(d: Decoding) -> Run:
 
     def compute(*words: ndarray) -> ndarray:
         low, high = (word.astype(np.uint64) for word in words[:2])
-        both = low | high << np.uint64(32)
+        both = low | high << 32
         c = words[2] if len(words) > 2 else np.zeros((1, 1), np.uint32)
         total, result = np.zeros((1, 1), np.int64), c.astype(np.uint64)
         for i in range(many):
@@ -147,10 +151,7 @@ def parallel(d: Decoding) -> Run:
             if d.has("sat"):
                 value = _clamped(value, bits, signs[0])
             total = total + value
-            place = np.uint64(((1 << bits) - 1) << bits * i)
-            result = result & ~place | (value.astype(np.uint64) << np.uint64(bits * i)) & place
-        if d.has("add"):
-            result = (total + c.astype(np.int64)).astype(np.uint64)
-        return (result & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+            result = _placed(result, value.astype(np.uint64), bits * i, bits)
+        return (total + c if d.has("add") else result).astype(np.uint32)
 
     return _merged(d, compute, target, sources)

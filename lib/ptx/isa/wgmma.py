@@ -15,12 +15,23 @@ from ..core.decode import DECODE_PASSES, Decoding, opcode, predicated_end
 from ..core.errors import Divergence, Error
 from ..core.machine import BANKS, WARP
 from ..core.masks import Mask, any_in_warp, by_warpgroup, over_lanes, spread
-from ..core.registers import joined, parted
+from ..core.registers import DTYPES, joined, parted
 from ..core.rounding import to_float32
 from ..core.scheduler import Waiter, join
 from ..core.syntax import Immediate, Instruction, Register, Vector
 from . import wgmma_fp8
-from .fragments import ACCUMULATORS, ELEMENT_BITS, ROWS, Sparsity, whole_warps
+from .fragments import (
+    ACCUMULATORS,
+    ELEMENT_BITS,
+    MIXED,
+    ROWS,
+    Sparsity,
+    accumulator,
+    by_lanes,
+    gather,
+    left,
+    whole_warps,
+)
 from .matrix_descriptor import (
     SPANS,
     Descriptor,
@@ -74,15 +85,13 @@ class WgmmaGroups(Waiter):
         super().__init__(f)
         shape = (f.blocks, f.warps)
         self.in_flight: list[WgmmaInFlight] = []
-        self.holders: dict[
-            int, list[tuple[WgmmaInFlight, int]]
-        ] = {}  # slot -> where its values are
+        # slot -> where its values are
+        self.holders: dict[int, list[tuple[WgmmaInFlight, int]]] = {}
         self.committed = np.zeros(shape, np.int64)
         self.fenced = np.zeros(shape, bool)
         self.dirty: dict[int, ndarray] = {}  # slot -> lanes that touched it since their fence
         self.touchers: dict[int, Instruction] = {}  # slot -> the instruction that touched it last
         self.unfenced: dict[tuple[int, ...], Unfenced] = {}
-        self.issued = np.zeros(shape, np.int64)
 
     def shown(self, row: int) -> list[str]:
         """Say which MMAs of a block are in flight, by warpgroup."""
@@ -101,8 +110,7 @@ class WgmmaGroups(Waiter):
     def value(self, slot: int, dtype: np.dtype) -> ndarray:
         """Return what a register holds, or will hold when all MMAs are done."""
         f = self.f
-        value = over_lanes(f.r[slot], f.shape)
-        value = value if value.dtype == dtype else value.view(dtype)
+        value = over_lanes(f.r[slot], f.shape).view(dtype)
         for mma, row in self.holders.get(slot, ()):
             value = np.where(mma.lanes, mma.values[row], value)
         return value
@@ -167,21 +175,16 @@ class WgmmaGroups(Waiter):
             if every:
                 f.r[slot] = np.broadcast_to(value, lanes.shape)
                 continue
-            old = f.r[slot]
-            old = old if old.dtype == value.dtype else old.view(value.dtype)
-            f.r[slot] = np.where(lanes, value, old)
+            f.r[slot] = np.where(lanes, value, f.r[slot].view(value.dtype))
 
     def _tidy(self) -> None:
         """Forget the MMAs that no lane has any more."""
         there = [mma for mma in self.in_flight if mma.lanes.any()]
         if len(there) < len(self.in_flight):
             self.in_flight, flying = there, set(map(id, there))
-            for slot in list(self.holders):
-                left = [h for h in self.holders[slot] if id(h[0]) in flying]
-                if left:
-                    self.holders[slot] = left
-                else:
-                    del self.holders[slot]
+            left = {slot: [h for h in holders if id(h[0]) in flying]
+                    for slot, holders in self.holders.items()}
+            self.holders = {slot: holders for slot, holders in left.items() if holders}
 
     def renamed(self, to: int, source: int | None) -> None:
         """mov renames: what is in flight comes along, and no constant needs a fence.
@@ -211,16 +214,11 @@ class WgmmaGroups(Waiter):
         f = self.f
         active = f.active_lanes
         self.fenced = self.fenced | any_in_warp(active)
-        for slot in list(self.dirty):
-            left = self.dirty[slot] & ~active
-            if left.any():
-                self.dirty[slot] = left
-            else:
-                del self.dirty[slot]
-        for slots, used in list(self.unfenced.items()):
+        left = {slot: lanes & ~active for slot, lanes in self.dirty.items()}
+        self.dirty = {slot: lanes for slot, lanes in left.items() if lanes.any()}
+        for used in self.unfenced.values():
             used.lanes = used.lanes & ~active
-            if not used.lanes.any():
-                del self.unfenced[slots]
+        self.unfenced = {at: used for at, used in self.unfenced.items() if used.lanes.any()}
 
     def touched(self, slots: Iterable[int], written: set[int], instruction: Instruction) -> None:
         """Look at an instruction that uses registers which products use as well."""
@@ -236,24 +234,19 @@ class WgmmaGroups(Waiter):
                 self._early(mma, mma.lanes & active, instruction, "a register of A")
         for slot in written & self.holders.keys():
             for mma, row in self.holders[slot]:  # what is written now stays
-                value = np.broadcast_to(f.r[slot], active.shape)
-                value = value if value.dtype == mma.values.dtype else value.view(
-                    mma.values.dtype)
+                value = f.full(f.r[slot].view(mma.values.dtype))
                 # Registers may be rows of these, and are never changed in place.
                 mma.values = mma.values.copy()
                 mma.values[row] = np.where(active, value, mma.values[row])
 
     def overwritten(self, slot: int, instruction: Instruction) -> None:
         """Look at a mov into a register that an MMA may still read or write."""
-        f = self.f
-        if not self.in_flight:
-            return
-        active = f.active_lanes
         for mma in self.in_flight:
+            lanes = mma.lanes & self.f.active_lanes
             if slot in mma.reads:
-                self._early(mma, mma.lanes & active, instruction, "a register of A")
+                self._early(mma, lanes, instruction, "a register of A")
             elif slot in mma.slots and slot in self.holders:
-                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+                self._early(mma, lanes, instruction, "an accumulator")
 
     def _early(
         self, mma: WgmmaInFlight, lanes: ndarray, instruction: Instruction, what: str
@@ -318,9 +311,7 @@ class WgmmaGroups(Waiter):
 
     def commit(self) -> None:
         """wgmma.commit_group: the MMAs issued so far form a group."""
-        f = self.f
-        active = f.active_lanes
-        self.committed = self.committed + any_in_warp(active)
+        self.committed = self.committed + any_in_warp(self.f.active_lanes)
 
     def wait(self, instruction: Instruction, following: int, pending: int) -> None:
         """Let the active warps wait until at most `pending` groups are in flight.
@@ -355,12 +346,12 @@ class WgmmaGroups(Waiter):
                 self._set(held, landing)
             mma.lanes = mma.lanes & ~landing
         self._tidy()
-        if f.races is not None:
+        if f.proxy is not None:
             for row, group in np.argwhere(by_warpgroup(any_in_warp(lanes)).any(axis=2)).tolist():
-                f.races.proxy.waits_meet(row, slice(4 * group, 4 * group + 4))
+                f.proxy.waits_meet(row, slice(4 * group, 4 * group + 4))
             for warp in map(tuple, np.argwhere(any_in_warp(lanes)).tolist()):
                 time = int(self.committed[warp]) - pending
-                f.races.proxy.learn(warp, f.races.proxy.warpgroup(warp), time)
+                f.proxy.learn(warp, f.proxy.warpgroup(warp), time)
 
 
 def _shape_of(instruction: Instruction) -> str:
@@ -501,18 +492,14 @@ class Operand:
 
         `by`: its first active warp. `time`: among the MMAs of that warp. `bits`: the descriptor.
         """
-        proxy, place = f.races.proxy, self.addresses(f, bits) - f.memory.shared.base
-        proxy.reads(cells_of(f, by.row, place), by, proxy.warpgroup(by.warp), time)
+        place = self.addresses(f, bits) - f.memory.shared.base
+        f.proxy.reads(cells_of(f, by.row, place), by, f.proxy.warpgroup(by.warp), time)
 
 
-def from_registers(whole: ndarray, row: int, group: int, kind: str) -> ndarray:
-    """Gather A, (64, K): register r of a lane has row lane/4 + 8 (r % 2), byte 16 (r/2) + ..."""
-    part = np.zeros((4, GROUP), np.uint32)
-    lanes = whole[:, row, group * GROUP : group * GROUP + GROUP]
-    part[:, : lanes.shape[1]] = lanes
-    # (column half, row half, warp, g, t) -> (warp, row half, g, column half, t)
-    parts = part.reshape(2, 2, 4, 8, 4).transpose(2, 1, 3, 0, 4)
-    return to_float32(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
+def from_registers(f: Batch, registers: list[ndarray], warps: ndarray, kind: str) -> ndarray:
+    """Gather A of some warps, (warps, 16, K), from its four registers, as float32."""
+    words = left(ROWS, K_BYTES // 4, 1).words(gather(f, registers, np.dtype("u4")))
+    return to_float32(words[warps].view(np.uint8), kind)
 
 
 Keep = ndarray | bool  # whether accumulators are added to: of all lanes, or of each
@@ -526,12 +513,12 @@ TYPES = ("f16", "bf16", "tf32", "s8", "u8", "e4m3", "e5m2")  # of A and B
 @opcode("wgmma")
 def wgmma(d: Decoding) -> Run:
     """wgmma.{fence,commit_group,wait_group,mma_async{.sp}}.sync.aligned"""
-    what = d.parts[1] if len(d.parts) > 1 else ""
+    what = "".join(d.parts[1:2])
     if what == "mma_async":
         return _product(d)
     if what not in ("fence", "commit_group", "wait_group"):
         d.unsupported("wgmma.{fence,commit_group,wait_group,mma_async}")
-    d.only(what, "sync", "aligned").count(1 if what == "wait_group" else 0)
+    d.only(what, ".sync.aligned").count(1 if what == "wait_group" else 0)
     instruction = d.instruction
     if what == "wait_group":
         pending, following = d.constant(0, "the number of groups"), d.index + 1
@@ -571,7 +558,7 @@ def _shape(d: Decoding) -> tuple[str, str, str, int]:
     if a not in TYPES or b not in TYPES or dtype not in ACCUMULATORS[a]:
         d.unsupported(f"wgmma of {' '.join(TYPES)}; not .{dtype}.{a}.{b}")
     depth = 2 * K_BYTES if d.has("sp") else K_BYTES
-    same = a == b or {a, b} in ({"s8", "u8"}, {"e4m3", "e5m2"})
+    same = a == b or {a, b} in MIXED
     if not same or k * ELEMENT_BITS[a] != 8 * depth or not 8 <= n <= 256 or n % 8:
         sparse = ", sparse" if d.has("sp") else ""
         d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}{sparse}")
@@ -597,10 +584,11 @@ def _product(d: Decoding) -> Run:
     d.writes.clear()  # merged here, for the lanes that are not active
     slots = tuple(t.slot for t in targets)
     in_registers = isinstance(d.operands[1], Vector)
-    a_parts = [d.read(item, "b32") for item in d.vector(1)] if in_registers else []
-    if in_registers and len(a_parts) != 4:
+    parts_of_a = d.vector(1) if in_registers else ()
+    a_registers = d.read_all(parts_of_a, "b32")
+    if in_registers and len(parts_of_a) != 4:
         d.wrong("A in registers has 4 of them")
-    reads = {i.slot for i in d.vector(1) if isinstance(i, Register)} if in_registers else set()
+    reads = {i.slot for i in parts_of_a if isinstance(i, Register)}
     descriptors = [d.read(i, "b64") for i in ((2,) if in_registers else (1, 2))]
     sparse = _sparsity(d, a_kind) if d.has("sp") else None
     after = 3 if sparse is None else 5
@@ -610,15 +598,13 @@ def _product(d: Decoding) -> Run:
         scale = bool(given.bits) if isinstance(given, Immediate) else d.read(given, "pred")
     metadata = d.read(3, "b32") if sparse is not None else None
     flags = [d.constant(i, "a scale or a transposition") for i in range(after + 1, len(d.operands))]
-    floating = dtype != "s32"
-    signs = [-1.0 if f < 0 or f == (1 << 64) - 1 else 1.0 for f in flags[:2]] if floating else []
-    trans = flags[2:] if floating else []
-    if trans and ELEMENT_BITS[a_kind] != 16:
+    flags = flags if dtype != "s32" else []
+    minus = [flag < 0 or flag == (1 << 64) - 1 for flag in flags[:2]]
+    sign = -1 if minus in ([True, False], [False, True]) else 1
+    if flags[2:] and ELEMENT_BITS[a_kind] != 16:
         d.wrong("only elements of 2 bytes can be transposed")
-    majors = [("mn" if t else "k") for t in trans]
-    a_major = "k" if in_registers or not majors else majors[0]
-    b_major = majors[-1] if majors else "k"
-    sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
+    majors = [("mn" if flag else "k") for flag in flags[2:]] or ["k"]
+    a_major, b_major = "k" if in_registers else majors[0], majors[-1]
     instruction = d.instruction
     chunks = K_BYTES // CHUNK
     of_a = Operand(64, a_major, a_kind, chunks, instruction)
@@ -644,33 +630,35 @@ def _product(d: Decoding) -> Run:
             f.trace.multiplied(d.index, instruction, 4 * len(groups), wavefronts * len(groups))
         known_b = _uniform(f, descriptors[-1](f.r), groups, here, instruction)
         b = of_b.read(f, groups, known_b)
+        warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
         if in_registers:
-            whole = np.stack([f.full(p(f.r)) for p in a_parts])
-            a = np.stack([from_registers(whole, row, group, a_kind) for row, group in groups])
+            a = from_registers(f, a_registers(f.r), warps, a_kind)
         else:
             known_a = _uniform(f, descriptors[0](f.r), groups, here, instruction)
             a = of_a.read(f, groups, known_a)
         if sparse is not None and metadata is not None:
-            a = _with_zeros(f, sparse, a, f.full(metadata(f.r)), groups)
-        if f.races is not None:
+            words = gather(f, [metadata(f.r)], np.dtype("u4")).reshape(-1, WARP)[warps]
+            a = sparse.whole(f, a.reshape(len(warps), ROWS, -1), words, warps)
+        a = a.reshape(len(groups), 4 * ROWS, -1)
+        if f.proxy is not None:
             for i, (row, group) in enumerate(groups):
                 warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
                 by, time = Issuer(row, warp * WARP, instruction, d.index), products.committed + 1
                 of_b.report(f, by, int(time[row, warp]), known_b[i])
                 if not in_registers:
                     of_a.report(f, by, int(time[row, warp]), known_a[i])
-        old, at = products.accumulators(slots, _DTYPES[dtype]), _lanes_of(f, groups)
+        old, at = products.accumulators(slots, DTYPES[register]), _lanes_of(f, groups)
         part = old[at]
         keep = scale if isinstance(scale, bool) else scale(f.r)
         if not isinstance(keep, bool):
             keep = bool(keep[0, 0]) if keep.size == 1 else f.full(keep)[at]
         if a_kind in wgmma_fp8.KINDS:
-            before = part if keep is True else np.where(keep, part, part.dtype.type(0))
-            values = _summed(before, a * np.float32(sign), b, (dtype, a_kind, b_kind))
+            before = part if keep is True else np.where(keep, part, 0)
+            values = _summed(before, a * sign, b, (dtype, a_kind, b_kind))
         else:
             fresh = dealt_product(a, b)
             if sign != 1:
-                fresh *= np.float32(sign)
+                fresh *= sign
             values = _added(part, fresh.reshape(-1, *part.shape[1:]), dtype, saturate, keep)
         if part.shape != old.shape:
             whole = old.copy()
@@ -688,20 +676,6 @@ def _sparsity(d: Decoding, kind: str) -> Sparsity:
         d.wrong("wgmma.mma_async.sp has metadata and a sparsity selector behind the operand B")
     bits = ELEMENT_BITS[kind]
     return Sparsity.of(d, 4, 16 * K_BYTES // bits, bits, ordered=False)
-
-
-def _with_zeros(
-    f: Batch, sparse: Sparsity, stored: ndarray, metadata: ndarray,
-    groups: list[tuple[int, int]],
-) -> ndarray:
-    """Return a sparse A, (groups, 64, K), of its stored half and each lane's metadata."""
-    warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
-    lanes = np.stack([metadata[row, group * GROUP : (group + 1) * GROUP] for row, group in groups])
-    whole = sparse.whole(f, stored.reshape(len(warps), ROWS, -1), lanes.view(np.uint32), warps)
-    return whole.reshape(len(groups), 4 * ROWS, -1)
-
-
-_DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
 
 
 def _warpgroups(here: ndarray) -> list[tuple[int, int]]:
@@ -774,27 +748,13 @@ def dealt_product(a: ndarray, b: ndarray) -> ndarray:
 
     Returns ndarray of float32, shape (N / 2, groups * 128).
     """
-    many, n, k = b.shape
-    b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
-    return _dealt(np.matmul(a, b.swapaxes(1, 2)))
+    return _dealt(np.matmul(a, by_lanes(b).swapaxes(1, 2)))
 
 
 def _dealt(product: ndarray) -> ndarray:
     """Deal matrices, (groups, 64, N), of such columns to the lanes."""
-    many, _, n = product.shape
-    # (group, warp, half, g, block, e) of four t -> (block, half, e, group, warp, g)
-    parts = product.view(np.complex128).reshape(many, 4, 2, 8, n // 8, 2)
-    parts = np.ascontiguousarray(parts.transpose(4, 2, 5, 0, 1, 3))
-    return parts.view(np.float32).reshape(n // 2, many * GROUP)
-
-
-def _gathered(values: ndarray) -> ndarray:
-    """Undo `_dealt`: registers of lanes, (N / 2, groups, 128), to matrices, (groups, 64, N)."""
-    n, many = 2 * len(values), values.shape[1]
-    # (block, half, e, group, warp, g) of four t -> (group, warp, half, g, block, e)
-    parts = np.ascontiguousarray(values).view(np.complex128).reshape(n // 8, 2, 2, many, 4, 8)
-    parts = np.ascontiguousarray(parts.transpose(3, 4, 1, 5, 0, 2))
-    return parts.view(np.float32).reshape(many, 64, n)
+    n = product.shape[2]
+    return accumulator(ROWS, n, 1).dealt(product.reshape(-1, ROWS, n))
 
 
 def _lanes_of(f: Batch, groups: list[tuple[int, int]]) -> tuple:
@@ -808,13 +768,13 @@ def _lanes_of(f: Batch, groups: list[tuple[int, int]]) -> tuple:
 
 def _summed(old: ndarray, a: ndarray, b: ndarray, kinds: tuple[str, str, str]) -> ndarray:
     """Return accumulators, (registers, groups, lanes), with products of 8-bit floats added."""
-    many, n, k = b.shape
+    many, n, _ = b.shape
     narrow = kinds[0] == "f16"
     if narrow:
         old = np.moveaxis(parted(old, np.float16), -1, 1).astype(np.float32)
-    b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
-    found = wgmma_fp8.sums(a, b, _gathered(old.reshape(n // 2, many, GROUP)), kinds[1:], narrow)
-    dealt = _dealt(found)
+    before = accumulator(ROWS, n, 1).gathered(np.ascontiguousarray(old).reshape(n // 2, -1))
+    dealt = _dealt(wgmma_fp8.sums(
+        a, by_lanes(b), before.reshape(many, 4 * ROWS, n), kinds[1:], narrow))
     if narrow:
         halves = np.moveaxis(dealt.reshape(n // 4, 2, -1), 1, -1).astype(np.float16)
         return joined(halves, np.uint32)
@@ -826,7 +786,7 @@ def _added(
 ) -> ndarray:
     """Return old + fresh in the registers' format; fresh alone where keep is false."""
     if dtype == "f32":
-        return old + fresh if keep is True else np.where(keep, old, np.float32(0)) + fresh
+        return old + fresh if keep is True else np.where(keep, old, 0) + fresh
     if dtype == "s32":
         total = np.where(keep, old, 0).astype(np.int64) + fresh.astype(np.int64)
         if saturate:
@@ -834,6 +794,6 @@ def _added(
         return total.astype(np.int32)
     halves = parted(old, np.float16)
     pairs = np.moveaxis(fresh.reshape(-1, 2, *fresh.shape[1:]), 1, -1)
-    live = True if keep is True else np.asarray(keep)[..., None]
-    total = np.where(live, halves, np.float16(0)).astype(np.float32) + pairs
+    live = np.asarray(keep)[..., None]
+    total = np.where(live, halves, 0).astype(np.float32) + pairs
     return joined(total.astype(np.float16), np.uint32)

@@ -43,7 +43,7 @@ LEAST = {"e4m3": -6, "e5m2": -14}
 NAN = np.uint32(0x7FFFFFFF)
 # float32: bits of fraction, and what its exponent is counted from.
 _BITS, _BIAS = 23, 127
-_FRACTION_MASK = np.uint32(0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1)
+_FRACTION_MASK = 0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1
 
 
 def sums(
@@ -64,7 +64,7 @@ def sums(
         old, special = aligned_sum((x[0], x[1]), (y[0], y[1]), before, FRACTION)
         if not narrow:
             old = cut(old)
-        old = old + np.float32(0)  # a sum of nothing is +0
+        old = old + 0  # a sum of nothing is +0
         if special is not None:
             old = np.where(np.isinf(special), special, old)
             old = np.where(np.isnan(special), NAN.view(np.float32), old)
@@ -79,6 +79,6 @@ def cut(value: ndarray) -> ndarray:
 
 def _exponents(value: ndarray, least: int) -> ndarray:
     """Exponents of float32, of zero `NOTHING`, of what is below the least normal number its."""
-    bits = np.ascontiguousarray(value).view(np.uint32) >> np.uint32(_BITS) & np.uint32(0xFF)
+    bits = np.ascontiguousarray(value).view(np.uint32) >> _BITS & 0xFF
     exponent = np.maximum(bits.astype(np.int32) - _BIAS, least)
-    return np.where(value == 0, np.int32(NOTHING), exponent)
+    return np.where(value == 0, NOTHING, exponent)

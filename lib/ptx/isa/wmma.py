@@ -29,10 +29,11 @@ from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned
 from ..core.machine import WARP
 from ..core.masks import Mask, by_warp
-from ..core.registers import UNSIGNED
+from ..core.registers import UNSIGNED, unstacked
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
 from .fragments import (
+    ACCUMULATORS,
     ELEMENT_BITS,
     Fragment,
     accumulator,
@@ -75,11 +76,11 @@ def repeats(use: str, kind: str, fragment: Fragment) -> int:
 def wmma_multiply(d: Decoding) -> Run:
     """wmma.mma.sync.aligned.alayout.blayout.shape.dtype{.atype.btype}.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
-    d.only("mma", "sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
+    d.only(".mma.sync.aligned.row.col.satfinite.rn", f"m{m}n{n}k{k}").count(4)
     if len(d.types) not in (2, 4):
         d.wrong("wmma.mma needs the types of D and C, and those of A and B unless they are f16")
     kind = d.types[1] if len(d.types) == 4 else "f16"
-    if kind not in SHAPES or shape not in SHAPES[kind]:
+    if shape not in SHAPES.get(kind, ()):
         _no_shape(d)
     before, after = accumulator_kinds(d, kind, d.types)
     a, b = (fragment_of(use, shape, kind) for use in "ab")
@@ -156,18 +157,16 @@ class _Move:
     def __init__(self, d: Decoding, use: str, memory: int, registers: int) -> None:
         m, n, k = shape = shape_of(d)
         d.only(
-            "load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "shared::cta",
+            ".load.store.a.b.c.d.sync.aligned.row.col.shared::cta",
             f"m{m}n{n}k{k}", *SPACES,
         )
         d.count(2, 3)
         if len(d.types) != 1 or use not in "abcd" or not d.has("row", "col"):
             d.wrong("one type, a, b, c or d, and row or col are needed")
         kind = d.type
-        if use in "cd":
-            of = {"f16": ("f16",), "f32": ("f16", "bf16", "tf32"), "s32": ("s8",), "f64": ("f64",)}
-            if not any(shape in SHAPES[a] for a in of.get(kind, ())):
-                _no_shape(d)
-        elif kind not in SHAPES or shape not in SHAPES[kind]:
+        # Of accumulators, the types of A and B that have such.
+        factors = [a for a in SHAPES if kind in ACCUMULATORS[a]] if use in "cd" else [kind]
+        if not any(shape in SHAPES.get(a, ()) for a in factors):
             _no_shape(d)
         self.index, self.instruction = d.index, d.instruction
         self.place, self.space = d.place, space_of(d)
@@ -184,8 +183,8 @@ class _Move:
             fixed = np.full((1, 1), default, np.uint32)
             self.stride = lambda r: fixed
         self.repeats = repeats(use, kind, self.fragment)
-        word = {"f32": "f32", "s32": "b32", "f64": "f64"}.get(kind, "b32")
-        self.word, self.operands = word, d.vector(registers)
+        self.word = word = kind if kind in ("f32", "f64") else "b32"
+        self.operands = d.vector(registers)
         if len(self.operands) != self.fragment.registers * self.repeats:
             d.wrong(f"{self.fragment.registers * self.repeats} registers are needed")
         old = d.registers.program.machine.startswith("sm_7")
@@ -313,12 +312,8 @@ class _Load(_Move):
         if len(found) == 1:
             self._load(f, found[0][1])
             return
-        outer = f.active, f.merge
         for lanes, places in found:
-            inside = f.lanes_in(lanes)
-            f.active, f.merge = lanes, inside
-            f.masked(partial(self._load, places=places), self.writes, inside)
-        f.active, f.merge = outer
+            f.of_lanes(lanes, partial(self._load, places=places), self.writes)
 
     def _load(self, f: Batch, places: list[Placed]) -> None:
         narrow: dict[int, ndarray] = {}
@@ -345,13 +340,13 @@ class _Load(_Move):
         dtype = UNSIGNED[part.nbytes // count]
         value = f.memory.read(segment, pattern, 0, dtype, count)
         if count == 2:
-            return [np.ascontiguousarray(value[..., i]) for i in (0, 1)]
+            return unstacked(value)
         if part.form == "block":
             return [value if self.natural else _turned(f, value)]
         if self.fragment.packed > 1:  # an element of a register: put it to the others
             register = part.registers[0]
-            shifted = value.astype(np.uint32) << np.uint32(8 * self.nbytes * part.element)
-            narrow[register] = narrow.get(register, np.uint32(0)) | shifted
+            shifted = value.astype(np.uint32) << 8 * self.nbytes * part.element
+            narrow[register] = narrow.get(register, 0) | shifted
             return [narrow[register]]
         return [value]
 

@@ -154,7 +154,7 @@ class RaceDetector:
         self.peers = f.geometry.peers
         self.warps = self.peers * f.warps  # of a cluster
         self.clock = np.ones(shape, np.int64)
-        self.proxy = AsyncProxy(self, f) if self.asynchronous else None
+        f.proxy = self.proxy = AsyncProxy(self, f) if self.asynchronous else None
         kinds, columns = (SETTLED + 1, self.proxy.columns) if self.proxy else (1, self.warps)
         self.clocks = np.zeros((kinds, *shape, columns), np.int64)
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
