@@ -125,3 +125,9 @@ def test_no_piece_of_a_scene_is_wider_than_a_phone_s_column(scenes):
     widths = {(name, float(width)) for name, scene in scenes.items()
               for width in re.findall(r'width(?:=":?|:|=")([0-9.]+)', scene.html())}
     assert widths and not {(name, width) for name, width in widths if width > 349}
+
+
+def test_words_on_a_full_colour_are_black_or_white_and_on_a_pale_one_ink():
+    full, pale = (Drawing(9, 9).filled((0, 0, 9, 9), "a", "load", pale=pale).html()
+                  for pale in (False, True))
+    assert 'fill="#' in full and 'fill="#' not in pale

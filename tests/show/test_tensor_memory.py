@@ -77,3 +77,4 @@ def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
     assert "want 160 bytes" in shown[0] and "96 as 27 does" in shown[0]
     assert "intensity emulated; no speed" in shown[0]
     assert "160 of 128 bytes per cycle, at most 80% of the peak" in shown[0]
+    assert shown[0].count('class="warning"') == 1  # what is asked beyond what is given
