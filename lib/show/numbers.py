@@ -26,7 +26,15 @@ from lib.ptx.core.machine import WARP
 from lib.records import ladder, noise, predictions, reach
 from lib.records import store as records
 from lib.records.reader import counted
-from lib.records.schema import CalibrationRecord, FusedSide, LadderEntry, Row, Shape
+from lib.records.schema import (
+    CalibrationRecord,
+    FusedSide,
+    LadderEntry,
+    PeerRow,
+    RivalsRecord,
+    Row,
+    Shape,
+)
 from lib.show import accounts, clusters, epilogue, fp8, tensor_memory, timeline, zoo
 from lib.show import instruction_order as order
 from lib.show import issue_slots as slots
@@ -121,6 +129,15 @@ class Numbers:
         """Speed over cuBLAS's one figure, both of the ladder's pass."""
         row = self.in_pass(name, n)
         return row.tflops / ladder.figures(ladder.load(self._gpu))[ladder.product(row)].tflops
+
+    def public(self, name: str, n: int = SIZE) -> PeerRow:
+        """A public kernel on a cube, in turns with the best of cuBLAS."""
+        record = records.load(RivalsRecord, self._gpu)
+        rows = record.peers[name].rows if record and name in record.peers else ()
+        for row in rows:
+            if row.is_cube(n):
+                return row
+        raise records.NotRecorded(f"{name} on {self._gpu}: python -m lib rivals --record {name}")
 
     def outcome(self, name: str, over: str, brief: bool = False) -> str:
         """``"× 1.16"``, of two speeds in the ladder's pass, or that they don't differ."""
