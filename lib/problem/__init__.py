@@ -407,7 +407,9 @@ class Problem:
         C = draw(of_c.shape) if self.beta != 0 else xp.full(of_c.shape, xp.nan, "float32")
         C = typed(C, self.out)
         if self.scaling:
-            scale_a, scale_b = (xp.exp2(draw(shape)) for shape in self.shapes_of_scales)
+            # In float64: a float32 exp2 is rounded otherwise on other processors.
+            scale_a, scale_b = (xp.exp2(draw(shape).astype("float64")).astype("float32")
+                                for shape in self.shapes_of_scales)
             return Operands(A, B, C, xp.asfortranarray(scale_a), scale_b)
         if self.epilogue:
             wanted, shape = self.epilogue, of_c.shape
