@@ -272,6 +272,14 @@ few_64 | the last step left out | | if (left == 4) finish(part[1], shares[3]); |
 few_128_split | sums left where products still read | | barrier_sync(1, CONSUMERS * 128); |
 few_128 | the second warpgroup's scales are the first's | | M, N, row0 + shift, col0, block \
  | M, N, row0, col0, block
+ring | scales copied over those not yet read |\
+ | mbarrier_wait(read + 8 * ring.stage, ring.parity ^ 1); |
+ring | a stage full without its scales | | 1 + 32); | 1);
+ring | one warp speaks for all that they have read | | 4 * CONSUMERS); | 1);
+ring | the first step's scale of B for all | | of_b += b_k; |
+ring | the first rows' scales for all warps | | row + warp % 4 * 16); | row);
+ring | products that still run promoted | | wgmma_wait<0>(); | wgmma_wait<1>();
+ring | a pair that doesn't meet | | meet<CLUSTER>(); | __syncthreads();
 """)[1:]
 
 
@@ -310,8 +318,8 @@ def planted(variant, source: str) -> str:
     return found_out(small, {"races": False}, {"races": True} | LATE)
 
 
-@pytest.mark.parametrize("name", ["two_parts", "staggered", "few_64", "few_64_split", "few_128",
-                                  "few_128_split"])
+@pytest.mark.parametrize("name", ["two_parts", "staggered", "ring", "few_64", "few_64_split",
+                                  "few_128", "few_128_split"])
 def test_what_is_not_changed_is_not_found_out(name):
     variant = FP8.variant(name)
     assert not planted(variant, FP8.file(variant).read_text())
