@@ -190,10 +190,12 @@ def gather(f: Batch, registers: list[ndarray], dtype: np.dtype) -> ndarray:
     """Stack registers of all lanes, the last warp filled up: (registers, lanes of whole warps)."""
     full = f.warps * WARP
     stacked = np.empty((len(registers), f.blocks, full), dtype)
+    held = stacked
     if full != f.threads:
         stacked[:] = 0
+        held = stacked[..., : f.threads]
     for i, value in enumerate(registers):
-        stacked[i, :, : f.threads] = value.view(dtype)
+        held[i] = value.view(dtype)
     return stacked.reshape(len(registers), -1)
 
 

@@ -133,9 +133,9 @@ class ProductTile:
             np.add(total, self._addends(f, before, tiles), out=total)
             matrix = finished(total, one.kinds[3], one.clamp)
             values = scatter(f, one.fragments[3].dealt(matrix, tiles))
-            many = len(values) // len(steps)
-            for i, step in enumerate(steps):
-                step.put(f.r, values[i * many : (i + 1) * many])
+            puts = [put for step in steps for put in step.puts]
+            for put, value in zip(puts, values, strict=True):
+                put(f.r, value)
             make_room(f.products, PRODUCTS)
             f.products[id(values[0])] = values, tiles, matrix
 
@@ -244,7 +244,7 @@ class MatrixMultiply(Fusible):
         items = [_registers(d, i + 1, count * times)[:count]
                  for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True))]
         self.operands = [*map(d.read_all, items, words)]
-        self.put = d.write_all(_registers(d, 0, fragments[3].registers), words[3])
+        self.puts = [d.write(each, words[3]) for each in _registers(d, 0, fragments[3].registers)]
         self.types = [DTYPES[word] for word in words]
         slots = [tuple(d.slot(item, word) for item in part)
                  for part, word in zip(items, words, strict=False)]
@@ -283,7 +283,8 @@ class MatrixMultiply(Fusible):
         else:
             before = fc.assemble(gather(f, of_c, types[2]), DTYPES[self.kinds[2]])
             values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
-        self.put(f.r, scatter(f, values))
+        for put, value in zip(self.puts, scatter(f, values), strict=True):
+            put(f.r, value)
 
 
 def _registers(d: Decoding, operand: int, many: int) -> tuple:
