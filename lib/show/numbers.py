@@ -13,6 +13,7 @@ versions beside each other are of one board; all others are of its own record. C
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -217,19 +218,20 @@ class Numbers:
         before, after = self._pair(name, than, n)
         return after.tflops / before.tflops
 
-    def gain(self, name: str, over: str) -> float:
+    def gain(self, name: str, over: str, n: int = SIZE) -> float:
         """Speed over that of another, less 1."""
-        return self.faster(name, over) - 1
+        return self.faster(name, over, n) - 1
 
-    def predicted(self, step: str) -> float:
-        """Gain predicted for one of this chapter's steps."""
-        return predictions.PREDICTIONS[self._stem][step].gain
+    def predicted(self, *steps: str) -> float:
+        """Gain predicted for some of this chapter's steps, one on top of the other."""
+        guesses = predictions.PREDICTIONS[self._stem]
+        return math.prod(1 + guesses[step].gain for step in steps) - 1
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter (`lib.measure.counters`)."""
         return self._counters(name, n)[key]
 
-    def ratio(self, key: str, name: str, to: str) -> float:
+    def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
         """A recorded hardware counter over that of another variant.
 
         Raises
@@ -237,8 +239,8 @@ class Numbers:
         ValueError
             If they were made on two boards.
         """
-        self._of_one_board(name, to, *(self._timed_with_counters(one, SIZE) for one in (name, to)))
-        return self.metric(key, name) / self.metric(key, to)
+        self._of_one_board(name, to, *(self._timed_with_counters(one, n) for one in (name, to)))
+        return self.metric(key, name, n) / self.metric(key, to, n)
 
     def per_fma(self, key: str, name: str = "") -> float:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
