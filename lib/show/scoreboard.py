@@ -547,9 +547,9 @@ def source() -> None:
 
 
 def _boards(gpu: str) -> list[tuple[Types, list[Line]]]:
-    """The groups of types that something is recorded of."""
+    """The groups of types that a version is recorded of."""
     boards = [(types, board(gpu, types)) for types in (*TYPES, *SCALED)]
-    return [(types, lines) for types, lines in boards if lines]
+    return [(types, lines) for types, lines in boards if any(not line.peer for line in lines)]
 
 
 def _gpus() -> list[str]:
