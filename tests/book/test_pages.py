@@ -49,7 +49,8 @@ BUDGET = (450_000, 90_000, 3_000)
 MORE = {
     "chapters/fp32": (450_000, 90_000, 4_500),  # nine chapters' kernels, each in a fold
     "chapters/tensor_cores": (520_000, 95_000, 7_000),  # twelve
-    "chapters/scoreboard": (590_000, 90_000, 11_000),  # a cell for each version, size and GPU
+    "chapters/scoreboard": (620_000, 90_000, 12_000),  # a cell for each version, size and GPU
+    "chapters/23_stream_k": (450_000, 91_000, 3_000),  # a dot for each shape, by name
     "chapters/rivals": (450_000, 90_000, 4_700), "chapters/emulator": (450_000, 90_000, 3_800),
     "chapters/layouts": (520_000, 95_000, 3_000),  # an explorer's tables, a tenth when compressed
 }
