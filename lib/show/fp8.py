@@ -242,7 +242,6 @@ def scaled_by(problem: Problem, kind: str) -> Operands:
         Scaled by blocks.
     kind : str
         Of `KINDS`.
-    seed : int
     """
     given = problem.inputs()
     of_a, of_b = np.ones_like(given.scale_a), np.ones_like(given.scale_b)

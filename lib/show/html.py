@@ -86,8 +86,6 @@ def label_and_description(alt: str) -> tuple[str, str]:
     ----------
     alt : str
         All of it.
-    MAX_LABEL : int
-        Characters of a label.
 
     Returns
     -------

@@ -612,8 +612,6 @@ def rules(reader: str = "wgmma") -> None:
     Parameters
     ----------
     reader : {"wgmma", "tcgen05"}
-    rows, k_bytes : int
-        Of a tile of 16-bit elements, as B.
     """
     found = []
     for order in ("K", "MN"):

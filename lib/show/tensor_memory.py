@@ -188,10 +188,6 @@ def followed(
     ----------
     stem, name : str
         Of a version whose sums lie in tensor memory, and of a variant.
-    tiles : int
-        Of C, beside each other.
-    steps : int
-        Of K, in each tile.
     block : int
         Which of its cluster.
     landing : str
