@@ -54,7 +54,8 @@ def scale_ring(name: str, meaning: str, schedule: Schedule, out: str = "bfloat16
     """
     base = fp8(name, meaning, schedule, "blocks", 1, out=out)
     # Of each stage those of the tile's rows, and four floats for B's one (scale_ring.cuh).
-    return replace(base, template=_RING, file="26_fp8_ring", function="scale_ring",
+    return replace(base, schedule=schedule, template=_RING, file="26_fp8_ring",
+                   function="scale_ring",
                    shared_bytes=base.shared_bytes + schedule.stages * 4 * (schedule.tile[0] + 4))
 
 

@@ -38,6 +38,11 @@ EQUIVALENTS = (
         "it brings the warp together again for wgmma, as the emulator does at the branch's end",
     ),
     Equivalent(
+        "26_fp8", r"bar\.warp\.sync", "__syncwarp",
+        "on a GPU lane 0 may say that the warp has read its scales before the others have; in the "
+        "emulator the lanes of a warp go together",
+    ),
+    Equivalent(
         "27_tcgen05|28_cta_pairs", r"bar\.warp\.sync", "__syncwarp",
         "on a GPU lanes may drift apart, and then a slice leaves before it is whole, or is written "
         "before it has left; in the emulator the lanes of a warp go together",
