@@ -1,4 +1,4 @@
-"""What the chapters, the tests and the command line call; the map is in the README."""
+"""What the chapters, the tests and the command line call; the map is in CONTRIBUTING.md."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One version of the ladder. The first variant is the one that tables and records lead with.
+    """One version of the ladder.
 
     Attributes
     ----------

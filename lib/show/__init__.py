@@ -11,9 +11,9 @@ Parameters
 version : Version
     The version that a page is about.
 variant : str, optional
-    Of that version; the first if none is named.
+    Of that version; its fastest if none is named.
 variants : str
-    Of that version, a row, a column or a bar each; the first if none is named.
+    Of that version, a row, a column or a bar each; its fastest if none is named.
 above : sequence of str
     Versions to show above, as ``stem`` or ``stem/variant``; where None may be given, that is the
     version before, of the same group.
