@@ -2,8 +2,8 @@
 
 `REPOSITORY`, `REVISION` and `VERSION` are the only source. A notebook opened on Colab has nothing
 but itself, so its first code cell must say what to fetch; README, `_config.yml` (the rocket) and
-`CITATION.cff` carry it too. `.zenodo.json` follows from `CITATION.cff`, the papers' authors and
-numbers from what the repository has (`book.paper`).
+`CITATION.cff`, which Zenodo reads, carry it too. The papers' authors and numbers follow from what
+the repository has (`book.paper`).
 `python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them, and
 `python -m lib release` (`book.releasing`) sets the version.
 """
@@ -11,12 +11,11 @@ numbers from what the repository has (`book.paper`).
 from __future__ import annotations
 
 import argparse
-import json
+import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import yaml
@@ -82,73 +81,29 @@ def badges() -> str:
     ])
 
 
-def stamp_readme(text: str) -> str:
-    """`text` of README.md with the lines between its markers, and those that clone, renewed."""
+def places() -> Mapping[str, Mapping[str, str]]:
+    """By file the patterns of its copies, and what stands there."""
     folder = REPOSITORY.rstrip("/").rsplit("/", 1)[1]
-    text = replace_once(
-        r"(?m)^    git clone .*\n    cd .*$",
-        lambda match: f"    git clone {REPOSITORY}\n    cd {folder}",
-        text,
-        "README.md has no lines that clone the repository and change into its folder",
-    )
-    return replace_once(
-        r"(?s)(<!-- stamp:begin -->\n).*?(<!-- stamp:end -->)",
-        lambda match: f"{match[1]}{badges()}\n{match[2]}",
-        text,
-        "README.md has no <!-- stamp:begin --> … <!-- stamp:end --> lines",
-    )
-
-
-def stamp_config(text: str) -> str:
-    """`text` of _config.yml with the repository's address and the rocket's revision renewed."""
-    return replace_once(
-        r"(?m)(^repository:\n  url: ).*(\n  branch: ).*$",
-        lambda match: f"{match[1]}{REPOSITORY}{match[2]}{REVISION}",
-        text,
-        "_config.yml has no 'repository:' with 'url:' and 'branch:' on its first lines",
-    )
-
-
-def stamp_citation(text: str) -> str:
-    """`text` of CITATION.cff with its address and version renewed."""
-    for name, value in (("repository-code", REPOSITORY), ("version", VERSION)):
-        text = replace_once(rf"(?m)^{name}: .*$", lambda _, new=f"{name}: {value}": new, text,
-                            f"CITATION.cff has no {name} line")
-    return text
-
-
-def zenodo(citation: Mapping[str, Any]) -> dict[str, Any]:
-    """What Zenodo asks of a release, from what CITATION.cff says.
-
-    Of the text and the figures, which have a licence of their own, the last sentence speaks: Zenodo
-    takes one.
-    """
     return {
-        "title": citation["title"],
-        "description": f"{citation['abstract']} Code: {citation['license']}. "
-                       "Text and figures: CC BY 4.0.",
-        "upload_type": citation["type"],
-        "version": citation["version"],
-        "license": citation["license"].lower(),
-        "keywords": citation["keywords"],
-        "creators": [
-            {"name": ", ".join(author[key] for key in ("family-names", "given-names")
-                               if key in author) or author["name"],
-             **({"orcid": author["orcid"].rpartition("/")[2]} if "orcid" in author else {}),
-             **({"affiliation": author["affiliation"]} if "affiliation" in author else {})}
-            for author in citation["authors"]],
-        "related_identifiers": [{
-            "identifier": citation["repository-code"], "relation": "isSupplementTo",
-            "resource_type": "software", "scheme": "url"}],
+        "README.md": {
+            r"(?m)^    git clone .*\n    cd .*$": f"    git clone {REPOSITORY}\n    cd {folder}",
+            r"(?s)(<!-- stamp:begin -->\n).*?(<!-- stamp:end -->)": rf"\g<1>{badges()}\n\g<2>",
+        },
+        "_config.yml": {  # its address, and the rocket's revision
+            r"(?m)(^repository:\n  url: ).*(\n  branch: ).*$":
+                rf"\g<1>{REPOSITORY}\g<2>{REVISION}"},
+        "CITATION.cff": {
+            r"(?m)^repository-code: .*$": f"repository-code: {REPOSITORY}",
+            r"(?m)^version: .*$": f"version: {VERSION}",
+        },
     }
 
 
-def _citation(root: Path) -> dict[str, Any]:
-    """CITATION.cff as it is when it is stamped."""
-    found = yaml.safe_load(stamp_citation(text_of(root / "CITATION.cff")))
-    # YAML takes a version of two numbers for one.
-    found["version"] = str(found["version"])
-    return found
+def stamp_file(name: str, text: str) -> str:
+    """`text` of a file of `places` with its copies renewed."""
+    for pattern, new in places()[name].items():
+        text = replace_once(pattern, new, text, f"no single place looks like {pattern}")
+    return text
 
 
 def stamp_notebook(text: str) -> str:
@@ -177,12 +132,9 @@ def stamp_notebook(text: str) -> str:
 def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
     """The files that carry a copy, each with the function that renews its text."""
     files: list[tuple[Path, Callable[[str], str]]] = [
-        (root / "README.md", stamp_readme),
-        (root / "_config.yml", stamp_config),
-        (root / "CITATION.cff", stamp_citation),
-        (root / ".zenodo.json",
-         lambda _: json.dumps(zenodo(_citation(root)), indent=2, ensure_ascii=False) + "\n"),
-        *((root / name, paper.stamp(lambda: _citation(root), name)) for name in paper.PAPERS),
+        *((root / name, functools.partial(stamp_file, name)) for name in places()),
+        *((root / name, paper.stamp(lambda: yaml.safe_load(text_of(root / "CITATION.cff")), name))
+          for name in paper.PAPERS),
     ]
     files += [(path, stamp_notebook) for path in redirects.notebooks(root)]
     files += [(path, lambda _, old=path.stem: redirects.stub(old, on_colab()))
@@ -226,7 +178,7 @@ def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
     return [path for path, _ in changed]
 
 
-def replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:
+def replace_once(pattern: str, new: str, text: str, error: str) -> str:
     """`text` with the only match of `pattern` replaced; StampError with `error` if it isn't one."""
     text, count = re.subn(pattern, new, text)
     if count != 1:
@@ -239,8 +191,8 @@ def add_command(subparsers) -> None:
     parser = subparsers.add_parser(
         "stamp", help="write the repository's address and revision into their copies",
         description="Write the repository's address, revision and version (book/release.py) into "
-                    "the first code cell of each chapter, README.md, _config.yml, CITATION.cff and "
-                    ".zenodo.json; numbers into the papers.")
+                    "the first code cell of each chapter, README.md, _config.yml and "
+                    "CITATION.cff; numbers into the papers.")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 if one differs")
     parser.add_argument("--release", action="store_true",
                         help="refuse a revision that is not the tag of the release")

@@ -199,14 +199,14 @@ def _check_version(version: str, described: interface.Description) -> None:
 
 def _versioned(text: str, version: str) -> str:
     """`text` of book/release.py with another version, and its tag as what readers are sent to."""
-    text = release.replace_once(r'(?m)^VERSION = ".*"$', lambda _: f'VERSION = "{version}"', text,
-                                "book/release.py has no VERSION")
-    return release.replace_once(r'(?m)^REVISION = ".*"$', lambda _: f'REVISION = "v{version}"',
-                                text, "book/release.py has no REVISION")
+    for name, value in (("VERSION", version), ("REVISION", f"v{version}")):
+        text = release.replace_once(rf'(?m)^{name} = ".*"$', f'{name} = "{value}"', text,
+                                    f"book/release.py has no {name}")
+    return text
 
 
 def _cited(text: str, date: str) -> str:
     """`text` of CITATION.cff with the date of the release behind its version."""
     text = re.sub(r"(?m)^date-released: .*\n", "", text)
-    return release.replace_once(r"(?m)^(version: .*\n)", lambda found: (
-        f"{found[1]}date-released: {date}\n"), text, "CITATION.cff has no version line")
+    return release.replace_once(r"(?m)^(version: .*\n)", rf"\g<1>date-released: {date}\n", text,
+                                "CITATION.cff has no version line")

@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import functools
-import gzip
 import http.server
-import io
 import json
-import os
-import re
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
 from book.compiling import MAX_REQUEST, Door
@@ -22,17 +18,7 @@ from lib.ptx.files import bytes_of
 
 SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
 PUBLISHED = urlsplit(address()).path
-
-
 SILENT_SECONDS = 10  # that a browser may be silent in the middle of a request
-# What is sent compressed, as the published site does.
-TEXTS = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".txt", ".xml"}
-
-
-@functools.lru_cache(maxsize=256)
-def _compressed(file: str, modified: int) -> bytes:
-    """A file's bytes in gzip; another time of change is another file."""
-    return gzip.compress(bytes_of(Path(file)), 6)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -53,32 +39,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     timeout = SILENT_SECONDS
     door = Door()  # to the compiler
-
-    def send_head(self) -> io.BytesIO | BinaryIO | None:
-        """Answer with a text in gzip where the browser takes it."""
-        file = Path(self.translate_path(self.path))
-        # A name may be longer than a file system allows, which is an error to pathlib.
-        if os.path.isdir(file) and urlsplit(self.path).path.endswith("/"):
-            file /= "index.html"
-        if os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
-            self.send_error(404)  # a pipe, say, which would be waited for
-            return None
-        takes = re.split(r"[\s,;]+", self.headers.get("Accept-Encoding", ""))
-        if "gzip" not in takes or file.suffix not in TEXTS or not os.path.isfile(file):
-            return super().send_head()
-        status = file.stat()
-        modified = self.date_time_string(int(status.st_mtime))
-        same = self.headers.get("If-Modified-Since") == modified
-        body = b"" if same else _compressed(str(file), status.st_mtime_ns)
-        self.send_response(304 if same else 200)
-        self.send_header("Vary", "Accept-Encoding")
-        if not same:
-            self.send_header("Content-Type", self.guess_type(str(file)))
-            self.send_header("Content-Encoding", "gzip")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Last-Modified", modified)
-        self.end_headers()
-        return None if same else io.BytesIO(body)
 
     def list_directory(self, path: object) -> None:
         """Answer that a folder without a page is nothing of the book's."""

@@ -1,7 +1,5 @@
 """The repository's address and revision, and their copies."""
 
-import json
-
 import nbformat
 import pytest
 import yaml
@@ -46,11 +44,10 @@ def test_two_set_up_cells_are_refused():
         stamped(*old)
 
 
-@pytest.mark.parametrize("renew", [
-    release.stamp_readme, release.stamp_config, release.stamp_citation])
-def test_a_file_without_a_place_is_refused(renew):
-    with pytest.raises(release.StampError):
-        renew("nothing here\n")
+@pytest.mark.parametrize("name", release.places())
+def test_a_file_without_a_place_is_refused(name):
+    with pytest.raises(release.StampError, match="no single place"):
+        release.stamp_file(name, "nothing here\n")
 
 
 def copied(tmp_path, monkeypatch, revision):
@@ -64,9 +61,8 @@ def copied(tmp_path, monkeypatch, revision):
     monkeypatch.setattr(release, "REPOSITORY", "https://github.com/someone/else")
     monkeypatch.setattr(release, "REVISION", revision)
     monkeypatch.setattr(release, "VERSION", "9.8.7")
-    (tmp_path / ".zenodo.json").touch()
-    assert len(release.stamp(tmp_path, write=False)) == 5
-    assert len(release.stamp(tmp_path, write=True)) == 5
+    assert len(release.stamp(tmp_path, write=False)) == 4
+    assert len(release.stamp(tmp_path, write=True)) == 4
     assert release.stamp(tmp_path, write=False) == []
     return tmp_path
 
@@ -86,9 +82,8 @@ def test_badge_rocket_and_first_cell_name_one_revision(tmp_path, monkeypatch, re
 def test_another_address_and_version_reach_their_copies(tmp_path, monkeypatch, revision):
     root = copied(tmp_path, monkeypatch, revision)
     assert "version: 9.8.7\n" in (root / "CITATION.cff").read_text()
-    found = json.loads((root / ".zenodo.json").read_text())
-    assert found["version"] == "9.8.7"
-    assert found["related_identifiers"][0]["identifier"] == "https://github.com/someone/else"
+    assert "repository-code: https://github.com/someone/else\n" in (
+        root / "CITATION.cff").read_text()
     readme = (root / "README.md").read_text()
     assert "someone.github.io/else" in readme
     assert ("the release is v9.8.7" in readme) == (revision == "v9.8.7")
@@ -101,24 +96,3 @@ def test_a_release_is_refused_while_readers_are_sent_to_a_branch(monkeypatch, ca
     monkeypatch.setattr(release, "REVISION", f"v{release.VERSION}")
     main(["stamp", "--check", "--release"])
     assert "set REVISION" not in capsys.readouterr().err
-
-
-def test_zenodo_says_what_the_citation_says():
-    citation = yaml.safe_load((release.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    found = json.loads((release.ROOT / ".zenodo.json").read_text(encoding="utf-8"))
-    for key in ("title", "version", "keywords"):
-        assert found[key] == citation[key]
-    assert found["description"].startswith(citation["abstract"])
-    assert found["license"] == citation["license"].lower()
-    assert found["upload_type"] == citation["type"] == "software"
-    assert len(found["creators"]) == len(citation["authors"])
-    [related] = found["related_identifiers"]
-    assert related["identifier"] == citation["repository-code"] == release.REPOSITORY
-
-
-def test_zenodo_writes_a_person_s_names_as_it_wants_them():
-    citation = yaml.safe_load((release.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    citation["authors"] = [{"given-names": "Ada", "family-names": "Example", "affiliation": "A",
-                            "orcid": "https://orcid.org/0000-0002-1825-0097"}]
-    assert release.zenodo(citation)["creators"] == [
-        {"name": "Example, Ada", "orcid": "0000-0002-1825-0097", "affiliation": "A"}]

@@ -1,7 +1,6 @@
 """One command makes a release: tried on a copy of the repository, as a person would."""
 
 import datetime
-import json
 import os
 import re
 import shutil
@@ -76,7 +75,6 @@ def test_one_command_makes_the_release(copy):
     assert log.replace(f"\n## 1.0.0, {today}\n", "", 1) == before
     citation = yaml.safe_load((copy / "CITATION.cff").read_text(encoding="utf-8"))
     assert (citation["version"], str(citation["date-released"])) == ("1.0.0", today)
-    assert json.loads((copy / ".zenodo.json").read_text(encoding="utf-8"))["version"] == "1.0.0"
     described = interface.read(copy)
     assert (described["released"], described["next"]) == ("1.0.0", "patch")
     cell = (copy / "chapters/01_naive.ipynb").read_text(encoding="utf-8")
