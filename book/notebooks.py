@@ -96,10 +96,9 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         cell.source = cell.source.rstrip("\n")
         if cell.cell_type != "code":
             cell.pop("attachments", None)
-            try:
-                cell.source = roles.linked(cell.source)
-            except roles.UnknownTarget as error:
-                raise NotebookError(f"cell {cell.id}: {error}") from error
+            if role := roles.ROLE.search(cell.source):
+                raise NotebookError(f"cell {cell.id} has {role[0]}…`, which JupyterLab shows raw: "
+                                    "write a link to glossary.md#term-… or references.md#…")
             continue
         count += 1
         cell.execution_count = count

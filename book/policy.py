@@ -1,8 +1,8 @@
 """What a page may load and run: a Content-Security-Policy in each, since the host sends none.
 
-Scripts are files of the book's, or stand in the page as they were when it was built: each such one,
-and each attribute that is a handler, is named by its digest (W3C, Content Security Policy Level 3,
-8.3 and 8.4). Text that somebody got into a page would run nothing, and nothing leaves the book.
+Scripts are files of the book's, or stand in the page as they were when it was built: each such one
+is named by its digest (W3C, Content Security Policy Level 3, 8.3). No attribute is a handler. Text
+that somebody got into a page would run nothing, and nothing leaves the book.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 from lib.ptx.files import text_of
@@ -27,41 +26,11 @@ PRINT = (' onclick="window.print()"', " data-print")
 _ELEMENT = '<meta http-equiv="Content-Security-Policy" content="{}">'
 _OLD = re.compile(re.escape(_ELEMENT).replace(r"\{\}", '[^"]*'))
 _BEGIN = re.compile(r"<meta\s+charset[^>]*>|<head[^>]*>", re.I)
-# Of a script element's `type`: what a browser runs. Others hold data.
-_RUN = ("", "module", "text/javascript", "application/javascript")
+_SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.I | re.S)
 
 
 class UnknownPage(ValueError):
     """A page without a head."""
-
-
-class _Inline(HTMLParser):
-    """Collects scripts and handlers that stand in a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scripts: dict[str, None] = {}
-        self.handlers: dict[str, None] = {}
-        self._text: list[str] | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take handlers, and begin a script."""
-        values = dict(attrs)
-        self.handlers |= {value: None for name, value in attrs
-                          if name.startswith("on") and value is not None}
-        if tag == "script" and "src" not in values and (values.get("type") or "").lower() in _RUN:
-            self._text = []
-
-    def handle_data(self, data: str) -> None:
-        """Go on with a script."""
-        if self._text is not None:
-            self._text.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a script."""
-        if tag == "script" and self._text is not None:
-            self.scripts["".join(self._text)] = None
-            self._text = None
 
 
 def _digest(text: str) -> str:
@@ -77,11 +46,10 @@ def protected(page: str) -> str:
         If there is no head to put it in.
     """
     page = _OLD.sub("", page).replace(*PRINT)
-    inline = _Inline()
-    inline.feed(page)
-    inline.close()
-    allowed = [_digest(text) for text in (*inline.scripts, *inline.handlers)]
-    words = " ".join([POLICY, *(["'unsafe-hashes'"] if inline.handlers else []), *allowed])
+    # Files need no digest, nor does what has a type: data, which nothing runs.
+    inline = dict.fromkeys(text for attributes, text in _SCRIPT.findall(page)
+                           if not re.search(r"\b(?:src|type)=", attributes))
+    words = " ".join([POLICY, *map(_digest, inline)])
     begins = list(_BEGIN.finditer(page))
     if not begins:
         raise UnknownPage("a page without a head can't carry a policy")

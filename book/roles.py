@@ -1,8 +1,8 @@
 """Links to the glossary and to sources: plain ones in the notebooks, Sphinx's own on the pages.
 
-JupyterLab and Colab know no roles, and would show them raw. So a committed notebook has links
-(`linked`, which the normal form of a notebook applies), and a page is read with roles in their
-place (`resolved`): there a term has what the glossary says of it, and a source its entry.
+JupyterLab and Colab know no roles, and would show them raw. So a notebook has links, such as
+``[warp](glossary.md#term-warp)`` and ``([NVIDIA, 2025](references.md#ptxisa))``, and a page is read
+with roles in their place: there a term has what the glossary says of it, and a source its entry.
 """
 
 from __future__ import annotations
@@ -19,15 +19,10 @@ from book import first_use
 from lib.ptx.files import text_of
 
 CHAPTERS = Path(__file__).resolve().parents[1] / "chapters"
-_TERM = re.compile(r"\{term\}`([^`<]+?)(?:\s*<([^`>]+)>)?`")
-_CITE = re.compile(r"\{cite(?::\w+)?\}`([^`]+)`")
+ROLE = re.compile(r"\{(?:term|cite)(?::\w+)?\}`")
 _TERM_LINK = re.compile(r"\[([^]\[]+)\]\(glossary\.md#term-([\w.-]+)\)")
 _SOURCE = r"\[[^]\[]+\]\(references\.md#(?:\w+)\)"
 _CITE_LINK = re.compile(rf"\({_SOURCE}(?:; {_SOURCE})*\)")
-
-
-class UnknownTarget(ValueError):
-    """A term that the glossary hasn't, or a source that the list hasn't."""
 
 
 @functools.cache
@@ -38,43 +33,9 @@ def _terms() -> dict[str, str]:
 
 
 @functools.cache
-def _sources() -> dict[str, str]:
-    """Who wrote a source and when, by its key."""
-    from pybtex.database import parse_file
-
-    found = {}
-    for key, entry in parse_file(str(CHAPTERS / "references.bib"), "bibtex").entries.items():
-        people = [" ".join((*one.prelast_names, *one.last_names)).replace("{", "").replace("}", "")
-                  for one in entry.persons["author"]]
-        many = len(people) > 2 or people[-1] == "others"
-        names = f"{people[0]} et al." if many else " and ".join(people)
-        found[key] = f"{names}, {entry.fields['year']}" if "year" in entry.fields else names
-    return found
-
-
-def linked(text: str) -> str:
-    """Markdown with a link in place of each role.
-
-    Raises
-    ------
-    UnknownTarget
-        If there is no such term or source.
-    """
-    anchors = {name.lower(): anchor for anchor, name in _terms().items()}
-
-    def term(found: re.Match[str]) -> str:
-        name = " ".join((found[2] or found[1]).split())
-        if name.lower() not in anchors:
-            raise UnknownTarget(f"the glossary has no {name!r}")
-        return f"[{found[1]}](glossary.md#term-{anchors[name.lower()]})"
-
-    def cite(found: re.Match[str]) -> str:
-        keys = [key.strip() for key in found[1].split(",")]
-        if unknown := [key for key in keys if key not in _sources()]:
-            raise UnknownTarget(f"references.bib has no {unknown[0]!r}")
-        return "({})".format("; ".join(f"[{_sources()[key]}](references.md#{key})" for key in keys))
-
-    return _CITE.sub(cite, _TERM.sub(term, text))
+def _sources() -> frozenset[str]:
+    """The keys of the sources."""
+    return frozenset(re.findall(r"^@\w+\{(\w+),", text_of(CHAPTERS / "references.bib"), re.M))
 
 
 def resolved(text: str) -> str:
@@ -86,7 +47,7 @@ def resolved(text: str) -> str:
 
     def cite(found: re.Match[str]) -> str:
         keys = re.findall(r"references\.md#(\w+)\)", found[0])
-        return f"{{cite}}`{','.join(keys)}`" if _sources().keys() >= set(keys) else found[0]
+        return f"{{cite}}`{','.join(keys)}`" if _sources() >= set(keys) else found[0]
 
     return _CITE_LINK.sub(cite, _TERM_LINK.sub(term, text))
 
