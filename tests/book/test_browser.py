@@ -536,18 +536,6 @@ def test_book_opens_from_files(browser, site):
     assert complaints(browser) == []
 
 
-def test_search_finds_a_page(reader, address):
-    page = reader("search.html?q=roofline", changes=True)
-    links = WebDriverWait(page, 10, POLL).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
-        "no search result")
-    page.get(links[0].get_attribute("href"))
-    WebDriverWait(page, 10, POLL).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
-    assert re.match(re.escape(address), page.current_url)
-    assert complaints(page) == []
-
-
 class Uncached(serve.Handler):
     """A server that lets no browser keep its answers: what a page needs later, it has to copy."""
 

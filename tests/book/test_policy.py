@@ -10,7 +10,8 @@ from tests.book.views import READING, emulate
 PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>A page</title>
 <link rel="icon" href="data:,">
 <script>window.own = 1;</script><script>
-document.addEventListener('click', () => { window.pressed = 'yes & no'; });</script><script type="application/json">{"data": "<b>"}</script>
+document.addEventListener('click', () => { window.pressed = 'yes & no'; });</script>
+<script type="application/json">{"data": "<b>"}</script>
 <script src="there.js" defer></script></head>
 <body><button>Press</button></body></html>"""
 # What somebody might get into a page, and what tells that it ran or was loaded.

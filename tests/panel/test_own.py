@@ -97,15 +97,6 @@ def test_an_example_s_link_opens_and_gives_what_the_emulator_says_today(page, si
             assert native["said"] in shown, name
 
 
-def test_a_wrong_kernel_shows_its_line_and_its_cure(page):
-    shown = arrive(page, "#example=missing_barrier")
-    assert "race: missing_barrier.cu:10 and missing_barrier.cu:14" in shown
-    assert "What to do: __syncthreads() between the two lines" in shown
-    marked = page.part("answer").find_elements(By.CSS_SELECTOR, ".try-source .live-now code")
-    assert [one.get_attribute("textContent").strip() for one in marked] == [
-        "s[threadIdx.x] = x[threadIdx.x];", "y[threadIdx.x] = s[63 - threadIdx.x];"]
-
-
 def test_pasted_triton_runs_and_an_expectation_names_the_first_wrong_element(page):
     put(page, "ptx", ptx_of("triton_softmax_sm_75"))
     page.run()
@@ -127,15 +118,6 @@ def test_source_code_in_place_of_ptx_is_answered_with_how_to_compile_it(page):
     put(page, "ptx", "__global__ void k(float* x) { x[0] = 1; }")
     assert "Compile it to PTX first" in page.status
     assert "nvcc -ptx -lineinfo" in page.part("how").text
-
-
-def test_a_line_leads_to_the_stepper(page):
-    arrive(page, "#example=missing_barrier")
-    page.browser.execute_script("document.querySelector('[data-row=\"14\"]').click()")
-    page.wait()
-    assert "missing_barrier.cu:14" in page.part("moment").text
-    before = page.status
-    assert page.press("forward") != before and page.part("of").text.startswith("2 of ")
 
 
 def test_by_keyboard_alone_a_kernel_is_run_and_a_line_stepped_through(page):
