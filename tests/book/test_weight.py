@@ -48,8 +48,8 @@ def test_what_a_browser_loads_of_a_page_weighs_little(browser, address, site, pa
     names = [name.removeprefix(address).partition("?")[0]
              for name in loaded(browser, address + path) if name.startswith(address)]
     # Compressed as GitHub Pages does.
-    sent = {name: len(gzip.compress((site / name).read_bytes(), 6)) for name in names}
-    assert len(sent) > 7 and path in sent, sent
+    weights = {name: len(gzip.compress((site / name).read_bytes(), 6)) for name in names}
+    assert len(weights) > 7 and path in weights, weights
     limit = MAX_SEARCH if path == "search.html" else MAX_BYTES
-    assert sum(sent.values()) < limit, sorted(sent.items(), key=lambda one: -one[1])[:8]
-    assert any("sections" in name for name in sent) == (path == "search.html")
+    assert sum(weights.values()) < limit, sorted(weights.items(), key=lambda one: -one[1])[:8]
+    assert any("sections" in name for name in weights) == (path == "search.html")
