@@ -113,7 +113,7 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
             continue
         if between or columns // epilogue.fold * ITEM_BYTES[types["out"]] % 128 == 0:
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
-    for one in launched_of_22(**types):
+    for one in launched_of_22():
         schedule = one.schedule
         whole = not one.grid.blocks_per_sm and schedule.split == 1
         if whole and not (schedule.swapped and epilogue.fold > 1):

@@ -829,8 +829,8 @@ CATALOGUE: dict[str, Kernel] = {
                 waiting → staged (STAGED): C through shared memory, in clusters
                 cooperative → ping_pong (PING_PONG): ping-pong, in clusters
             """),
-            menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF),
-                  *every_type(searched_of_21), *every_type(untimed_of_21)),
+            menu=(*launched_of_21("bf16_"), *launched_of_21("half_"), *every_type(searched_of_21),
+                  *every_type(untimed_of_21)),
         ),
         Kernel(
             stem="22_few_tiles",

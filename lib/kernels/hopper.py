@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -381,54 +381,54 @@ _UNALIGNED_SWAPPED_TILES = """
 """
 
 
-def launched_of_20(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
-    """The instantiations of 20 that the rule may launch, in some types."""
-    return tuple(persists(prefix + name, f"{_sizes(one)}, without clusters", one, **types)
+def launched_of_20(prefix: str = "") -> tuple[Variant, ...]:
+    """The instantiations of 20 that the rule may launch, in the types of a prefix."""
+    return tuple(persists(prefix + name, f"{_sizes(one)}, without clusters", one, **TYPES[prefix])
                  for name, one in OF_20.items())
 
 
-def launched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def launched_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 21."""
     return tuple(
         clustered(
             prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
-            + ", ping-pong" * one.ping_pong, one, **types)
+            + ", ping-pong" * one.ping_pong, one, **TYPES[prefix])
         for name, one in OF_21.items()
     )
 
 
-def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def launched_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 22: a tile for a block, and persistent with operands swapped."""
     whole = (
         swapped_persists(prefix + name, f"{_sizes(one)}, persistent, operands swapped", one,
-                         **types)
+                         **TYPES[prefix])
         for name, one in OF_22.items()
     )
-    return (*whole, *_shared_out(few_tiles, prefix, False, _SPLIT_TILES, types),
-            *_shared_out(few_tiles, prefix, True, _SWAPPED_TILES, types))
+    return (*whole, *_shared_out(few_tiles, prefix, _SPLIT_TILES),
+            *_shared_out(few_tiles, prefix, _SWAPPED_TILES, swapped=True))
 
 
-def searched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def searched_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Further ones of 21 that the rule may launch, since a search timed them; B by columns."""
-    return _widths_of_21(prefix, _SEARCHED_WIDTHS_OF_21, types)
+    return _widths_of_21(prefix, _SEARCHED_WIDTHS_OF_21)
 
 
-def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def searched_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Further ones of 22 that the rule may launch, likewise; some only for a B by columns."""
-    return (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES, types),
-            *_shared_out(few_tiles, prefix, True, _SEARCHED_SWAPPED_TILES, types),
-            *_widths_of_22(prefix, _SEARCHED_WIDTHS, types))
+    return (*_shared_out(few_tiles, prefix, _SEARCHED_TILES),
+            *_shared_out(few_tiles, prefix, _SEARCHED_SWAPPED_TILES, swapped=True),
+            *_shared_out(few_tiles_widths, prefix, _SEARCHED_WIDTHS))
 
 
-def rows_of_22(prefix: str = "", **types: Unpack[Types]) -> Iterator[Variant]:
+def rows_of_22(prefix: str = "") -> Iterator[Variant]:
     """Those of 22 that are candidates for some rows of C alone."""
-    for one in (*_shared_out(few_tiles, prefix, False, _SEARCHED_TILES_OF_ROWS, types),
-                *_widths_of_22(prefix, _SEARCHED_WIDTHS_OF_ROWS, types),
-                *_by_eights(prefix, types)):
+    for one in (*_shared_out(few_tiles, prefix, _SEARCHED_TILES_OF_ROWS),
+                *_shared_out(few_tiles_widths, prefix, _SEARCHED_WIDTHS_OF_ROWS),
+                *_by_eights(prefix)):
         yield replace(one, for_rows=True)
 
 
-def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
+def _by_eights(prefix: str) -> Iterator[Variant]:
     """Operands swapped, tiles of any multiple of 8 rows, with as many stages as fit."""
     # A block's barriers and the slack of its tiles.
     room = for_arch("sm_90a").shared_bytes_per_block - 2 * ATOM_SLACK
@@ -437,23 +437,24 @@ def _by_eights(prefix: str, types: Types) -> Iterator[Variant]:
         names = [f"{rows}x{columns}x{room // ((rows + columns) * ROW * 2)}_{cluster}"
                  for columns, limit, cluster in _OF_ROWS
                  if rows <= limit and f"{rows}x{columns}_{cluster}" not in known]
-        yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix, True,
-                               " ".join(names), types)
+        yield from _shared_out(few_tiles if rows in _IN_22 else few_tiles_rows, prefix,
+                               " ".join(names), swapped=True)
 
 
-def untimed_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def untimed_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 21 that only a search launches: the rule may not until one has timed them."""
-    return _widths_of_21(prefix, _UNTIMED_WIDTHS_OF_21, types)
+    return _widths_of_21(prefix, _UNTIMED_WIDTHS_OF_21)
 
 
-def untimed_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def untimed_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 22 that only a search launches."""
-    return (*_shared_out(few_tiles, prefix, False, _UNTIMED_TILES, types),
-            *_widths_of_22(prefix, _UNTIMED_WIDTHS, types))
+    return (*_shared_out(few_tiles, prefix, _UNTIMED_TILES),
+            *_shared_out(few_tiles_widths, prefix, _UNTIMED_WIDTHS))
 
 
-def _widths_of_21(prefix: str, names: str, types: Types) -> tuple[Variant, ...]:
+def _widths_of_21(prefix: str, names: str) -> tuple[Variant, ...]:
     """Instantiations of 21's widths; none for B by rows."""
+    types = TYPES[prefix]
     if types.get("b_layout") != "column":
         return ()
     found = []
@@ -469,16 +470,13 @@ def _widths_of_21(prefix: str, names: str, types: Types) -> tuple[Variant, ...]:
     return tuple(found)
 
 
-def _widths_of_22(prefix: str, names: str, types: Types) -> Iterator[Variant]:
-    """Instantiations of 22's widths; none for a B by rows."""
-    if types.get("b_layout") == "column":
-        yield from _shared_out(few_tiles_widths, prefix, False, names, types)
-
-
 def _shared_out(
-    made: Callable[..., Variant], prefix: str, swapped: bool, names: str, types: Types
+    made: Callable[..., Variant], prefix: str, names: str, *, swapped: bool = False
 ) -> Iterator[Variant]:
-    """Instantiations of 22 by the names of their tiles."""
+    """Instantiations of 22 by the names of their tiles; of its widths none for B by rows."""
+    types = TYPES[prefix]
+    if made is few_tiles_widths and types.get("b_layout") != "column":
+        return
     for name in names.split():
         rows, columns, stages, down, across, split = map(int, re.findall(r"\d+", name))
         yield made(
@@ -491,16 +489,13 @@ def _shared_out(
         )
 
 
-def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def launched_of_23() -> tuple[Variant, ...]:
     """Those of 23: 21's tiles, where A lies by columns or products come in batches."""
-    return tuple(
-        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, stream_k_share=0,
-                 **types)
-        for name, one in OF_21.items()
-    )
+    return tuple(stream_k(name, f"{_sizes(one)}, its last wave whole", one, stream_k_share=0)
+                 for name, one in OF_21.items())
 
 
-def launched_of_24(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+def launched_of_24(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 24, whose warps read A and B."""
     found = []
     for swapped, names in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES)):
@@ -512,13 +507,13 @@ def launched_of_24(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
                 "read" + f", {split} blocks share K" * (split > 1) + ", operands swapped" * swapped,
                 Schedule((rows, columns), ROW, stages=stages, split=split, swapped=swapped,
                          loaders=loaders),
-                **types))
+                **TYPES[prefix]))
     return tuple(found)
 
 
-def every_type(launched: Callable[..., tuple[Variant, ...]]) -> tuple[Variant, ...]:
+def every_type(launched: Callable[[str], Iterable[Variant]]) -> tuple[Variant, ...]:
     """What the rule may launch of a version, in all the types that it takes."""
-    return tuple(one for prefix, types in TYPES.items() for one in launched(prefix, **types))
+    return tuple(one for prefix in TYPES for one in launched(prefix))
 
 
 def of_version(kernel: Kernel, variant: Variant, name: str = "") -> Variant:
@@ -533,40 +528,35 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
     It has no file of its own. Its candidates are named ``"NN_name/variant"``, in an order that
     decides where the costs can't: of two that they can't tell apart the first is taken.
     """
+    def named(stem: str, made: Iterable[Variant]) -> list[Variant]:
+        return [of_version(versions[stem], one if one.warps_read else packed(one),
+                           f"{stem}/{one.name}") for one in made]
+
     variants, menu = [], []
-    for (name, meaning), (prefix, types) in zip(RULED.items(), TYPES.items(), strict=True):
-        first, *others = launched_of_21(prefix, **types)
-        listed = [
-            ("21_clusters", (first,)), ("20_persistent", launched_of_20(prefix, **types)),
-            ("21_clusters", others), ("22_few_tiles", launched_of_22(prefix, **types)),
-            ("21_clusters", searched_of_21(prefix, **types)),
-            ("22_few_tiles", searched_of_22(prefix, **types)),
-            ("22_few_tiles", rows_of_22(prefix, **types)),
-            ("24_any_row", launched_of_24(prefix, **types)),
-        ]
+    for (name, meaning), prefix in zip(RULED.items(), TYPES, strict=True):
+        first, *others = launched_of_21(prefix)
         candidates = [
-            of_version(versions[stem], one if one.warps_read else packed(one),
-                       f"{stem}/{one.name}")
-            for stem, launched in listed for one in launched
+            *named("21_clusters", [first]), *named("20_persistent", launched_of_20(prefix)),
+            *named("21_clusters", others), *named("22_few_tiles", launched_of_22(prefix)),
+            *named("21_clusters", searched_of_21(prefix)),
+            *named("22_few_tiles", searched_of_22(prefix)),
+            *named("22_few_tiles", rows_of_22(prefix)),
+            *named("24_any_row", launched_of_24(prefix)),
         ]
         variants.append(replace(
             candidates[0], name=name, meaning=meaning, by_rule=True,
             candidates=tuple(one.name for one in candidates),
         ))
-        menu += candidates
-        menu += [of_version(versions[stem], packed(one), f"{stem}/{one.name}")
-                 for stem, launched in (("21_clusters", untimed_of_21(prefix, **types)),
-                                        ("22_few_tiles", untimed_of_22(prefix, **types)))
-                 for one in launched]
+        menu += [*candidates, *named("21_clusters", untimed_of_21(prefix)),
+                 *named("22_few_tiles", untimed_of_22(prefix))]
     *taken, last = sorted({name[:2] for one in variants for name in one.candidates})
-    listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
-              ("24_any_row", launched_of_24())]
-    menu += [of_version(versions["23_stream_k"], packed(one), f"23_stream_k/{one.name}")
-             for one in launched_of_23()]
+    whole = named("23_stream_k", launched_of_23())
+    menu += whole
+    any_layout = [*whole, *named("22_few_tiles", launched_of_22()),
+                  *named("24_any_row", launched_of_24())]
     laid = replace(
-        next(one for one in menu if one.name == "23_stream_k/wide"), name="any_layout",
-        meaning="tuned, for all types and layouts", by_rule=True,
-        candidates=tuple(f"{stem}/{one.name}" for stem, launched in listed for one in launched),
+        whole[0], name="any_layout", meaning="tuned, for all types and layouts", by_rule=True,
+        candidates=tuple(one.name for one in any_layout),
     )
     return Kernel(
         stem="hopper", function="", title="Hopper's rule", group="FP16",

@@ -135,7 +135,7 @@ def test_fp32_in_every_tile_beside_09(name, size):
 @pytest.mark.parametrize("prefix, types", [("", {}), ("bf16_", hopper.BF16_COLUMN)])
 def test_rows_that_the_file_of_22_leaves_out(rows, prefix, types):
     name = next(one for one in (f"22_few_tiles/{each.name}" for each in hopper.rows_of_22(
-        prefix, **types)) if one.startswith(f"22_few_tiles/{prefix}{rows}x64"))
+        prefix)) if one.startswith(f"22_few_tiles/{prefix}{rows}x64"))
     chosen = right(RULE, RULE.variant(name), Problem(rows - 3, 72, 72, 0.5, -2.0, **{
         "dtype": "float16", **types}))
     assert chosen.variant.file == "22_few_tiles_rows" and chosen.variant.tile[0] == rows
