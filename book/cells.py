@@ -39,13 +39,14 @@ class _Publisher(DisplayPublisher):
     """Keeps what is displayed."""
 
     def publish(self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, *,
-                transient: Mapping[str, Any] | None = None, update: bool = False,
-                **others: Any) -> None:
-        name = (transient or {}).get("display_id")
-        self.shell.outputs.display(_text(data), metadata or {}, name, update)
+                update: bool = False, **others: Any) -> None:
+        if update:
+            raise NotImplementedError("a page shows what is displayed first: nothing updates it")
+        self.shell.outputs.add(new_output("display_data", data=_text(data),
+                                          metadata=metadata or {}))
 
     def clear_output(self, wait: bool = False) -> None:
-        self.shell.outputs.clear(wait)
+        raise NotImplementedError("a page shows all that a cell writes: nothing clears it")
 
 
 class _Hook(DisplayHook):
@@ -81,48 +82,25 @@ class _Shell(InteractiveShell):
 
 
 class Outputs:
-    """The outputs of the cell that runs, and those of all cells that have a name of their own."""
+    """The outputs of the cell that runs."""
 
     def __init__(self) -> None:
         self.cell: list[NotebookNode] = []
         self.count = 0
-        self._named: dict[str, list[NotebookNode]] = {}
-        self._clear = False
 
     def begin(self) -> list[NotebookNode]:
         """Begin a cell: its list of outputs, which is filled while it runs."""
-        self.cell, self._clear = [], False
+        self.cell = []
         self.count += 1
         return self.cell
 
     def add(self, output: NotebookNode) -> None:
-        """Add an output; what was to be cleared when the next one comes is cleared first."""
-        if self._clear:
-            self.cell.clear()
-            self._clear = False
+        """Add an output; a stream goes on where the last one was of it."""
         last = self.cell[-1] if self.cell else None
         if last and last.output_type == output.output_type == "stream" and last.name == output.name:
             last.text += output.text
         else:
             self.cell.append(output)
-
-    def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], name: str | None,
-                update: bool) -> None:
-        """Add what is displayed, or put it in the place of what was displayed under a name."""
-        if update:
-            for output in self._named.get(name, ()):
-                output.data, output.metadata = data, metadata
-            return
-        output = new_output("display_data", data=data, metadata=metadata)
-        self.add(output)
-        if name:
-            self._named.setdefault(name, []).append(output)
-
-    def clear(self, wait: bool) -> None:
-        """Clear the cell's outputs, now or when the next one comes."""
-        self._clear = wait
-        if not wait:
-            self.cell.clear()
 
 
 class _Stream(io.TextIOBase):
