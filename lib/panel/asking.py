@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -17,37 +16,13 @@ from lib.ptx.core.machine import WARP
 Asked = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Recording:
-    """The instructions of one warp, and what they are of.
-
-    Attributes
-    ----------
-    recorder : ptx.Recorder
-    launch : ptx.Launch or None
-        None where the emulator stopped it.
-    stopped : str
-        By what.
-    text : str
-        The PTX.
-    sources : mapping of str to str or None
-        Texts by the name of their file, where none is to be read.
-    """
-
-    recorder: ptx.Recorder
-    launch: ptx.Launch | None
-    stopped: str
-    text: str
-    sources: Mapping[str, str] | None = None
-
-
 class Asking:
     """Answers requests by what they `do`; keeps the last recording."""
 
     default: Asked = {}  # what a request has that doesn't say otherwise
     answers: Mapping[str, Callable[[Any, Asked], render.Answer]] = {}  # methods by what is asked
     smaller = "a smaller shape"  # what to take where memory is short
-    recording: Recording | None = None
+    recording: render.Recording | None = None
 
     def ask(self, request: str) -> str:
         """Answer a request.
@@ -99,7 +74,7 @@ class Asking:
             stopped = str(error)
         if not recorder.moments:
             raise Refused(stopped or f"Warp {recorder.warp} of block {recorder.block} {never}.")
-        self.recording = Recording(recorder, launched, stopped, text, sources)
+        self.recording = render.Recording(recorder, launched, stopped, text, sources)
         return self.step({})
 
     def step(self, given: Asked) -> render.Answer:
@@ -114,9 +89,7 @@ class Asking:
             raise Refused("No warp is recorded yet: record one first.")
         at = whole(given, "at", 0, len(self.recording.recorder.moments) - 1)
         watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
-        shown = self.recording
-        return render.moment(shown.recorder, at, shown.text, shown.launch, watched, shown.stopped,
-                             shown.sources)
+        return render.moment(self.recording, at, watched)
 
 
 def last(grid: Sequence[int], block: Sequence[int]) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -455,41 +456,55 @@ def places(each: Any) -> list[tuple[str, int]]:
 
 # -- a warp, step by step -----------------------------------------------------------------------
 
-def moment(
-    recorder: ptx.Recorder, at: int, text: str, launch: ptx.Launch | None, watched: list[str],
-    stopped: str, sources: Mapping[str, str] | None,
-) -> Answer:
-    """One instruction of the recorded warp.
+@dataclass(frozen=True)
+class Recording:
+    """The instructions of one warp, and what they are of.
+
+    Attributes
+    ----------
+    recorder : ptx.Recorder
+    launch : ptx.Launch or None
+        None where the emulator stopped it.
+    stopped : str
+        By what.
+    text : str
+        The PTX.
+    sources : mapping of str to str or None
+        Texts by the name of their file, where none is to be read.
+    """
+
+    recorder: ptx.Recorder
+    launch: ptx.Launch | None
+    stopped: str
+    text: str
+    sources: Mapping[str, str] | None = None
+
+
+def moment(recording: Recording, at: int, watched: Sequence[str]) -> Answer:
+    """One instruction of a recorded warp.
 
     Parameters
     ----------
-    recorder : ptx.Recorder
+    recording : Recording
     at : int
         Which of its moments.
-    text : str
-        The PTX.
-    launch : ptx.Launch or None
-        Where the arrays lie.
-    watched : list of str
+    watched : sequence of str
         Registers whose latest values the reader wants to see.
-    stopped : str
-        What stopped the kernel behind the last moment; empty if nothing did.
-    sources : mapping of str to str, optional
-        Texts by the name of their file; then no file is read.
     """
+    recorder = recording.recorder
     now = recorder.moments[at]
     instruction = now.instruction
-    line = " ".join(text.split("\n")[instruction.line - 1].split())
+    line = " ".join(recording.text.split("\n")[instruction.line - 1].split())
     number = recorder.first + at + 1
     said = f"Instruction {number:,}: {line}"
     parts = []
     own = own_line(instruction)
     if own:
-        parts.append(_source(own, sources))
+        parts.append(_source(own, recording.sources))
     parts.append(f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>")
     parts.append(active_lanes(now.active))
     if now.address is not None and now.active.any():
-        parts.append(_addresses(now, now.address, launch))
+        parts.append(_addresses(now, now.address, recording.launch))
     for name, values in now.written.items():
         parts.append(_register(name, values, now.active))
     for name in watched:
@@ -506,8 +521,8 @@ def moment(
             f'<li class="live-moved"><strong>{_TEXT(one)}</strong></li>' for one in now.waiting)
         parts.append('<p class="live-caption">Of the block, behind this instruction; bold is what '
                      f"has changed since the last one:</p><ul>{items}</ul>")
-    if stopped and at == len(recorder.moments) - 1:
-        parts.append(f'<p class="live-verdict live-stopped">{_TEXT(stopped)}</p>')
+    if recording.stopped and at == len(recorder.moments) - 1:
+        parts.append(f'<p class="live-verdict live-stopped">{_TEXT(recording.stopped)}</p>')
     memory = [i for i, m in enumerate(recorder.moments) if m.address is not None]
     return {"html": "".join(parts), "said": said, "verdict": "step", "at": at,
             "count": len(recorder.moments), "line": instruction.line, "memory": memory,
