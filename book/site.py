@@ -110,7 +110,7 @@ def description(doctree: nodes.document, max_letters: int = 200) -> str:
         them. Empty where there is no such paragraph.
     """
     first = next((paragraph for paragraph in doctree.findall(nodes.paragraph)
-                  if not _inside(paragraph, nodes.table)), None)
+                  if not isinstance(paragraph.parent, nodes.entry)), None)
     if first is None:
         return ""
     # Without the tags of values that stand in it.
@@ -120,14 +120,6 @@ def description(doctree: nodes.document, max_letters: int = 200) -> str:
         return text
     ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:max_letters])]
     return text[:ends[-1]] if ends else text[:max_letters - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _inside(node: nodes.Node, kind: type[nodes.Element]) -> bool:
-    """Whether a node stands in another one of some kind."""
-    above = node.parent
-    while above is not None and not isinstance(above, kind):
-        above = above.parent
-    return above is not None
 
 
 def describe_page(
