@@ -30,16 +30,9 @@ def parts(name):
 
 
 @pytest.mark.parametrize("name", paper.PAPERS)
-def test_the_numbers_are_the_repository_s(name):
-    found = paper.NUMBER.findall(TEXTS[name])
-    assert len(found) >= 6
-    wrong = {key: (value, paper.number(key)) for value, key in found if value != paper.number(key)}
-    assert not wrong, f"{wrong}: run `python -m lib stamp`"
-
-
-@pytest.mark.parametrize("name", paper.PAPERS)
 def test_no_number_is_typed_by_hand(name):
-    text = paper.NUMBER.sub("", parts(name)[1])
+    text, filled = paper.NUMBER.subn("", parts(name)[1])
+    assert filled >= 6  # which `test_release` holds to the repository's, as it does the authors
     text = re.sub(r"\[[^]]*@[^]]*\]|`[^`]*`|\]\([^)]*\)|<!--.*?-->", "", text)
     assert re.findall(r"(?<![\w@])\d[\d.,]*", NAMES.sub("", text)) == []
 
@@ -80,12 +73,6 @@ def test_the_form_is_the_journal_s(name):
     headings = re.findall(r"(?m)^# (.+)$", text)
     assert [one for one in headings if one in SECTIONS[name]] == SECTIONS[name]
     assert 750 <= len(re.sub(r"<!--.*?-->", "", text).split()) <= 1750
-
-
-@pytest.mark.parametrize("name", paper.PAPERS)
-def test_the_authors_are_those_who_are_cited(name):
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert parts(name)[0]["authors"] == yaml.safe_load(paper.people(citation))["authors"]
 
 
 def test_persons_get_their_identifiers_and_places():
