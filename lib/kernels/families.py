@@ -28,7 +28,7 @@ def square(
 ) -> Variant:
     """One thread an element of a square tile: the launch of 01 and 02."""
     return Variant(name, Schedule((tile, tile), step, own=own), ("TILE", *own), (tile, tile),
-                   meaning, file=file, function=function(file))
+                   meaning, file=file)
 
 
 def buffered(
@@ -39,11 +39,6 @@ def buffered(
     schedule = replace(tile.schedule, blocks=blocks, own={"STAGED": staged, "BUFFERS": buffers})
     return replace(tile, schedule=schedule, vectors=_NARROW_ALONE,
                    template=(*tile.template[:-1], "STAGED", "BUFFERS", "BLOCKS", "VEC"))
-
-
-def function(file: str) -> str:
-    """Name of the template in a file of ``cuda/steps``: the file's, without its number."""
-    return file.partition("_")[2]
 
 
 def thread_tile(
@@ -59,8 +54,7 @@ def thread_tile(
     template = ("BM", "BN", "BK", "TM", *(["TN"] if TN else []), *own, *(["VEC"] if vec else []))
     threads = BM // TM * (BN // (TN or 1))
     return Variant(name, schedule, template, (threads, 1), meaning,
-                   vectors=_NARROW if vec > 1 else Vectors(), file=file,
-                   function=function(file))
+                   vectors=_NARROW if vec > 1 else Vectors(), file=file)
 
 
 def _of_warps(
@@ -70,7 +64,7 @@ def _of_warps(
     """Warps that own rectangles of a block's tile, `times` as many; what `template` has behind the
     tiles. Of a file of ``cuda/steps`` the template is its own."""
     return Variant(name, schedule, (*_TILES, *template), (LANES * _warps(schedule) * times, 1),
-                   meaning, file=file, function=function(file), **fields)
+                   meaning, file=file, **fields)
 
 
 def warp_tile(
@@ -167,9 +161,8 @@ def turing_limit(
 def fragments_ahead(name: str, meaning: str, *, mma_k: int) -> Variant:
     """15's wide tile in 16's loop, its tiles carried by registers; products of a depth of `mma_k`.
     """
-    file = "15_turing_limit_k16"
-    return replace(turing_limit(name, meaning, mma_k=mma_k), grid=Line(), file=file,
-                   function=function(file))
+    return replace(turing_limit(name, meaning, mma_k=mma_k), grid=Line(),
+                   file="15_turing_limit_k16")
 
 
 def one_buffer(

@@ -86,22 +86,19 @@ def wgmma_part(
     """
     own: dict[str, Argument] = {"WIDTH": width, "SERIAL": serial, "COPIES": copies}
     base = wgmma(name, meaning, replace(RING, own=own))
-    return replace(base, template=(*base.template, *own), file="17_wgmma_parts",
-                   function="wgmma_parts")
+    return replace(base, template=(*base.template, *own), file="17_wgmma_parts")
 
 
 def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0, group: int = 8) -> Variant:
     """17's first variant, a tile less ahead, with so many steps whose products run on."""
     base = wgmma(name, meaning, replace(RING, in_flight=in_flight, group=group))
-    return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight",
-                   function="wgmma_in_flight")
+    return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight")
 
 
 def tma_part(name: str, meaning: str, *, whole: bool) -> Variant:
     """18's first variant, with a barrier of the block per step if `whole`."""
     base = tma(name, meaning, replace(RING, own={"WHOLE": whole}))
-    return replace(base, template=(*base.template, "WHOLE"), file="18_tma_barrier",
-                   function="tma_barrier")
+    return replace(base, template=(*base.template, "WHOLE"), file="18_tma_barrier")
 
 
 def specialized_part(
@@ -114,7 +111,7 @@ def specialized_part(
         base, template=(*base.template, *own), grid=Line(each=tiles),
         block=(256 + LANES * warps, 1),
         roles=Roles((("consumers", 8), ("producer", warps)), RING.stages),
-        file="19_warp_specialization_parts", function="warp_specialization_parts",
+        file="19_warp_specialization_parts",
     )
 
 
@@ -172,7 +169,7 @@ def swapped_persists(
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
         maps=TensorMaps(boxes(base), lanes_store=True),
-        file="22_few_tiles_persistent", function="few_tiles_persistent", any_layout=True,
+        file="22_few_tiles_persistent", any_layout=True,
     )
 
 
@@ -183,7 +180,7 @@ def few_tiles_widths(
     return replace(
         few_tiles(name, meaning, schedule, **types),
         template=("T", "TC", "BM", "BN", "STAGES", *_CLUSTER, "CLUSTER_K"), any_layout=False,
-        file="22_few_tiles_widths", function="few_tiles_widths",
+        file="22_few_tiles_widths",
     )
 
 
@@ -194,7 +191,7 @@ def clusters_widths(
     return replace(
         clustered(name, meaning, schedule, **types), schedule=schedule,
         template=("T", "TC", "BM", "BN", "STAGES", "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
-        file="21_clusters_widths", function="clusters_widths",
+        file="21_clusters_widths",
     )
 
 

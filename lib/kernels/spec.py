@@ -102,7 +102,9 @@ class Variant:
     by_rule: bool = False
     # Whether it is a candidate for some rows of C alone (`lib.dispatch.cost.ROWS`).
     for_rows: bool = False
-    function: str = ""  # name of the ``__global__`` template, where it isn't the kernel's own
+    # Name of the ``__global__`` template, where it isn't the kernel's own: in a file of
+    # ``cuda/steps`` the file's without its number, if not given.
+    function: str = ""
     # Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
     file: str = ""
     # Stem of the version that it is of, where that isn't the kernel: what another one launches.
@@ -118,6 +120,10 @@ class Variant:
     min_arch: str = ""
     # What elements share a scale, of `lib.problem.scales`; empty if there are none.
     scaling: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.function:
+            object.__setattr__(self, "function", self.file.partition("_")[2])
 
     @property
     def tile(self) -> tuple[int, int]:
