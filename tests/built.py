@@ -73,8 +73,6 @@ def row(size: int = 1024, seconds: float = 1e-3, default: float = 6e-4, best: fl
                           "spread": 0.01, **both}],
         "trials": {"of": 8, "instantiation": "naive<float, float, float>", **turns, **both},
         "packing": {"seconds": seconds / 4, "spread": 0.01},
-        "energy": {"joules": 600 * seconds, "cublas_joules": 600 * best, "idle_w": 90.0,
-                   "seconds_each": 2.0},
         "sustained": {"own": steady(seconds), "cublas": steady(best), "idle_w": 90.0,
                       "seconds_each": 2.0, "throttle": ["power cap"]},
         "pair": {"variant": "swapped", "seconds": 2 * seconds, "spread": 0.01,
@@ -86,8 +84,8 @@ def row(size: int = 1024, seconds: float = 1e-3, default: float = 6e-4, best: fl
 
 def plain(made: dict[str, Any]) -> dict[str, Any]:
     """A row without what only some rows have."""
-    some = ("alone", "cublas_alone", "turns", "other_inputs", "trials", "packing", "energy",
-            "sustained", "pair")
+    some = ("alone", "cublas_alone", "turns", "other_inputs", "trials", "packing", "sustained",
+            "pair")
     return {key: value for key, value in made.items() if key not in some}
 
 

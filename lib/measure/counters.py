@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -125,8 +125,7 @@ def counters(
         seen = _of_cublas(variant, shapes, alpha, beta, metrics, candidates)
     else:
         seen = [[row] for row in _launches(
-            stem, [variant] if variant else [], shapes, alpha, beta, metrics, ptx_arch
-        )]
+            f"{stem}/{variant}" if variant else stem, shapes, metrics, alpha, beta, ptx_arch)]
     if len(seen) != len(shapes):
         raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(shapes)}")
     return [parse(rows, metrics) for rows in seen]
@@ -143,7 +142,7 @@ def of_variants(
         return {name: counters(stem, name, shapes) for name in variants}
     device.cupy()
     metrics = asked()
-    seen = _launches(stem, variants, shapes, 1.0, 0.0, metrics, ptx_arch)
+    seen = _launches(f"{stem}/{','.join(variants)}", shapes, metrics, ptx_arch=ptx_arch)
     if len(seen) != len(variants) * len(shapes):
         raise ProfilerMissing(
             f"ncu saw {len(seen)} launches of {stem}, not {len(variants) * len(shapes)}")
@@ -158,10 +157,7 @@ def of_several(names: Sequence[str], shape: Shape) -> list[dict[str, float]]:
     """
     device.cupy()
     metrics = asked()
-    functions = {function for name in names for function in KERNELS[parted(name)[0]].functions}
-    seen = ncu.profile(list(metrics.values()), [
-        "launch", "+".join(names), "--shape", _texts([shape])],
-        f"regex:^({'|'.join(sorted(functions))})$")
+    seen = _launches("+".join(names), [shape], metrics)
     if len(seen) != len(names):
         raise ProfilerMissing(f"ncu saw {len(seen)} launches, not {len(names)}")
     return [parse([row], metrics) for row in seen]
@@ -201,15 +197,19 @@ def cycles(
 
 
 def _launches(
-    stem: str, variants: Sequence[str], shapes: Sequence[Shape], alpha: float, beta: float,
-    metrics: Mapping[str, str], ptx_arch: str | None,
+    names: str, shapes: Sequence[Shape], metrics: Mapping[str, str], alpha: float = 1.0,
+    beta: float = 0.0, ptx_arch: str | None = None,
 ) -> list[dict[str, str]]:
-    """What ncu saw of ``python -m lib launch``: a row a launch, variant by variant."""
-    return ncu.profile(list(metrics.values()), [
-        "launch", f"{stem}/{','.join(variants)}" if variants else stem,
-        "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
-        *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-    ], f"regex:^({'|'.join(KERNELS[stem].functions)})$")
+    """What ncu saw of ``python -m lib launch``: a row a launch, variant by variant.
+
+    `names`: as that command takes them, several with + between.
+    """
+    functions = [function for name in names.split("+")
+                 for function in KERNELS[parted(name)[0]].functions]
+    return ncu.profile(
+        list(metrics.values()),
+        [*_launch(names, shapes, alpha, beta), *(["--ptx-arch", ptx_arch] if ptx_arch else [])],
+        f"regex:^({'|'.join(dict.fromkeys(functions))})$")
 
 
 def _of_cublas(
@@ -222,11 +222,20 @@ def _of_cublas(
     before each product, and all behind it is its own.
     """
     places = [str(-1 if place is None else place) for place in candidates]
-    rows = ncu.profile(list(metrics.values()), [
-        "launch", f"{CUBLAS}/{variant}" if variant else CUBLAS,
-        "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
+    return split(ncu.profile(list(metrics.values()), [
+        *_launch(f"{CUBLAS}/{variant}" if variant else CUBLAS, shapes, alpha, beta),
         *([f"--candidate={','.join(places)}"] if places else []), "--apart",
-    ])
+    ]))
+
+
+def _launch(names: str, shapes: Sequence[Shape], alpha: float, beta: float) -> list[str]:
+    """The words of the command."""
+    return ["launch", names, "--shape", "+".join("x".join(map(str, shape)) for shape in shapes),
+            "--alpha", repr(alpha), "--beta", repr(beta)]
+
+
+def split(rows: Iterable[dict[str, str]]) -> list[list[dict[str, str]]]:
+    """The launches behind each `MARKER`, without it."""
     seen: list[list[dict[str, str]]] = []
     for row in rows:
         if MARKER in row["Kernel Name"]:
@@ -234,10 +243,6 @@ def _of_cublas(
         elif seen:
             seen[-1].append(row)
     return seen
-
-
-def _texts(shapes: Sequence[Shape]) -> str:
-    return "+".join("x".join(map(str, shape)) for shape in shapes)
 
 
 def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, float]:

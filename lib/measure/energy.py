@@ -112,18 +112,12 @@ def sustained(
     if idle is None:
         return None
     ours.keep(WARM_SECONDS)
-    stretches: dict[int, list[_Stretch]] = {0: [], 1: []}
     with sampler() as sensed:
-        for index in (0, 1, 1, 0):
-            with meter(counter) as read:
-                sample = (ours, rival)[index].keep(seconds)
-            found = power(read.readings)
-            if found is None:
-                return None
-            stretches[index].append(_Stretch(sample, found))
-    own, other = (_steady(stretches[index], flops) for index in (0, 1))
-    lasted = min(one.sample.seconds * one.sample.launches
-                 for both in stretches.values() for one in both)
+        stretches = _stretches((ours, rival), counter, seconds, meter)
+    if any(len(found) < 2 for found in stretches):
+        return None
+    own, other = (_steady(found, flops) for found in stretches)
+    lasted = min(one.sample.seconds * one.sample.launches for found in stretches for one in found)
     return Sustained(own=own, cublas=other, idle_w=idle, seconds_each=lasted,
                      throttle=sensed.throttle())
 
@@ -136,15 +130,24 @@ def each(
 
     None of those whose stretches the counter moved too seldom in.
     """
-    stretches: dict[int, list[_Stretch]] = {place: [] for place in range(len(runners))}
     if runners:
         runners[0].keep(WARM_SECONDS)
-    for place in (*stretches, *reversed(stretches)):
+    return [_steady(found, flops) if found else None
+            for found in _stretches(runners, counter, seconds, meter)]
+
+
+def _stretches(
+    runners: Sequence[Runner], counter: Counter, seconds: float, meter: Callable[[Counter], Any]
+) -> list[list[_Stretch]]:
+    """Each runner's two, less those that the counter moved too seldom in."""
+    found: list[list[_Stretch]] = [[] for _ in runners]
+    order = range(len(runners))
+    for place in (*order, *reversed(order)):
         with meter(counter) as read:
             sample = runners[place].keep(seconds)
-        if found := power(read.readings):
-            stretches[place].append(_Stretch(sample, found))
-    return [_steady(found, flops) if found else None for found in stretches.values()]
+        if known := power(read.readings):
+            found[place].append(_Stretch(sample, known))
+    return found
 
 
 def _steady(stretches: list[_Stretch], flops: float) -> Steady:

@@ -39,6 +39,10 @@ SHAPE = Problem(SIZE, SIZE, SIZE).shape
 # Public kernels of the types of the ladder's groups.
 PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu", "DeepGEMM",
           "DeepGEMM_bf16")
+# What a pass keeps line by line: rows, those without programmatic launch, public kernels' rows,
+# counters, and stretches of time.
+KEPT: Mapping[str, Any] = {
+    "row": Row, "late": Row, "peer": PeerRow, "counters": Counters, "chunk": Chunk}
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,8 @@ def record(
     Raises NoGpu if there is no GPU.
     """
     chunk, where = chunk_here()
-    progress = Progress.of(DRAFTS / "ladder.jsonl", where)
-    progress.begin(chunk, where)
+    progress = Progress(DRAFTS / "ladder.jsonl", where)
+    progress.keep("chunk", where, chunk)
     chosen = compiled(entries(device.runs), say)
     libraries = _libraries(folders, say)
     for problem, players in _contests(chosen):
@@ -137,8 +141,9 @@ def _contest(
 ) -> None:
     """Time all that take part in one product and aren't timed yet."""
     peers = [peer for peer in libraries if solves(peer, problem)]
-    left = [entry for entry in players if (entry.name, problem.shape) not in progress.rows]
-    if not left and all((peer.name, problem.shape) in progress.peers for peer in peers):
+    rows, of_peers = progress.found["row"], progress.found["peer"]
+    left = [entry for entry in players if (entry.name, problem.shape) not in rows]
+    if not left and all((peer.name, problem.shape) in of_peers for peer in peers):
         return
     say(f"{problem.shape} {problem.dtype} {problem.out}: {len(left)} kernels, {len(peers)} peers")
     try:
@@ -157,20 +162,21 @@ def _contest(
         except WrongResult as error:
             say(str(error))
             continue
-        progress.row(entry.name, problem.shape, Row.of(row, chunk),
-                 Row.of(late, chunk) if late else None)
+        if late:
+            progress.keep("late", Row.of(late, chunk), entry.name, problem.shape)
+        progress.keep("row", Row.of(row, chunk), entry.name, problem.shape)
         say(f"  {entry.name:45} {row.tflops:7.1f} {row.ratio:6.3f}")
     for peer in peers:
-        if (peer.name, problem.shape) not in progress.peers:
+        if (peer.name, problem.shape) not in of_peers:
             if taken := rivals.row(peer, libraries[peer][0], contest, say, chunk):
-                progress.peer(peer.name, problem.shape, taken)
+                progress.keep("peer", taken, peer.name, problem.shape)
                 say(f"  {peer.name:45} {taken.tflops:7.1f} {taken.ratio:6.3f}")
 
 
 def _counted(chosen: Sequence[Entry], progress: Progress, say: Callable[[str], None]) -> None:
     """Counters of every version's kernel at one size, under one ncu."""
     names = [entry.name for entry in chosen if not entry.side and (
-        entry.name, SHAPE) in progress.rows and entry.name not in progress.counters]
+        entry.name, SHAPE) in progress.found["row"] and not progress.of("counters", entry.name)]
     if not names:
         return
     say(f"counters of {len(names)} kernels")
@@ -180,7 +186,7 @@ def _counted(chosen: Sequence[Entry], progress: Progress, say: Callable[[str], N
         say(str(error))
         return
     for name, metrics in zip(names, seen, strict=True):
-        progress.count(name, Counters(M=SIZE, N=SIZE, K=SIZE, metrics=metrics))
+        progress.keep("counters", Counters(M=SIZE, N=SIZE, K=SIZE, metrics=metrics), name)
 
 
 def _libraries(
@@ -199,86 +205,53 @@ def _made(
     chosen: Sequence[Entry], libraries: Mapping[Peer, tuple[Built, str]], progress: Progress,
 ) -> LadderRecord:
     """The record of what was measured."""
-    measured = {}
-    for entry in chosen:
-        rows = [pair for (name, _), pair in progress.rows.items() if name == entry.name]
-        if rows:
-            counted = progress.counters.get(entry.name)
-            measured[entry.name] = LadderEntry(
-                hash=entry.kernel.hash(entry.variant),
-                launch=launch_hash(entry.kernel, entry.variant), side=entry.side,
-                bench=tuple(row for row, _ in rows),
-                late=tuple(late for _, late in rows if late),
-                counters=(counted,) if counted else ())
+    measured = {
+        entry.name: LadderEntry(
+            hash=entry.kernel.hash(entry.variant),
+            launch=launch_hash(entry.kernel, entry.variant), side=entry.side, bench=rows,
+            late=progress.of("late", entry.name), counters=progress.of("counters", entry.name))
+        for entry in chosen if (rows := progress.of("row", entry.name))}
     peers = {
         peer.name: PublicPeer(
             repository=peer.repository, revision=revision, licence=peer.licence,
-            half_sums=peer.half_sums,
-            rows=tuple(row for (name, _), row in progress.peers.items() if name == peer.name))
-        for peer, (_, revision) in libraries.items()
-        if any(name == peer.name for name, _ in progress.peers)}
+            half_sums=peer.half_sums, rows=rows)
+        for peer, (_, revision) in libraries.items() if (rows := progress.of("peer", peer.name))}
     used = {row.chunk for entry in measured.values() for row in entry.bench}
     return LadderRecord.of(
         provenance(schema.LADDER), entries=measured, peers=peers,
-        chunks={name: chunk for name, chunk in progress.chunks.items() if name in used})
+        chunks={name: chunk for (name, _), chunk in progress.found["chunk"].items()
+                if name in used})
 
 
 class Progress:
-    """What a pass has measured so far, a line a row, taken up on its own board and commit alone."""
+    """What a pass has measured so far, a line a row, taken up on its own board and commit alone.
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.chunks: dict[str, Chunk] = {}
-        self.rows: dict[tuple[str, Any], tuple[Row, Row | None]] = {}
-        self.peers: dict[tuple[str, Any], PeerRow] = {}
-        self.counters: dict[str, Counters] = {}
+    `found`: each kind's rows by name and shape; chunks and counters have none.
+    """
 
-    @classmethod
-    def of(cls, file: Path, where: Chunk) -> Progress:
-        """What a file has of this board and commit; another board's is thrown away."""
-        progress = cls(file)
+    def __init__(self, file: Path, where: Chunk) -> None:
+        self._file = file
+        self.found: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KEPT}
         content = bytes_of(file) if file.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         if whole != content:  # something ended the process in the middle of a line
             write_whole(file, whole)
         lines = whole.splitlines()
         head = json.encode([where.board, where.revision])
-        if not lines or lines[0] != head:
+        if not lines or lines[0] != head:  # another board's is thrown away
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(head + b"\n")
-            return progress
-        for line in lines[1:]:
-            kind, name, shape, value, late = json.decode(line)
-            if kind == "row":
-                progress.rows[name, shape] = (convert(value, Row), late and convert(late, Row))
-            elif kind == "peer":
-                progress.peers[name, shape] = convert(value, PeerRow)
-            elif kind == "chunk":
-                progress.chunks[name] = convert(value, Chunk)
-            else:
-                progress.counters[name] = convert(value, Counters)
-        return progress
+        else:
+            for line in lines[1:]:
+                kind, name, shape, value = json.decode(line)
+                self.found[kind][name, shape] = convert(value, KEPT[kind])
 
-    def begin(self, chunk: str, where: Chunk) -> None:
-        """Keep what a record says of the time that begins now."""
-        self.chunks[chunk] = where
-        self._write("chunk", chunk, None, where, None)
+    def keep(self, kind: str, value: Any, name: str, shape: str = "") -> None:
+        """Keep one more row."""
+        self.found[kind][name, shape] = value
+        with self._file.open("ab") as stream:
+            stream.write(json.encode([kind, name, shape, value]) + b"\n")
 
-    def row(self, name: str, shape: str, row: Row, late: Row | None) -> None:
-        """Keep a kernel's row."""
-        self.rows[name, shape] = (row, late)
-        self._write("row", name, shape, row, late)
-
-    def peer(self, name: str, shape: str, row: PeerRow) -> None:
-        """Keep a public kernel's row."""
-        self.peers[name, shape] = row
-        self._write("peer", name, shape, row, None)
-
-    def count(self, name: str, counted: Counters) -> None:
-        """Keep a kernel's counters."""
-        self.counters[name] = counted
-        self._write("counters", name, None, counted, None)
-
-    def _write(self, *line: Any) -> None:
-        with self.file.open("ab") as stream:
-            stream.write(json.encode(line) + b"\n")
+    def of(self, kind: str, name: str) -> tuple[Any, ...]:
+        """The rows of a name."""
+        return tuple(row for (other, _), row in self.found[kind].items() if other == name)

@@ -1,7 +1,7 @@
 """Measure what results/ lack for this GPU, task by task, and write each into its record at once.
 
 ``python -m lib record`` ends after eight minutes, or sooner; the next one goes on with what the
-files don't have yet of today's source and of a clean commit. A row says in which stretch of GPU
+files don't have yet of today's source. A row says in which stretch of GPU
 time, and on which board, it was measured.
 """
 
@@ -46,7 +46,6 @@ from lib.records import launched, revision, schema, searches
 from lib.records import store as records
 from lib.records import sweeps as recorded_sweeps
 from lib.records.consistency import chunks_of
-from lib.records.revision import DIRTY
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
@@ -93,8 +92,7 @@ DRAFTS = ROOT / "_build" / "drafts"
 # GPU time comes in short stretches that may end at any moment.
 MAX_SECONDS = 480.0
 
-Code = TypeVar("Code", MachineCode, schema.Variant)
-R = TypeVar("R", Row, RivalRow)
+Code = TypeVar("Code", MachineCode, schema.Variant, RivalVariant)
 V = TypeVar("V", schema.Variant, RivalVariant)
 
 
@@ -140,7 +138,7 @@ def record(
     files: dict[Path, None] = {}
     chunk, where = _begin() if left else ("", None)
     for task in _within(left, max_seconds):
-        old = usable(task.stem, _key(), root, draft, whole)
+        old = usable(task.stem, _key(), root, whole)
         made = measure(task, chunk, old)
         left.remove(task)
         if made is not None and where:
@@ -216,61 +214,48 @@ def missing(
     names: Sequence[str], runs: Runs, key: str, root: Path | None = None, headline: bool = False,
     draft: bool = False, whole: bool = False,
 ) -> list[Task]:
-    """The tasks that no record of a GPU has, of today's source and a clean commit, in order.
+    """The tasks that no record of a GPU has, of today's source, in order.
 
     It needs no GPU: `runs` says what one can run. A search decides what is launched of the kernels
     that pages show, so a draft has none.
     """
     return [task for task in tasks.tasks(names, runs, headline)
             if not (draft and task.kind == schema.SEARCH)
-            and not _has(usable(task.stem, key, root, draft, whole), task)]
+            and not _has(usable(task.stem, key, root, whole), task)]
 
 
 def usable(
-    stem: str, key: str, root: Path | None = None, draft: bool = False, whole: bool = False
+    stem: str, key: str, root: Path | None = None, whole: bool = False
 ) -> AnyRecord | None:
-    """What of a record a newer one may keep: of today's source, and of clean commits.
+    """What of a record a newer one may keep: of today's source.
 
-    Counters are of the record's own commit, rows of their chunks'. Rows without the clock of their
-    launches go too. A timeline, which says nothing of speed, stays till there is a better one.
+    Rows without the clock of their launches go too. A timeline, which says nothing of speed, stays
+    till there is a better one.
     """
     stored = records.load(schema.type_of(stem), key, stem, root)
     if stored is None or whole and stored.revision != revision.revision():
         return None
-    clean = draft or not stored.revision.endswith(DIRTY)
     if isinstance(stored, CublasRecord):
         return structs.replace(stored, variants={
-            name: structs.replace(
-                one, bench=_clean(one.bench, stored.chunks, draft),
-                counters=one.counters if clean else (),
-                best_counters=one.best_counters if clean else (),
-                counters_missing=one.counters_missing if clean else None)
-            for name, one in stored.variants.items()})
+            name: _clocked(one) for name, one in stored.variants.items()})
     if not isinstance(stored, KernelRecord):
-        return stored if clean and not _old(stored) else None
+        return None if _old(stored) else stored
     found = {}
     for name, one in stored.variants.items():
-        current = records.current(KERNELS[stem], name, one)
-        if current:
+        if current := records.current(KERNELS[stem], name, one):
             times = current.timeline
             found[name] = structs.replace(
-                _usable(current, stored.chunks, clean, draft),
-                ptx={arch: _usable(code, stored.chunks, clean, draft)
-                     for arch, code in current.ptx.items()},
+                _clocked(current),
+                ptx={arch: _clocked(code) for arch, code in current.ptx.items()},
                 timeline=times and structs.replace(
-                    times, revision=times.revision or stored.revision),
-                counters_missing=current.counters_missing if clean else None)
+                    times, revision=times.revision or stored.revision))
     return structs.replace(stored, variants=found)
 
 
-def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool, draft: bool) -> Code:
-    return structs.replace(code, bench=_clean(code.bench, chunks, draft),
-                           counters=code.counters if clean else ())
-
-
-def _clean(rows: Iterable[R], chunks: Mapping[str, Chunk], draft: bool) -> tuple[R, ...]:
-    return tuple(row for row in rows if row.clock and getattr(row, "cublas_clock", True)
-                 and (draft or not chunks[row.chunk].revision.endswith(DIRTY)))
+def _clocked(code: Code) -> Code:
+    """Machine code with those of its rows that have the clock of their launches."""
+    return structs.replace(code, bench=[
+        row for row in code.bench if row.clock and getattr(row, "cublas_clock", True)])
 
 
 def _old(stored: AnyRecord) -> bool:
@@ -295,8 +280,7 @@ def _has(stored: AnyRecord | None, task: Task) -> bool:
     if task.kind == COUNTERS:
         return all(one.counters or one.counters_missing for one in variants)
     if task.kind == TIMELINE:
-        return all(one.timeline and not (one.timeline.revision or "").endswith(DIRTY)
-                   for one in variants)
+        return all(one.timeline for one in variants)
     codes = [code for one in variants for code in getattr(one, "codes", {"": one}).values()]
     rows = [[row for row in code.bench if row.shape == task.shape] for code in codes]
     if not all(rows) or task.depth and rows[0][0].sustained is None:

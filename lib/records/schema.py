@@ -228,19 +228,6 @@ class Turn(Part, kw_only=True, frozen=True):
     cublas_clock: Clock | None = None
 
 
-class Energy(Part, kw_only=True, frozen=True):
-    """Joules per product of rows that are older than `Sustained`: no speed is known beside them.
-
-    From NVML's counter, each alone, in the order A B B A; `seconds_each` is the shortest stretch
-    that one of them ran.
-    """
-
-    joules: Positive
-    cublas_joules: Positive
-    idle_w: Amount
-    seconds_each: Seconds
-
-
 class Steady(Side, kw_only=True, frozen=True):
     """One kernel alone, run without a pause: its own speed, clock and energy of that time.
 
@@ -364,7 +351,6 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     chosen: Hash | None = None
     trials: Trials | None = None
     packing: Packing | None = None
-    energy: Energy | None = None
     sustained: Sustained | None = None
     clock: Clock | None = None
     cublas_clock: Clock | None = None
@@ -381,9 +367,8 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     @property
     def joules(self) -> tuple[float, float] | None:
         """Of one product, ours and cuBLAS's, each alone for seconds; None if not measured."""
-        if self.sustained:
-            return self.sustained.own.joules, self.sustained.cublas.joules
-        return (self.energy.joules, self.energy.cublas_joules) if self.energy else None
+        long = self.sustained
+        return (long.own.joules, long.cublas.joules) if long else None
 
 
 class Row(Benchmark, kw_only=True, frozen=True):
@@ -456,23 +441,20 @@ class Timeline(Sized, kw_only=True, frozen=True):
 
 
 class MachineCode(Part, kw_only=True, frozen=True):
-    """Machine code of an instantiation, its speed and its counters.
-
-    `counters_missing` says why there are none.
-    """
+    """Machine code of an instantiation, its speed and its counters."""
 
     bench: tuple[Row, ...]
     counters: tuple[Counters, ...]
     arch: Arch
     registers: Count
     shared_bytes: Count
-    counters_missing: Text | None = None
 
 
 class Variant(Part, kw_only=True, frozen=True):
     """An instantiation, as `MachineCode`; and older architectures' PTX of it, assembled here.
 
-    `launch` is `lib.records.launched.launch_hash`.
+    `launch` is `lib.records.launched.launch_hash`; `counters_missing` says why there are no
+    counters.
     """
 
     bench: tuple[Row, ...]
@@ -667,7 +649,7 @@ class Chunk(Part, kw_only=True, frozen=True):
 class Record(Part, kw_only=True, frozen=True):
     """What every record has.
 
-    Each kind has a `digest` besides, behind all else: empty until it is sealed.
+    `digest` is empty until it is sealed, and stands in the file behind what its kind has besides.
     """
 
     # The file's name, where all records of a kind have one.
@@ -680,6 +662,7 @@ class Record(Part, kw_only=True, frozen=True):
     date: Date
     revision: Name
     method: Method
+    digest: Hash = ""
 
     @classmethod
     def of(cls, head: Record, **parts: Any) -> Self:
@@ -692,7 +675,6 @@ class KernelRecord(Record, kw_only=True, frozen=True):
 
     variants: Mapping[Name, Variant]
     chunks: Mapping[Name, Chunk]
-    digest: Hash = ""
 
 
 class CublasRecord(Record, kw_only=True, frozen=True):
@@ -702,7 +684,6 @@ class CublasRecord(Record, kw_only=True, frozen=True):
 
     variants: Mapping[Name, RivalVariant]
     chunks: Mapping[Name, Chunk]
-    digest: Hash = ""
 
 
 class QuickVariant(Part, kw_only=True, frozen=True):
@@ -728,7 +709,6 @@ class QuickRecord(Record, kw_only=True, frozen=True):
 
     chunks: Mapping[Name, Chunk]
     versions: Mapping[Name, Mapping[Name, QuickVariant]]
-    digest: Hash = ""
 
 
 class Ours(Part, kw_only=True, frozen=True):
@@ -783,7 +763,6 @@ class RivalsRecord(Record, kw_only=True, frozen=True):
 
     peers: Mapping[Name, PublicPeer]
     chunks: Mapping[Name, Chunk]
-    digest: Hash = ""
 
 
 class LadderEntry(Part, kw_only=True, frozen=True):
@@ -812,7 +791,6 @@ class LadderRecord(Record, kw_only=True, frozen=True):
     entries: Mapping[Name, LadderEntry]
     peers: Mapping[Name, PublicPeer]
     chunks: Mapping[Name, Chunk]
-    digest: Hash = ""
 
 
 class MachineRecord(Record, kw_only=True, frozen=True):
@@ -821,7 +799,6 @@ class MachineRecord(Record, kw_only=True, frozen=True):
     STEM: ClassVar[str] = MACHINE
 
     roofs: Roofs
-    digest: Hash = ""
 
 
 class CalibrationRecord(Record, kw_only=True, frozen=True):
@@ -834,7 +811,6 @@ class CalibrationRecord(Record, kw_only=True, frozen=True):
     metrics: tuple[Name, ...]
     patterns: Mapping[Code, Pattern]
     sums: tuple[SumError, ...] = ()
-    digest: Hash = ""
 
 
 class SearchRecord(Record, kw_only=True, frozen=True):
@@ -843,7 +819,6 @@ class SearchRecord(Record, kw_only=True, frozen=True):
     STEM: ClassVar[str] = SEARCH
 
     searches: Mapping[Name, Search]
-    digest: Hash = ""
 
 
 class SweepsRecord(Record, kw_only=True, frozen=True):
@@ -852,7 +827,6 @@ class SweepsRecord(Record, kw_only=True, frozen=True):
     STEM: ClassVar[str] = SWEEPS
 
     sweeps: Mapping[Name, Sweep]
-    digest: Hash = ""
 
 
 class EpiloguesRecord(Record, kw_only=True, frozen=True):
@@ -866,7 +840,6 @@ class EpiloguesRecord(Record, kw_only=True, frozen=True):
     contests: tuple[FusedRow, ...]
     parts: tuple[FusedRow, ...]
     chunks: Mapping[Name, Chunk]
-    digest: Hash = ""
 
 
 AnyRecord = (KernelRecord | CublasRecord | QuickRecord | RivalsRecord | MachineRecord

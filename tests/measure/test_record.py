@@ -244,8 +244,6 @@ def test_what_a_record_has_is_not_measured_again(gpu, monkeypatch, capsys):
 @pytest.mark.parametrize("lost, again", [
     ("counters", {"counters"}), ("timeline", {"timeline"}), ("row", {"bench 2048"}),
     ("clock", {"bench 2048"}), ("sustained", {"bench 4096"}), ("chunk", {"bench 2048"}),
-    ("dirty chunk", {"bench 2048"}), ("dirty", {"counters", "timeline"}),
-    ("dirty timeline", {"timeline"}),
     ("source", {"everything"}),
 ])
 def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
@@ -258,29 +256,25 @@ def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
     (name,) = chunks_
     other = "20261101T000000-" + BOARD[:4]
     chunks_[other] = structs.replace(
-        chunks_[name], started="2026-11-01T00:00:00Z",
-        revision="abc-dirty" if lost == "dirty chunk" else "abc")
+        chunks_[name], started="2026-11-01T00:00:00Z")
 
     def spoilt(row):
         if row.shape == (4096,) * 3 and lost == "sustained":
             return structs.replace(row, sustained=None)
         if row.shape != (2048,) * 3:
             return row
-        changes = {"clock": {"cublas_clock": None}, "chunk": {"chunk": other},
-                   "dirty chunk": {"chunk": other}}
+        changes = {"clock": {"cublas_clock": None}, "chunk": {"chunk": other}}
         return structs.replace(row, **changes.get(lost, {}))
 
     bench_ = tuple(spoilt(row) for row in one.bench
                    if lost != "row" or row.shape != (2048,) * 3)
     one = structs.replace(
         one, bench=bench_, counters=() if lost == "counters" else one.counters,
-        timeline=None if lost == "timeline" else structs.replace(
-            one.timeline, revision="abc-dirty" if lost == "dirty timeline" else None),
+        timeline=None if lost == "timeline" else one.timeline,
         hash="0" * 16 if lost == "source" else one.hash)
     used = {row.chunk for v in [one, stored.variants["swapped"]] for row in v.bench}
     records.write(structs.replace(
         stored, variants=stored.variants | {"coalesced": one},
-        revision="abc-dirty" if lost == "dirty" else stored.revision,
         chunks={name: chunk for name, chunk in chunks_.items() if name in used}))
     gpu.asked.clear()
     finished("01_naive")
@@ -390,12 +384,10 @@ def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
     assert not (gpu.folder / "calibration.json").exists()
 
 
-def test_a_record_of_one_task_stays_while_it_is_of_today_s_source_and_clean(monkeypatch):
-    stored = structs.replace(records.load(schema.CalibrationRecord, "H100"),
-                             hash=records.calibration_hash(), revision="abc")
-    for changes, usable in (
-            ({}, True), ({"hash": "0" * 16}, False), ({"revision": "a-dirty"}, False)):
-        changed = structs.replace(stored, **changes)
+def test_a_record_of_one_task_stays_while_it_is_of_today_s_source(monkeypatch):
+    stored = records.load(schema.CalibrationRecord, "H100")
+    for code, usable in ((records.calibration_hash(), True), ("0" * 16, False)):
+        changed = structs.replace(stored, hash=code)
         monkeypatch.setattr(record.records, "load", lambda *_, changed=changed: changed)
         assert (record.usable("calibration", "H100") is changed) == usable
 
@@ -543,7 +535,7 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
         assert one.clock.cycles == pytest.approx(1755e6 * one.seconds)
     assert row.cublas_clock.sms == 132 and len(burst.clock.series_mhz) == 5
     assert steady.watts == pytest.approx(650.0) and len(steady.clock.series_mhz) == 2
-    assert row.energy is None and row.joules == (steady.joules, row.sustained.cublas.joules)
+    assert row.joules == (steady.joules, row.sustained.cublas.joules)
     assert len(row.series) == 5
     thorough = tasks.depth(kernel, (32,) * 3) == tasks.THOROUGH
     assert bool(row.turns) == thorough

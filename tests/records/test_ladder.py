@@ -9,7 +9,7 @@ from lib.measure import ladder as pass_
 from lib.measure.ladder import SIZE, SIZES, Progress
 from lib.measure.peers import PEERS
 from lib.records import ladder, scoreboard
-from lib.records.schema import Chunk, Row
+from lib.records.schema import Chunk
 
 RECORD = ladder.load()
 STEPS = {step.kernel.stem: step for step in ladder.steps(RECORD)}
@@ -92,17 +92,16 @@ def test_a_pass_is_taken_up_on_its_own_board_and_commit_alone(tmp_path):
     file, where = tmp_path / "pass.jsonl", next(iter(RECORD.chunks.values()))
     assert isinstance(where, Chunk)
     entry = RECORD.entries["20_persistent/staged"]
-    begun = Progress.of(file, where)
-    begun.begin("one", where)
-    begun.row("20_persistent/staged", "4096x4096x4096", entry.bench[1], entry.late[1])
-    begun.count("20_persistent/staged", entry.counters[0])
+    begun, name = Progress(file, where), "20_persistent/staged"
+    begun.keep("chunk", where, "one")
+    begun.keep("row", entry.bench[1], name, "4096x4096x4096")
+    begun.keep("late", entry.late[1], name, "4096x4096x4096")
+    begun.keep("counters", entry.counters[0], name)
     whole = file.read_bytes()
     file.write_bytes(whole + b'["row","20_per')  # ended in the middle of a line
-    again = Progress.of(file, where)
-    assert file.read_bytes() == whole
-    assert (again.rows, again.counters, again.chunks) == (
-        begun.rows, begun.counters, {"one": where})
-    assert all(isinstance(row, Row) for pair in again.rows.values() for row in pair)
+    again = Progress(file, where)
+    assert file.read_bytes() == whole and again.found == begun.found
+    assert again.of("row", name) == entry.bench[1:2] and not again.of("row", "01_naive/swapped")
     for changed in ({"board": "f" * 16}, {"revision": "0123456789ab"}):
-        begun = Progress.of(file, structs.replace(where, **changed))
-        assert not begun.rows and not Progress.of(file, structs.replace(where, **changed)).rows
+        begun = Progress(file, structs.replace(where, **changed))
+        assert not any(begun.found.values())

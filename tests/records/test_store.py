@@ -149,7 +149,7 @@ def test_a_figure_edited_by_hand_is_noticed(tmp_path):
     ('"registers": 32', '"registers": 99, "registers": 32', '"registers": 99, "registers": 32'),
     ('"seconds": 0.001,', '"seconds": 1e-3,', '"seconds": 1e-3,'),
     ('"K": 1024,', '"K": 1024,  ', '"K": 1024,'), ("}\n", "}\n\n", ""),
-    ('"chunk": ', '"energy": null, "chunk": ', '"energy": null, "chunk": '),
+    ('"chunk": ', '"pair": null, "chunk": ', '"pair": null, "chunk": '),
 ])
 def test_a_file_that_says_more_than_is_read_of_it_is_refused_with_the_line(
         tmp_path, find, put, line):
@@ -277,8 +277,8 @@ def test_no_key_may_go_or_change_its_type(made_of, capsys, results):
             null |= {place} if value is None else set()
             list(scoreboard.lines(records.rows()))
     # Nothing but what could not be read is null.
-    assert not any(place.endswith((".timeline", ".alone", ".energy", ".sustained",
-                                   ".clock", ".ptx")) for place in null)
+    assert not any(place.endswith((".timeline", ".alone", ".sustained", ".clock",
+                                   ".ptx")) for place in null)
     required = {"schema", "kernel", "gpu.key", "gpu.sms", "software.cublas", "date", "revision"}
     assert "digest" in allowed and not allowed & required
     assert not any(place.endswith((".seconds", ".ratio", ".hash", ".M")) for place in allowed)

@@ -126,7 +126,7 @@ def rivals(**peers):
     """A record of public kernels: by name whether it adds up in FP16."""
     row = {key: value for key, value in built.row(1024).items()
            if key not in ("cublas_spread", "instantiation", "rounds", "series", "spread_within",
-                          "inputs", "turns", "energy", "sustained", "alone", "cublas_alone", "pair",
+                          "inputs", "turns", "sustained", "alone", "cublas_alone", "pair",
                           "trials", "packing", "other_inputs", "rival")}
     row["clock"] = built.clock(row["seconds"])
     ours = {"ours": {"kernel": "01_naive", "variant": "coalesced", "seconds": 1e-3, "spread": 0.0,
