@@ -29,11 +29,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import structs
 
 from lib.dispatch.parts import apart_launch, choose, ranked
+from lib.dispatch.rule import RULE, types_of
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import RULES
 from lib.kernels.fused import EPILOGUE, EPILOGUES, EVERY, apart
+from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import bench, cublaslt, energy, ncu, turns
+from lib.measure import bench, counters, cublaslt, energy, ncu, turns
 from lib.measure.bench import KernelPlayer
 from lib.measure.record import CLOCKS, chunk_here, provenance
 from lib.measure.sensors import board, idle_watts, nvml
@@ -73,8 +74,6 @@ METRICS = {
     "dram_read_bytes": "dram__bytes_read.sum", "dram_write_bytes": "dram__bytes_write.sum",
     "instructions": "smsp__inst_executed.sum",
 }
-# Stands before the launches of each side that ncu looks at: ``cuda/busy.cu``.
-MARKER = "busy"
 METHOD = (
     f"median of {turns.SERIES} series of {SAMPLES} samples after {bench.WARM_SERIES} that are not "
     "kept, all of a shape in turns A B B A; a sample is launches of about "
@@ -158,9 +157,7 @@ class Contest:
 
         def make() -> Call:
             prepared = prepare(EPILOGUE, variant, problem, copies, exact=True)
-            loaded = device.Loaded(compile_kernel(EPILOGUE, variant, device.arch()))
-            ready = [loaded.ready(prepared.plan.launch, one) for one in prepared.arguments]
-            return lambda index: ready[index](self._stream())
+            return _ready(variant, prepared.plan.launch, prepared.arguments)
 
         ending = ", the product alone" if bare else ", tanh by the unit" if by_unit else ""
         return Offer(f"25 {variant.name}{ending}", whose, make, variant, bare)
@@ -172,20 +169,14 @@ class Contest:
         between = self._cp.empty((problem.M, problem.N), "float32")
         first = _ruled(single, [(one.A, one.B, between) for one in self.copies])
         behind = apart(self.epilogue, problem.out, VEC)
-        loaded = device.Loaded(compile_kernel(EPILOGUE, behind, device.arch()))
-        launch = apart_launch(behind, problem, device.sms())
-        ready = [loaded.ready(launch, apart_arguments(problem, between, one, behind))
-                 for one in self.copies]
+        second = _ready(behind, apart_launch(behind, problem, device.sms()), [
+            apart_arguments(problem, between, one, behind) for one in self.copies])
 
         def call(index: int) -> None:
             first(index)
-            ready[index](self._stream())
+            second(index)
 
         return call
-
-    def _stream(self) -> int:
-        pointer: int = self._cp.cuda.get_current_stream().ptr
-        return pointer
 
     def named(self, name: str) -> Call:
         """What enqueues a side by the name that it was timed by.
@@ -265,19 +256,20 @@ def _on(copies: Sequence[Given], gemm: Callable[..., Any]) -> Callable[[], Call]
 
 def _ruled(problem: Problem, sets: list[tuple[Any, ...]]) -> Call:
     """A product as `lib.gemm` launches it."""
-    kernel, variant = rule_of(problem)
-    return Loaded(kernel, prepare(kernel, variant, problem, sets),
-                  device.arch(kernel.needs(variant)))
+    variant = types_of(problem)
+    return Loaded(RULE, prepare(RULE, variant, problem, sets), device.arch(RULE.needs(variant)))
 
 
-def rule_of(problem: Problem) -> tuple[Kernel, Variant]:
-    """What `lib.gemm` launches on Hopper, for some types."""
-    kernel = RULES["hopper"]
-    for variant in kernel.variants:
-        if (variant.dtype, variant.out, variant.b_layout) == (
-                problem.dtype, problem.out, problem.b_layout):
-            return kernel, variant
-    return kernel, kernel.variant("any_layout")
+def _ready(variant: Variant, launch: Launch, arguments: Iterable[Sequence[Any]]) -> Call:
+    """A launch of 25's on each copy, laid out."""
+    loaded = device.Loaded(compile_kernel(EPILOGUE, variant, device.arch()))
+    ready = [loaded.ready(launch, one) for one in arguments]
+    return lambda index: ready[index](_stream())
+
+
+def _stream() -> int:
+    pointer: int = device.cupy().cuda.get_current_stream().ptr
+    return pointer
 
 
 def ours_of(problem: Problem) -> list[Variant]:
@@ -452,7 +444,7 @@ def torch_sides(
 
     def sided(work: Callable[..., Any]) -> Callable[[Given], Any]:
         def call(given: Given) -> Any:
-            pointer = device.cupy().cuda.get_current_stream().ptr
+            pointer = _stream()
             stream = torch.cuda.ExternalStream(pointer) if pointer else (
                 torch.cuda.default_stream())
             with torch.inference_mode(), torch.cuda.stream(stream):
@@ -489,7 +481,7 @@ def counted(contests: Sequence[FusedRow], max_seconds: float, say: Say) -> list[
     except ncu.ProfilerMissing as missing:
         say(str(missing))
         return list(contests)
-    found = iter(split(rows))
+    found = iter(counters.split(rows))
     made = []
     for row, places_of in zip(contests, places, strict=True):
         sides = list(row.sides)
@@ -497,17 +489,6 @@ def counted(contests: Sequence[FusedRow], max_seconds: float, say: Say) -> list[
             sides[place] = structs.replace(sides[place], traffic=traffic(next(found, [])))
         made.append(structs.replace(row, sides=sides))
     return made
-
-
-def split(rows: Sequence[dict[str, str]]) -> list[list[dict[str, str]]]:
-    """The launches of each side, without the markers before them."""
-    found: list[list[dict[str, str]]] = []
-    for row in rows:
-        if named(row) == MARKER:
-            found.append([])
-        elif found:
-            found[-1].append(row)
-    return found
 
 
 def traffic(rows: Sequence[dict[str, str]]) -> Traffic | None:
@@ -623,21 +604,16 @@ def _measure(asked: argparse.Namespace, began: float) -> None:
 
 def to_compile(problems: Iterable[Problem], with_parts: bool) -> list[tuple[Kernel, Variant]]:
     """What contests on some problems launch of ours, and parts."""
-    found: dict[tuple[str, str], tuple[Kernel, Variant]] = {}
-
-    def add(kernel: Kernel, variant: Variant) -> None:
-        found[kernel.stem, kernel.expression(variant)] = kernel, variant
-
+    own: list[Variant] = list(part_variants()) if with_parts else []
+    rules: list[Variant] = []
     for problem in problems:
-        for one in ours_of(problem):
-            add(EPILOGUE, one)
-        add(EPILOGUE, apart(problem.epilogue or Epilogue(), problem.out, VEC))
+        own += ours_of(problem)
+        own.append(apart(problem.epilogue or Epilogue(), problem.out, VEC))
         for product in (problem.alone, replace(problem, epilogue=None, out="float32")):
-            kernel, variant = rule_of(product)
-            add(kernel, planned(kernel, variant, product).variant)
-    for one in part_variants() if with_parts else ():
-        add(EPILOGUE, one)
-    return list(found.values())
+            rules.append(planned(RULE, types_of(product), product).variant)
+    different = {kernel.expression(variant): (kernel, variant)
+                 for kernel, variants in ((EPILOGUE, own), (RULE, rules)) for variant in variants}
+    return list(different.values())
 
 
 def written(

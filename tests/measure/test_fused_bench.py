@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.measure import cublaslt, fused_bench
+from lib.measure import counters, cublaslt, fused_bench
 from lib.measure.fused_bench import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, Offer, led
 from lib.problem import Epilogue, WrongResult, with_epilogue
 from lib.problem.epilogue import ACTIVATIONS
@@ -59,7 +59,7 @@ def test_traffic_is_the_sum_of_a_side_s_launches():
     rows = [launched("void busy<(int)1>(unsigned long long)", 0),
             launched("void fused<a, b>(int)", 5), launched("busy", 0), launched("gemm", 7),
             launched("void at::x::gelu<(int)4>(a)", 8)]
-    first, second = map(fused_bench.traffic, fused_bench.split(rows))
+    first, second = map(fused_bench.traffic, counters.split(rows))
     assert (first.dram_read_bytes, first.kernels) == (5, ("fused",))
     assert (second.dram_read_bytes, second.dram_write_bytes, second.instructions) == (15, 2, 4)
     assert second.kernels == ("gemm", "gelu")
