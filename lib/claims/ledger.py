@@ -30,7 +30,6 @@ NOT_YET = "not yet judged"
 VERDICTS = (REPRODUCED, CONTRADICTED, NOT_TESTABLE, NOT_YET)
 KINDS = ("measured", "recorded", "emulated", "modelled", "reported")
 SOURCES = {"D": "lessup2026doublebuffer", "W": "danepham2026worklog"}
-METHOD = "method"
 # The worklog's claims are of this GPU, the tutorial's of a laptop's that nobody is asked for.
 CLAIMED_OF, FOLDER = "T4", "results/t4/"
 # What the table's lines may name.
@@ -83,14 +82,6 @@ def _read(text: str) -> tuple[Claim, ...]:
 
 
 CLAIMS = _read(text_of(Path(__file__).with_name("claims.toml")))
-
-
-def find(claim_id: str) -> Claim:
-    """Return the claim of that id; a ValueError lists the range of ids."""
-    for claim in CLAIMS:
-        if claim.id == claim_id:
-            return claim
-    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W61")
 
 
 def judged(claim: Claim, given: Mapping[str, Any] | None = None) -> Verdict:

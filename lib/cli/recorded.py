@@ -67,7 +67,7 @@ def _results(options: argparse.Namespace) -> int:
         common.say(options, faults,
                    faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
-    every = records.all_rows()
+    every = records.rows()
     rows = _filtered(options, every)
     document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
     asked = narrowed or options.all

@@ -19,8 +19,6 @@ from lib.problem import ROUNDING_MARGIN, ROUNDOFF, Problem, WrongResult
 from lib.records.schema import Ours, PeerRow, PublicPeer
 from lib.run import device
 
-SIZES = (2048, 4096, 8192)
-
 
 def ours(peer: Peer) -> tuple[Kernel, Variant] | None:
     """What of ours a peer is held against: the last version of its architecture and types.

@@ -51,14 +51,6 @@ def driver() -> str:
     return said.partition("\n")[0].strip() or "unknown"
 
 
-class Nvml(Protocol):
-    """As much of the module ``pynvml`` as is asked."""
-
-    def nvmlDeviceGetTemperature(self, handle: Any, kind: int) -> int: ...
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int: ...
-    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int: ...
-
-
 class Counter(Protocol):
     """NVML's energy counter."""
 

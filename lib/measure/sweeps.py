@@ -35,7 +35,6 @@ from lib.records.sweeps import (
 )
 from lib.run import device
 from lib.run.runner import prepare
-from lib.show import instruction_order as order
 from lib.show.occupancy import occupancy
 
 SIZE = 4096
@@ -90,11 +89,6 @@ def unused_bytes(gpu: Gpu, static_bytes: int, blocks: int) -> int:
     unit = gpu.shared_allocation_bytes
     share = gpu.shared_bytes_per_sm // blocks // unit * unit - gpu.shared_bytes_reserved
     return max(min(share, gpu.shared_bytes_per_block) - static_bytes, 0)
-
-
-def work_between(setting: Setting) -> int:
-    """FMA that the machine code has between asking for a tile and storing it."""
-    return order.work_between([i.opcode for i in setting.compiled.inner_loop])
 
 
 def measure() -> dict[str, Sweep]:

@@ -101,11 +101,6 @@ def walk(record: AnyRecord) -> Iterator[tuple[tuple[str, str], Parts]]:
         yield from inside(item, "", "", (record,))
 
 
-def rows_of(record: AnyRecord) -> list[Rows]:
-    """The rows of a record that are timed against cuBLAS."""
-    return [parts[-1] for _, parts in walk(record) if isinstance(parts[-1], Rows)]
-
-
 def chunks_of(record: AnyRecord) -> Mapping[str, Chunk]:
     """The stretches of GPU time that a record's rows are of; of some kinds none is noted."""
     return getattr(record, "chunks", EMPTY)

@@ -47,11 +47,6 @@ def _choice(stem: str, name: str, shape: Shape) -> tuple[str, str]:
     return launched.name, kernel.expression(launched)
 
 
-def forget() -> None:
-    """Choose anew: for tests that change what the rule goes by."""
-    _choice.cache_clear()
-
-
 def _launched(one: Variant) -> str:
     """What a variant is launched with."""
     parts = map(_values, (one.vectors, one.grid, one.maps))

@@ -53,12 +53,6 @@ def lines(rows: Iterable[Row]) -> list[str]:
     return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
 
 
-def rival(rows: Iterable[Row]) -> str:
-    """What the ratios of some rows are to: ``"cuBLAS's default"``, or its best; both: cuBLAS."""
-    kinds = {row.rival for row in rows}
-    return f"cuBLAS's {kinds.pop()}" if len(kinds) == 1 else "cuBLAS"
-
-
 def summary(record: LadderRecord) -> str:
     """A row per version, for README: its fastest kernel on the ladder's cube and twice it."""
     large = 2 * LADDER_SIZE

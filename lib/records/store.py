@@ -206,15 +206,6 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[][<>&|`*\\\x00-\x1f]", " ", text).split())[:900]
 
 
-def stale(record: KernelRecord, variant: str) -> bool:
-    """Whether the source of a recorded variant has changed since it was measured.
-
-    That of its marks too, if it has a timeline; and what it is launched with.
-    """
-    kernel = KERNELS.get(record.kernel)
-    return kernel is not None and changed(kernel, variant, record.variants[variant])
-
-
 def changed(kernel: Kernel, variant: str, stored: Variant | QuickVariant) -> bool:
     """Whether of what was recorded of a variant anything is of other source or launch than today's.
     """
@@ -305,11 +296,6 @@ def versions() -> Iterator[KernelRecord]:
 
 
 def rows(root: Path | None = None) -> list[Row]:
-    """Every benchmark of every kernel's record, of code for the GPU itself."""
-    return [row for row in all_rows(root) if row.ptx_arch == row.arch]
-
-
-def all_rows(root: Path | None = None) -> list[Row]:
     """Every benchmark of every kernel's record, of older architectures' PTX too.
 
     A reader's quick record counts for the versions of which its GPU has no whole one.

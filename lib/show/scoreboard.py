@@ -307,7 +307,7 @@ def csv_text() -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, CSV_KEYS, lineterminator="\n")
     writer.writeheader()
-    for row in records.all_rows():
+    for row in records.rows():
         writer.writerow({key: getattr(row, key) for key in CSV_KEYS})
     for record in records.every():
         if not isinstance(record, RivalsRecord):

@@ -41,7 +41,7 @@ def recorded(kernel, variant, ptx_arch):
     again = f"python -m lib record {kernel.stem}"
     if record is None or variant.name not in record.variants:
         pytest.skip(f"{kernel.stem} {variant.name} was not recorded on an H100 yet: {again}")
-    if records.stale(record, variant.name):
+    if records.changed(kernel, variant.name, record.variants[variant.name]):
         pytest.skip(f"{kernel.stem} {variant.name} has changed since it was recorded: {again}")
     stored = record.variants[variant.name]
     rows = (stored.ptx[ptx_arch] if ptx_arch else stored).counters

@@ -25,9 +25,9 @@ CUBE = (4096, 4096, 4096)
 @pytest.fixture(autouse=True)
 def anew():
     """Choices are kept for the process."""
-    launched.forget()
+    launched._choice.cache_clear()
     yield
-    launched.forget()
+    launched._choice.cache_clear()
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def prefer(monkeypatch, name, shape):
         return found
 
     monkeypatch.setattr(cost, "ranked", other)
-    launched.forget()
+    launched._choice.cache_clear()
 
 
 def second(shape):

@@ -445,8 +445,7 @@ def test_older_ptx_on_a_gpu_has_rows_of_its_own(tmp_path):
     code = record["variants"]["coalesced"]
     code["ptx"] = {"sm_75": built.older_code(code)}
     built.write(record, tmp_path)
-    assert {row.ptx_arch for row in records.rows(tmp_path)} == {"sm_90a"}
-    older = [row for row in records.all_rows(tmp_path) if row.ptx_arch != row.arch]
+    older = [row for row in records.rows(tmp_path) if row.ptx_arch != row.arch]
     assert [(row.variant, row.ptx_arch, row.arch) for row in older] == [
         ("coalesced", "sm_75", "sm_90a")
     ]
