@@ -219,16 +219,15 @@ class Contest:
         rounds = samples or fitting(usual_rounds(problem), ours.once() + rival.once())
         with Sampler() as sensed:
             own, other = self._in_turns(ours, rival, rounds)
-        by_itself = alone(ours, problem, rounds, hot_first=thorough) if (
-            hot(problem) or thorough) else None
-        rival_by_itself = None
-        of_lengths: tuple[Turn, ...] = ()
-        on_inputs: tuple[OtherInputs, ...] = ()
+        more: dict[str, Any] = {}
+        if hot(problem) or thorough:
+            more["alone"] = alone(ours, problem, rounds, hot_first=thorough)
         if thorough:
-            rival_by_itself = alone(rival, problem, rounds, hot_first=True)
-            of_lengths = tuple(
-                _turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items())
-            on_inputs = tuple(
+            more["cublas_alone"] = alone(rival, problem, rounds, hot_first=True)
+            more["turns"] = tuple(
+                Turn(milliseconds=turn * 1e3, **both(*turns.take([ours, rival], n, turn=turn)))
+                for turn, n in OTHER_TURNS.items())
+            more["other_inputs"] = tuple(
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS)
         packed = self._packing(kernel, variant, exact, rounds)
@@ -236,11 +235,9 @@ class Contest:
         tried = self._trials(kernel, variant, rival, rounds) if by_rule else None
         counter = nvml() if thorough or joules else None
         return Benchmark(
-            **problem_of(problem), **times_of(own, other, problem), **clocks_of(own, other),
-            **samples_of(own, sensed), cublas_spread=other.spread, instantiation=instantiation,
-            inputs=self.inputs, rival=self.rival_timed,
-            alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
-            other_inputs=on_inputs, trials=tried, packing=packed,
+            **problem_of(problem), **times_of(own, other, problem), **samples_of(own, sensed),
+            **more, cublas_spread=other.spread, instantiation=instantiation, inputs=self.inputs,
+            rival=self.rival_timed, trials=tried, packing=packed,
             chosen=chosen(kernel, variant, (problem.M, problem.N, problem.K))[1]
             if by_rule else None,
             sustained=sustained(ours, rival, counter, problem.flops) if counter else None,
@@ -292,7 +289,7 @@ class Contest:
         ours, instantiation = entrants[fastest([player for player, _ in entrants]) or 0]
         own, other = self._in_turns(ours, rival, rounds)
         return Trials(of=len(tried), instantiation=instantiation, cublas_spread=other.spread,
-                      **times_of(own, other, self.problem), **clocks_of(own, other))
+                      **times_of(own, other, self.problem))
 
     def _with_inputs(
         self, name: str, kernel: Kernel, variant: Variant, ptx_arch: str | None, exact: bool
@@ -301,8 +298,7 @@ class Contest:
         other = Contest(self.problem, name, self.rival)
         ours, _ = other.player(kernel, variant, ptx_arch, exact)
         own, rival = turns.take([ours, other.cublas()], usual_rounds(self.problem) // SERIES)
-        return OtherInputs(inputs=name, seconds=own.seconds, cublas_seconds=rival.seconds,
-                           spread=own.spread, **clocks_of(own, rival))
+        return OtherInputs(inputs=name, **both(own, rival))
 
 
 def bench(
@@ -347,9 +343,10 @@ def bench_cublas(problem: Problem, chunk: str) -> RivalRow:
     rounds = usual_rounds(problem)
     with Sampler() as sensed:
         (own,) = turns.take([contest.cublas()], rounds // SERIES)
-    return RivalRow(
-        **problem_of(problem), **times_of(own, own, problem), **samples_of(own, sensed),
-        clock=own.clock, inputs=contest.inputs, rival=contest.rival_timed, chunk=chunk)
+    times = times_of(own, own, problem)
+    del times["cublas_clock"]
+    return RivalRow(**problem_of(problem), **times, **samples_of(own, sensed),
+                    inputs=contest.inputs, rival=contest.rival_timed, chunk=chunk)
 
 
 def fastest(players: Sequence[turns.Player]) -> int | None:
@@ -372,16 +369,16 @@ def problem_of(problem: Problem) -> dict[str, Any]:
 
 def times_of(own: Timing, rival: Timing, problem: Problem) -> dict[str, Any]:
     """What a row says of a kernel and of its rival, in turns on a problem."""
-    return {
-        "seconds": own.seconds, "spread": own.spread, "tflops": _tflops(own, problem),
-        "cublas_seconds": rival.seconds, "cublas_tflops": _tflops(rival, problem),
+    return both(own, rival) | {
+        "tflops": _tflops(own, problem), "cublas_tflops": _tflops(rival, problem),
         "ratio": rival.seconds / own.seconds,
     }
 
 
-def clocks_of(own: Timing, rival: Timing) -> dict[str, Any]:
-    """What a row says of the clocks of the two that took turns."""
-    return {"clock": own.clock, "cublas_clock": rival.clock}
+def both(own: Timing, rival: Timing) -> dict[str, Any]:
+    """What is said of all turns of a kernel and its rival."""
+    return {"seconds": own.seconds, "spread": own.spread, "clock": own.clock,
+            "cublas_seconds": rival.seconds, "cublas_clock": rival.clock}
 
 
 def side_of(timing: Timing, problem: Problem) -> dict[str, Any]:
@@ -413,14 +410,6 @@ def alone(
         (timing,) = turns.take([player], max(rounds // SERIES, 1))
     return Alone(**side_of(timing, problem), temperature_c=sensed.temperature_c,
                  throttle=sensed.throttle())
-
-
-def _turns(
-    ours: KernelPlayer, rival: KernelPlayer, turn: float, samples: int
-) -> Turn:
-    own, other = turns.take([ours, rival], samples, turn=turn)
-    return Turn(milliseconds=turn * 1e3, seconds=own.seconds, cublas_seconds=other.seconds,
-                spread=own.spread, **clocks_of(own, other))
 
 
 def hot(problem: Problem) -> bool:

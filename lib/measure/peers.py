@@ -11,6 +11,7 @@ import ctypes
 import ctypes.util
 import hashlib
 import importlib.util
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -132,13 +133,8 @@ def _cutlass(folder: Path | None) -> tuple[Path, str]:
     file = folder / "include" / "cutlass" / "version.h"
     if not file.is_file():
         raise PeerMissing(f"CUTLASS: {folder} has no include/cutlass/version.h")
-    numbers = dict(
-        line.split()[1:3] for line in text_of(file).splitlines()
-        if line.startswith("#define CUTLASS_M") or line.startswith("#define CUTLASS_PATCH")
-        if len(line.split()) == 3
-    )
-    return folder, ".".join(numbers.get(f"CUTLASS_{part}", "0")
-                            for part in ("MAJOR", "MINOR", "PATCH"))
+    numbers = dict(re.findall(r"#define CUTLASS_(MAJOR|MINOR|PATCH) (\d+)", text_of(file)))
+    return folder, ".".join(numbers.get(part, "0") for part in ("MAJOR", "MINOR", "PATCH"))
 
 
 def _revision(folder: Path) -> str:

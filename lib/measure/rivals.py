@@ -142,7 +142,6 @@ def row(
         **bench.problem_of(problem), configuration=names[best],
         **bench.times_of(timings[0], timings[1], problem), ours=partner,
         rival=None if peer.half_sums else contest.rival_timed,
-        **bench.clocks_of(timings[0], timings[1]),
         temperature_c=sensed.temperature_c, throttle=sensed.throttle(), board=board(), chunk=chunk,
     )
 
