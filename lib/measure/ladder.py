@@ -41,7 +41,7 @@ PUBLIC = ("siboehm", "cutlass_sm75", "cutlass_sm80", "cutlass_sm90", "fast.cu", 
           "DeepGEMM_bf16")
 # What a pass keeps line by line: rows, those without programmatic launch, public kernels' rows,
 # counters, and stretches of time.
-KEPT: Mapping[str, Any] = {
+KINDS: Mapping[str, Any] = {
     "row": Row, "late": Row, "peer": PeerRow, "counters": Counters, "chunk": Chunk}
 
 
@@ -231,7 +231,7 @@ class Progress:
 
     def __init__(self, file: Path, where: Chunk) -> None:
         self._file = file
-        self.found: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KEPT}
+        self.found: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         content = bytes_of(file) if file.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         if whole != content:  # something ended the process in the middle of a line
@@ -244,7 +244,7 @@ class Progress:
         else:
             for line in lines[1:]:
                 kind, name, shape, value = json.decode(line)
-                self.found[kind][name, shape] = convert(value, KEPT[kind])
+                self.found[kind][name, shape] = convert(value, KINDS[kind])
 
     def keep(self, kind: str, value: Any, name: str, shape: str = "") -> None:
         """Keep one more row."""
