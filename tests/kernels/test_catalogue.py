@@ -161,3 +161,9 @@ def test_what_is_measured_is_known_by_its_own_code(stem):
     for variant in kernel.measured:
         if not variant.candidates and not variant.version:
             assert variant.name in names[kernel.expression(variant)]
+
+
+def test_tiles_of_any_width_are_for_b_by_columns_alone():
+    widths = [one for kernel in CATALOGUE.values() for one in kernel.menu
+              if one.file.endswith("_widths")]
+    assert widths and {one.b_layout for one in widths} == {"column"}
