@@ -105,26 +105,26 @@ def machine(program: str) -> Machine:
     outcome = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     version = re.search(r"Version ([\d.]+)", outcome.stdout)
     gpu, driver = "unknown", "unknown"
-    if smi := shutil.which("nvidia-smi"):
-        said = subprocess.run(
-            [smi, "--query-gpu=name,driver_version", "--format=csv,noheader"],
-            capture_output=True, text=True, check=False,
-        ).stdout.splitlines()
-        if said:
-            gpu, _, driver = (part.strip() for part in said[0].partition(","))
+    if said := _first_gpu("name,driver_version"):
+        gpu, _, driver = (part.strip() for part in said.partition(","))
     return {"gpu": gpu, "driver": driver, "sanitizer": version[1] if version else "unknown",
             "date": datetime.date.today().isoformat()}
 
 
 def capability() -> tuple[int, int] | None:
     """Return the compute capability of the first GPU, None if nvidia-smi doesn't tell."""
+    found = re.match(r"\s*(\d+)\.(\d+)", _first_gpu("compute_cap"))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _first_gpu(fields: str) -> str:
+    """What nvidia-smi says of the first GPU, a line; empty if it says nothing."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
-        return None
-    said = subprocess.run([smi, "--query-gpu=compute_cap", "--format=csv,noheader"],
+        return ""
+    said = subprocess.run([smi, f"--query-gpu={fields}", "--format=csv,noheader"],
                           capture_output=True, text=True, check=False).stdout
-    found = re.match(r"\s*(\d+)\.(\d+)", said)
-    return (int(found[1]), int(found[2])) if found else None
+    return said.partition("\n")[0]
 
 
 def _run(program: str, tool: str, name: str, variant: str, folder: Path, seconds: float

@@ -82,14 +82,14 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
 class _Buffers:
     """Device memory for the marks of one launch."""
 
-    def __init__(self, launch: Launch, sm: int = SM) -> None:
+    def __init__(self, launch: Launch) -> None:
         cp = device.cupy()
         grid = launch.grid[0] * launch.grid[1]
         self.blocks = min(BLOCKS, grid)
         self.events = cp.zeros((self.blocks, WARPS, CAPACITY, 2), dtype=cp.uint32)
         self.overview = cp.zeros((grid, 3), dtype=cp.uint64)
         self.symbol = np.array(
-            (self.events.data.ptr, self.overview.data.ptr, self.blocks, WARPS, CAPACITY, sm, 0, 0),
+            (self.events.data.ptr, self.overview.data.ptr, self.blocks, WARPS, CAPACITY, SM, 0, 0),
             dtype=_BUFFERS,
         )
 
