@@ -26,7 +26,7 @@ _ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.S)
 # What a browser would break behind its dash, beside its dots, or before its number.
 _WHOLE = re.compile(
-    r"(<[^>]*>)|([\d.,]+–[\d.,]+(?:\s?%)?|&lt;…&gt;|± [\d.,]+%?|\d{4}-\d\d-\d\d)")
+    r"(<[^>]*>)|([\d.,]+–[\d.,]+(?:\s?%)?|&lt;…&gt;|± [\d.,]+%?|\d{4}-\d\d-\d\d|[\d.]+e-\d+)")
 _EVIDENCE = re.compile(r"<em>[^<]*\d{4}-\d\d-\d\d[^<]*</em>")
 _CODE = re.compile(r"<code\b([^>]*)>(.*?)</code>", re.S)
 _JOINT = re.compile(r"(<[^>]*>)|((?:&\w+;|[^\w\s&<>]|_)+)(?=\w)")
@@ -53,7 +53,8 @@ def _arranged(found: re.Match[str]) -> str:
     rows = [_CELL.findall(row) for row in _ROW.findall(text)]
     width = estimated([[cell for _, _, cell in row] for row in rows])
     cells = [_text(cell) for row in rows[1:] for _, _, cell in row[1:]]
-    values = sum(bool(_VALUE.match(cell)) or not cell for cell in cells)
+    values = sum(len(cell) <= TALL["td"] and bool(_VALUE.match(cell)) or not cell
+                 for cell in cells)
     narrow = NUMBERS if 2 * values >= len(cells) else CARDS
     classes = "table" + f" {narrow}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]

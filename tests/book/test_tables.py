@@ -29,6 +29,8 @@ def test_numbers_stay_in_rows_and_words_become_cards():
     names = [f"<code>variant_{i}_of_a_kernel</code>" for i in range(3)]
     assert "table-numbers" in arranged(rows(*((name, "1,024.5 TFLOP/s") for name in names)))
     assert "table-cards" in arranged(rows(*((name, "in words, why") for name in names)))
+    assert "table-cards" in arranged(
+        rows(*((name, "2 · 32 / 63 steps, and less what the sums cost") for name in names)))
 
 
 def test_only_a_long_name_may_be_broken_behind_its_punctuation():
@@ -55,6 +57,7 @@ def test_a_range_and_what_is_left_out_of_a_name_stay_on_one_line():
     made = arranged(table("60–70%, 1,024–2,048 rows", "<code><span>impl&lt;…&gt;</span></code>"))
     assert '<span class="whole">60–70%</span>, <span class="whole">1,024–2,048</span> rows' in made
     assert '<code><span>impl<span class="whole">&lt;…&gt;</span></span></code>' in made
+    assert '<span class="whole">4.0e-05</span>' in arranged(table("1.0", "4.0e-05"))
     dated = arranged(table("609.7 ± 0.3%", "7d2e, 2026-11-24") + "<em>recorded: 2026-11-27</em>")
     assert '609.7 <span class="whole">± 0.3%</span>' in dated
     assert dated.count('<span class="whole">2026-11-2') == 2
