@@ -38,7 +38,7 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import Gpu
 from lib.kernels import catalogue
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.spec import Pair, Variant
+from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES, Problem
 from lib.ptx.core.machine import LINE, WARP
 from lib.records import noise, predictions
@@ -134,18 +134,14 @@ def wavefront_account(found: Mapping[str, float], size: int, sms: int, flops_per
     Parameters
     ----------
     found : mapping of str to float
-        Of one launch (`lib.measure.counters`): `cycles`, and `l1_wavefronts`, or in records that
-        lack it `l1_data_percent`.
+        Of one launch (`lib.measure.counters`): `cycles` and `l1_wavefronts`.
     size : int
         M = N = K.
     sms : int
     flops_per_cycle : float
         Of one SM at its peak: 2 P.
     """
-    cycles = found["cycles"] * sms
-    served = found.get("l1_wavefronts")
-    if served is None:
-        served = found["l1_data_percent"] / 100 * cycles
+    cycles, served = found["cycles"] * sms, found["l1_wavefronts"]
     each = WARP * served / size**3
     return Wavefronts(each, cap(each, flops_per_cycle / 2), served / cycles,
                       2 * size**3 / (cycles * flops_per_cycle))
@@ -386,7 +382,7 @@ def _ahead(one: Launches) -> str:
     return (f"{kernel.stem[:2]}'s `{first.name}`, where its `{name}` does {fastest:.4g} TFLOP/s")
 
 
-def isolated(version: Version, *changes: str, account: str = "tensor") -> None:
+def isolated(version: Version, account: str = "tensor") -> None:
     """Display what each change by itself was worth: a row a pair that differs in one thing.
 
     A speed is told at 2,048, where the clock holds, and at a larger size; cycles, of the launches
@@ -397,17 +393,9 @@ def isolated(version: Version, *changes: str, account: str = "tensor") -> None:
 
     Parameters
     ----------
-    *changes : str
-        What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
-        version's pairs if none is named.
     account : {"tensor", "wavefronts"}
-
-    Raises
-    ------
-    ValueError
-        If the version has no such pair.
     """
-    chosen = _pairs(version, changes)
+    chosen = version.kernel.pairs
     cause = AT_WORK if account == "tensor" else W.called("w: wavefronts per 32 multiply-adds")
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
     rows: list[tuple[str, ...]] = []
@@ -432,16 +420,6 @@ def isolated(version: Version, *changes: str, account: str = "tensor") -> None:
         note("Why that was predicted: " + "; ".join(
             f"{one.change}, {guess.because}" for one in chosen
             if (guess := predictions.foreseen(one.first, one.second))) + ".")
-
-
-def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
-    found = []
-    for change in changes:
-        named = [pair for pair in version.kernel.pairs if pair.change.startswith(change)]
-        if not named:
-            raise ValueError(f"{version.kernel.stem} has no pair that is {change!r}")
-        found.append(named[0])
-    return found or list(version.kernel.pairs)
 
 
 def _side(one: Launches, version: Version) -> str:

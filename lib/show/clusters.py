@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from lib.kernels.grid import PERSISTENT_SMS, Line, Sms, h100_sms
+from lib.kernels.grid import PERSISTENT_SMS, Line, h100_sms
 from lib.kernels.spec import Variant
 
 
@@ -37,11 +37,6 @@ class Walk:
         if min(self.tiles, self.clusters, self.at_once) < 1:
             raise ValueError("tiles, clusters and clusters at once must be at least 1")
 
-    @property
-    def waves(self) -> int:
-        """Times that the chip is filled with clusters."""
-        return -(-self.clusters // self.at_once)
-
     def of(self, cluster: int) -> int:
         """Tiles that a cluster has."""
         return len(range(cluster, self.tiles, self.clusters))
@@ -61,7 +56,7 @@ class Walk:
         return max(begin + self.of(cluster) for cluster, begin in enumerate(self.begins))
 
 
-def walk(variant: Variant, size: int, *, by_sms: bool = False, sms: Sms = h100_sms) -> Walk:
+def walk(variant: Variant, size: int, *, by_sms: bool = False) -> Walk:
     """The walk of a persistent variant through a cube.
 
     Parameters
@@ -71,8 +66,6 @@ def walk(variant: Variant, size: int, *, by_sms: bool = False, sms: Sms = h100_s
         M = N = K.
     by_sms : bool
         Launch as many clusters as the GPU's SMs divide into, and not as many as run at once.
-    sms : int or callable
-        SMs that clusters fill at once (`lib.kernels.grid.Sms`).
 
     Raises
     ------
@@ -82,6 +75,6 @@ def walk(variant: Variant, size: int, *, by_sms: bool = False, sms: Sms = h100_s
     grid, problem = variant.grid, variant.problem(size, size, size)
     if not isinstance(grid, Line) or not grid.blocks_per_sm:
         raise ValueError(f"{variant.name} isn't persistent")
-    launched = PERSISTENT_SMS if by_sms else sms
+    launched = PERSISTENT_SMS if by_sms else h100_sms
     clusters = grid.blocks(problem, variant.tile, variant.step, launched)[0] // grid.size
-    return Walk(grid.cluster_tiles(problem, variant.tile), clusters, grid.at_once(sms))
+    return Walk(grid.cluster_tiles(problem, variant.tile), clusters, grid.at_once(h100_sms))

@@ -38,36 +38,18 @@ from lib.show.words import percent
 SLOTS_PER_SM = 4
 """Warp instructions that an SM can issue in a cycle."""
 
-KINDS = ("fma", "tensor", "memory", "integer", "control")
-"""What an issued instruction is."""
-
-READY = ("selected", "not_selected")
+READY = ("stall_selected", "stall_not_selected")
 """States of a warp that doesn't wait: it was issued, or could have been."""
 
 
 @dataclass(frozen=True)
-class Slots:
-    """Shares of all issue slots between a kernel's first cycle and its last; they add up to 1."""
-
-    fma: float
-    other: float
-    empty: float
-    idle: float
-
-    @property
-    def issued(self) -> float:
-        """Share of the slots of working SMs that hold an instruction."""
-        return (self.fma + self.other) / (1 - self.idle)
-
-
-@dataclass(frozen=True)
 class Account:
-    """`Slots` in detail.
+    """Shares of all issue slots between a kernel's first cycle and its last; they add up to 1.
 
     Attributes
     ----------
     issued : mapping of str to float
-        Share of all slots by kind of instruction (`KINDS`); recorded.
+        Share of all slots by kind of instruction; recorded.
     empty : mapping of str to float
         Share of all slots by the stall that they are put down to, the largest first; modelled.
     idle : float
@@ -94,15 +76,15 @@ class Account:
         return every[part]
 
 
-def slots(metrics: Mapping[str, float], sms: int) -> Slots:
+def account_of(metrics: Mapping[str, float], sms: int) -> Account:
     """Say what became of the issue slots in one profiled run.
 
     Parameters
     ----------
     metrics : mapping of str to float
-        A record's counters (`lib.measure.counters`): `instructions` of warps,
+        A record's counters (`lib.measure.counters`): `instructions` of warps, those of its pipes,
         `ffma_thread_instructions`, `cycles` of the longest SM, `issue_active_percent` of the cycles
-        in which an SM had a warp.
+        in which an SM had a warp, and all ``stall_…`` ratios.
     sms : int
         SMs of the GPU.
 
@@ -116,52 +98,19 @@ def slots(metrics: Mapping[str, float], sms: int) -> Slots:
     if not issued or not active:
         raise ValueError("no instruction was issued: these are no counters of a kernel")
     every = SLOTS_PER_SM * sms * metrics["cycles"]
-    fma = metrics["ffma_thread_instructions"] / WARP
     at_work = min(issued / active, every)  # the percentage is rounded
-    return Slots(fma=fma / every, other=(issued - fma) / every, empty=(at_work - issued) / every,
-                 idle=(every - at_work) / every)
-
-
-def account_of(metrics: Mapping[str, float], sms: int) -> Account:
-    """Divide `slots` further: instructions by kind, empty slots by stall.
-
-    Parameters
-    ----------
-    metrics : mapping of str to float
-        As `slots` takes them, with the ``pipe_…`` instructions and all ``stall_…`` ratios.
-    sms : int
-
-    Raises
-    ------
-    ValueError
-        If no instruction was issued, or these counters hold no instructions by pipe.
-    """
-    found = slots(metrics, sms)
-    if "pipe_alu" not in metrics:
-        raise ValueError("these counters hold no instructions by pipe: record them again")
-    share = (found.fma + found.other) / metrics["instructions"]
     fma = metrics["ffma_thread_instructions"] / WARP
-    pipes = {kind: sum(metrics.get(f"pipe_{pipe}", 0) for pipe in names) for kind, names in {
-        "tensor": ("tensor",), "memory": ("lsu",), "integer": ("alu", "uniform", "fma"),
-    }.items()}
-    pipes["integer"] -= fma
-    issued = {"fma": found.fma, **{kind: count * share for kind, count in pipes.items()}}
-    issued["control"] = max(found.fma + found.other - sum(issued.values()), 0.0)
-    waits = {reason: metrics[name] for name, reason in stalls(metrics) if metrics[name] > 0}
-    waiting = sum(waits.values())
-    return Account(
-        {kind: issued[kind] for kind in KINDS},
-        {reason: found.empty * value / waiting
-         for reason, value in sorted(waits.items(), key=lambda wait: -wait[1])},
-        found.idle,
-    )
-
-
-def stalls(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Name in the counters, and name, of each reason for which a warp waits."""
-    reasons = [(name, name.removeprefix("stall_")) for name in metrics
-               if name.startswith("stall_")]
-    return [(name, reason) for name, reason in reasons if reason not in READY]
+    of_alu = metrics["pipe_alu"] + metrics["pipe_uniform"] + metrics["pipe_fma"]
+    kinds = {"fma": fma, "tensor": metrics["pipe_tensor"], "memory": metrics["pipe_lsu"],
+             "integer": of_alu - fma}
+    kinds["control"] = max(issued - sum(kinds.values()), 0)
+    waits = {name.removeprefix("stall_"): value for name, value in metrics.items()
+             if name.startswith("stall_") and name not in READY and value > 0}
+    empty = (at_work - issued) / every / sum(waits.values()) if waits else 0.0
+    return Account({kind: count / every for kind, count in kinds.items()},
+                   {reason: empty * value
+                    for reason, value in sorted(waits.items(), key=lambda wait: -wait[1])},
+                   (every - at_work) / every)
 
 
 # Name in the counters, name for people, colour; the last of each is all that isn't named.

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.kernels.hopper import boxes
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import ITEM_BYTES
 from lib.show.phases import observe, value
 
 COPY, MULTICAST = "cp.async.bulk.tensor", "multicast"
@@ -27,21 +25,14 @@ class Loads:
 
     Attributes
     ----------
-    rank : int
-        In the cluster.
     m, n : int
         Its place: how many tiles of the cluster lie above it and left of it.
-    a, b : int
-        Bytes of A's tile and of B's that it loads.
     a_mask, b_mask : int
-        The blocks that get them.
+        The blocks that get its parts of A's tile and of B's.
     """
 
-    rank: int
     m: int
     n: int
-    a: int
-    b: int
     a_mask: int
     b_mask: int
 
@@ -76,12 +67,9 @@ def observed(kernel: Kernel, variant: Variant) -> tuple[Loads, ...]:
         One that loads both operands by TMA, A by rows.
     """
     down, across = variant.schedule.cluster
-    found, item = [], ITEM_BYTES[variant.dtype]
-    (a_rows, a_columns), (b_rows, b_columns) = boxes(variant)["A"], boxes(variant)["B"]
-    slabs = variant.tile[1] // b_columns if variant.b_layout == "row" else 1
+    found = []
     for rank in range(down * across):
         watch = _Masks(rank, 0)
         observe(kernel, variant, watch)
-        found.append(Loads(rank, rank % down, rank // down, a_rows * a_columns * item,
-                           slabs * b_rows * b_columns * item, *watch.masks[:2]))
+        found.append(Loads(rank % down, rank // down, *watch.masks[:2]))
     return tuple(found)

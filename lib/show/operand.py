@@ -606,17 +606,13 @@ _ALONG = {"K": "K", "MN": "M or N"}
 _MODES = ("128", "64", "32", "none")
 
 
-def rules(reader: str = "wgmma") -> None:
-    """Display both offsets, and the way to the next instruction, for each swizzle and direction.
-
-    Parameters
-    ----------
-    reader : {"wgmma", "tcgen05"}
+def rules() -> None:
+    """Display both offsets of wgmma, and the way to the next instruction, for each swizzle and way.
     """
     found = []
     for order in ("K", "MN"):
         for mode in _MODES:
-            tile = Tile(reader, 2, order, mode, 128, 128, "B")
+            tile = Tile("wgmma", 2, order, mode, 128, 128, "B")
             (leading, stride), said = tile.offsets, tile.says
             step = tile.begins(0, tile.piece[1]) - tile.begins(0, 0)
             found.append((_ALONG[order], "none" if mode == "none" else f"{mode} B",

@@ -1,15 +1,13 @@
-"""Who waits while a tile is fetched: four orders of fetch, store and multiply, as a model.
+"""Who waits while a tile is fetched: three orders of fetch, store and multiply, as a model.
 
 A step of a block's main loop fetches the next tile from global memory, which takes a latency L and
 nothing else; stores it to shared memory, which takes P; and multiplies a tile, which takes T. The
 SM stores one tile at a time and multiplies one at a time, and different warps may do both at once;
 a fetch on its way needs nobody. The orders, and what a step takes a block that is alone:
 
-``one buffer``  L + P + T: fetch, wait, store, multiply that tile (11)
-``at once``     L + P + T: fetch the next, wait, store it to the other buffer, multiply the present
-``staged``      max(L, T) + P: fetch the next, multiply the present one, wait for the rest, store
-``roles``       max(L + P, T): warps that fetch, wait and store, and warps that multiply; two
-                buffers
+``at once``  L + P + T: fetch the next, wait, store it to the other buffer, multiply the present
+``staged``   max(L, T) + P: fetch the next, multiply the present one, wait for the rest, store
+``roles``    max(L + P, T): warps that fetch, wait and store, and warps that multiply; two buffers
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from lib.show.display import once_recorded, show
 from lib.show.scene import Scene, lanes, words
 from lib.show.version import Version
 
-ONE_BUFFER, AT_ONCE, STAGED, ROLES = "one buffer", "at once", "staged", "roles"
-FORMS = (ONE_BUFFER, AT_ONCE, STAGED, ROLES)
+AT_ONCE, STAGED, ROLES = "at once", "staged", "roles"
+FORMS = (AT_ONCE, STAGED, ROLES)
 WAIT, STORE, MULTIPLY = "wait", "store", "multiply"
 
 
@@ -58,14 +56,11 @@ class Overlap:
     form : str
     blocks : int
     spans : tuple of Span
-    steps : int
-        Tiles that each block multiplies.
     """
 
     form: str
     blocks: int
     spans: tuple[Span, ...]
-    steps: int
 
     @property
     def rows(self) -> int:
@@ -244,7 +239,7 @@ def overlap(
         one.at = end
         if gives:
             done[block, *gives] = end
-    return Overlap(form, blocks, tuple(spans), steps)
+    return Overlap(form, blocks, tuple(spans))
 
 
 def _plan(
@@ -255,8 +250,6 @@ def _plan(
     wait: _Task = (WAIT, latency, None, None)
     put: _Task = (STORE, store, None, None)
     product: _Task = (MULTIPLY, multiply, None, None)
-    if form == ONE_BUFFER:
-        return [_Warps(block, [fetch, wait, put, product] * steps)]
     if form == ROLES:
         loads: list[_Task] = [
             one for step in range(steps) for one in (
@@ -318,8 +311,7 @@ def _who(found: Overlap, row: int) -> str:
 
 # What a step takes, with L the latency of a fetch, P the time to store and T that to multiply.
 FORMULAS = {
-    ONE_BUFFER: "L + P + T", AT_ONCE: "L + P + T", STAGED: "max(L, T) + P",
-    ROLES: "max(L + P, T)",
+    AT_ONCE: "L + P + T", STAGED: "max(L, T) + P", ROLES: "max(L + P, T)",
 }
 SIZE = 4096  # M = N = K of the recorded steps
 

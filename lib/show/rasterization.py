@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HALF = 2
+HALF = 2  # bytes of an element
 
 
-def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int, int],
-          item: int = HALF) -> float:
+def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int, int]
+          ) -> float:
     """Bytes of A and B that all blocks together ask of the L2.
 
     Parameters
@@ -26,12 +26,10 @@ def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int
         Rows and columns of C of a block.
     cluster : (int, int)
         Blocks of a cluster below each other, which share B, and beside each other, which share A.
-    item : int
-        Bytes of an element.
     """
     (M, N, K), (rows, columns), (down, across) = shape, tile, cluster
     clusters = -(-M // (rows * down)) * -(-N // (columns * across))
-    return clusters * (rows * down + columns * across) * K * item
+    return clusters * (rows * down + columns * across) * K * HALF
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,6 @@ class Raster:
         Blocks of a cluster.
     sms : int
         Blocks that work at the same time, whole clusters of them.
-    item : int
-        Bytes of an element of A and B.
     """
 
     M: int
@@ -60,7 +56,6 @@ class Raster:
     group: int = 8
     cluster: int = 1
     sms: int = 132
-    item: int = HALF
 
     def __post_init__(self) -> None:
         if min(self.M, self.N, self.K, *self.tile, self.group, self.cluster) < 1:

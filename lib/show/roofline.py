@@ -46,8 +46,6 @@ class Roofs:
         array behind one data path. Nobody gives the L2's.
     ffma, tensor : float or None
         FP32 and FP16 tensor-core peaks, FLOP/s.
-    evidence : str
-        Where the figures come from, as a figure's corner shows it.
     products : mapping of str to float
         Measured peaks of single tensor-core instructions, FLOP/s, by `PRODUCTS`' names.
     """
@@ -56,7 +54,6 @@ class Roofs:
     shared: float | None
     ffma: float | None
     tensor: float | None
-    evidence: str
     products: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -78,7 +75,6 @@ class Roofs:
             shared=measured.get("shared"),
             ffma=measured.get("ffma"),
             tensor=gpu.tensor_fp16_flops,
-            evidence=f"recorded: {machine.gpu.name}, {machine.date}",
             products={
                 name: measured[key] for key, name in PRODUCTS.items() if key in measured
             },

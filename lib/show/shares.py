@@ -60,16 +60,6 @@ class Shares:
     cut_tiles: int
     sharers: int
 
-    @property
-    def rest(self) -> int:
-        """Tiles of the last, incomplete wave."""
-        return self.tiles % self.clusters
-
-    @property
-    def full(self) -> float:
-        """How full the last wave is; 1 if all are."""
-        return (self.rest or self.clusters) / self.clusters
-
     def of(self, cluster: int) -> list[Part]:
         """What a cluster does, in its order."""
         parts, every = [], self.cut_tiles * self.steps
@@ -83,12 +73,6 @@ class Shares:
         return parts[-1:] + parts[:-1] + [
             Part(tile, 0, self.steps)
             for tile in range(self.cut_tiles + cluster, self.tiles, self.clusters)]
-
-    def places(self, time: int) -> int:
-        """At how many places along K clusters are that have done so many steps of their share."""
-        steps = [[step for part in self.of(cluster) for step in range(part.first, part.last)]
-                 for cluster in range(self.sharers)]
-        return len({walk[time] for walk in steps if time < len(walk)})
 
     @property
     def whole(self) -> Shares:

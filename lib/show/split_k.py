@@ -9,8 +9,6 @@ from lib.show.display import show
 from lib.show.scene import Drawing, Grid, Scene, column, row, words
 from lib.show.version import Version
 
-FLOAT = 4
-
 
 @dataclass(frozen=True)
 class Part:
@@ -23,34 +21,26 @@ class Part:
         Of K, that it multiplies.
     rows : range
         Of the tile, that it adds up and stores.
-    left : int
-        Bytes of partial sums that it leaves in its shared memory.
-    read : int
-        Bytes that it reads from other blocks' shared memory.
     """
 
     rank: int
     steps: range
     rows: range
-    left: int
-    read: int
 
 
-def parts(tile: tuple[int, int], steps: int, blocks: int) -> tuple[Part, ...]:
-    """What each of some blocks does for a tile of so many steps.
+def parts(rows: int, steps: int, blocks: int) -> tuple[Part, ...]:
+    """What each of some blocks does for a tile of so many rows and steps.
 
     Raises
     ------
     ValueError
         If the rows can't be shared equally.
     """
-    rows, columns = tile
     if rows % blocks:
         raise ValueError(f"{rows} rows are no multiple of {blocks} blocks")
     share = rows // blocks
     return tuple(
-        Part(rank, range(rank, steps, blocks), range(rank * share, (rank + 1) * share),
-             rows * columns * FLOAT, (blocks - 1) * share * columns * FLOAT)
+        Part(rank, range(rank, steps, blocks), range(rank * share, (rank + 1) * share))
         for rank in range(blocks))
 
 
@@ -98,5 +88,5 @@ def draw(version: Version, variant: str | None = None, K: int = 1024) -> None:
     """Draw which steps each block multiplies, and which rows of all sums it adds up."""
     chosen = version.kernel.variant(variant)
     steps = -(-K // chosen.step)
-    show(picture(parts(chosen.tile, steps, chosen.schedule.split), steps,
+    show(picture(parts(chosen.tile[0], steps, chosen.schedule.split), steps,
                      evidence=f"modelled: {version.kernel.stem}, {chosen.name}, K = {K:,}"))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -153,19 +156,19 @@ def at_work(spans: Sequence[Phase], window: tuple[float, float]) -> float:
     return total / (window[1] - window[0])
 
 
-def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
+def recorded_until(overview: Sequence[Sequence[float]], total: int) -> float:
     """Return up to when an overview tells all that ran, in seconds from the first block's start.
 
     Parameters
     ----------
     overview : sequence of (sm, start_ns, end_ns)
         One a block, in the order of their numbers.
-    total : int or None
+    total : int
         Blocks of the kernel. If there are more than recorded, the others began after the last
-        recorded one did, so that the overview is whole up to there; None means it is whole.
+        recorded one did, so that the overview is whole up to there.
     """
     first = min(start for _, start, _ in overview)
-    if total is None or total <= len(overview):
+    if total <= len(overview):
         return (max(end for _, _, end in overview) - first) * 1e-9
     return (max(start for _, start, _ in overview) - first) * 1e-9
 
@@ -225,58 +228,168 @@ _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier":
 
 @dataclass(frozen=True)
 class Shown:
-    """The timeline of one kernel version.
+    """The timeline of one kernel version: the first two blocks of its marks.
 
     Attributes
     ----------
     name : str
-    events : sequence of str
-        Names of the marks' events.
-    blocks : sequence of (label, warps)
-        Blocks resident on one SM; `warps` holds each warp's marks as (event, cycle).
+    marks : Timeline
     clock_hz : float
         SM clock, to write cycles as time.
-    overview : sequence of (sm, start_ns, end_ns)
-        The blocks of the kernel, or the first of them; empty if not recorded.
-    total_blocks : int or None
-        Blocks of the kernel, where `overview` holds only the first.
-    total_warps : int or None
-        Warps of a block, where only the first are recorded.
-    shown : int
-        Index into `overview` of the first of `blocks`.
     roles : sequence of (str, int)
         What the warps of a block do, and how many of them, in order: ``("consumer", 8)``; empty
         where all do the same.
     stages : int
         Of the ring between producer and consumers, whose tiles in flight are then drawn; 0 where
         there is none.
-    mark_cycles : float
-        What one mark costs.
-    seconds_with, seconds_without : float
-        The kernel's time with and without marks; 0 if not recorded.
-    idle : int
-        Warps at a block's end that mark nothing and have no row.
+
+    Raises
+    ------
+    ValueError
+        If the marks are of no block.
     """
 
     name: str
-    events: Sequence[str]
-    blocks: Sequence[tuple[str, Sequence[Sequence[Mark]]]]
+    marks: Timeline
     clock_hz: float
-    overview: Sequence[Sequence[float]] = field(default_factory=tuple)
-    total_blocks: int | None = None
-    total_warps: int | None = None
-    shown: int = 0
-    roles: Sequence[tuple[str, int]] = field(default_factory=tuple)
+    roles: Sequence[tuple[str, int]] = ()
     stages: int = 0
-    mark_cycles: float = 0.0
-    seconds_with: float = 0.0
-    seconds_without: float = 0.0
-    idle: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.marks.blocks:
+            raise ValueError(f"the timeline of {self.name} holds no block")
+
+    @property
+    def labels(self) -> list[str]:
+        """What the blocks are called."""
+        return [f"block {block.block}" for block in self.marks.blocks[:2]]
+
+    @cached_property
+    def blocks(self) -> list[list[list[Mark]]]:
+        """The marks of each block's warps, in cycles since the first of all."""
+        blocks = [without_other_lanes(self.marks.events, block.warps)
+                  for block in self.marks.blocks[:2]]
+        begin = min(cycle for warps in blocks for marks in warps for _, cycle in marks)
+        return [[[(event, cycle - begin) for event, cycle in marks] for marks in warps]
+                for warps in blocks]
+
+    @cached_property
+    def spans(self) -> list[list[Phase]]:
+        """Phases of each block's warps."""
+        return [[*self._turns(warps), *phases(self.marks.events, warps)] for warps in self.blocks]
+
+    def _turns(self, warps: Sequence[Sequence[Mark]]) -> list[Phase]:
+        """What warps of the first role wait until their first mark: for their turn at the tiles.
+
+        Consumers that take turns mark nothing before theirs comes. Without that wait their share
+        of the time in the inner loop would be that of the ones who work.
+        """
+        if not self.roles or "wait" not in self.marks.events:
+            return []
+        first = [marks[0][1] if marks else None for marks in warps[:self.workers]]
+        begin = min((at for at in first if at is not None), default=0.0)
+        return [Phase(warp, "wait", begin, at) for warp, at in enumerate(first)
+                if at is not None and at > begin]
+
+    @property
+    def workers(self) -> int | None:
+        """How many warps of a block compute: those of the first role; None if all do."""
+        return self.roles[0][1] if self.roles else None
+
+    @cached_property
+    def working(self) -> list[Phase]:
+        """Phases of the warps that compute."""
+        return [span for spans in self.spans for span in spans
+                if self.workers is None or span.warp < self.workers]
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """Warps of each block that have a row: not those beside a producer's, which mark nothing.
+        """
+        sizes = [len(warps) for warps in self.blocks]
+        if not self.roles:
+            return sizes
+        busy = max((span.warp + 1 for spans in self.spans for span in spans), default=1)
+        return [size - max(min(sizes) - busy, 0) for size in sizes]
+
+    @property
+    def row(self) -> float:
+        """How high a row is, pt."""
+        return float(np.clip(190.0 / sum(self.rows), 4.0, 11.0))
+
+    @property
+    def doing(self) -> str:
+        """Who it is whose shares are shown."""
+        return self.roles[0][0] if self.roles else "warps"
+
+    @property
+    def first(self) -> tuple[int, int, int] | None:
+        """SM, start and end of the first block, ns; None where its times were not noted."""
+        at, overview = self.marks.blocks[0].block, self.marks.overview
+        return overview[at] if at < len(overview) else None
+
+    @property
+    def noted(self) -> float:
+        """Up to when its overview tells all that ran, s."""
+        return recorded_until(self.marks.overview, self.marks.total_blocks)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What of the kernel the rows are."""
+        shown = max(map(len, self.blocks))
+        remarks = [", ".join(self.labels)] if self.roles else []
+        if shown < self.marks.warps:
+            remarks.append(f"the first {shown} of {self.marks.warps} warps")
+        # A kernel may leave stretches unmarked, to keep the marks' own cost low.
+        if any(self.marks.events[event] == "end"
+               for warps in self.blocks for marks in warps for event, _ in marks[:-1]):
+            remarks.append("gaps: steps not marked")
+        return remarks
+
+    def tells(self, window: tuple[float, float]) -> bool:
+        """Whether blocks running over time say something.
+
+        Nothing where thread 0 notes a block's end and other warps go on, or where the blocks that
+        are noted all begin at once: these say nothing of the time that is drawn above.
+        """
+        if self.first is not None:
+            _, start, end = self.first
+            cycles = [cycle for marks in self.blocks[0] for _, cycle in marks]
+            if (max(cycles) - min(cycles)) / self.clock_hz > _LONGER * (end - start) * 1e-9:
+                return False
+        return bool(self.marks.overview) and self.noted >= (window[1] - window[0]) / self.clock_hz
 
 
-def _extent(warps: Sequence[Sequence[Mark]]) -> tuple[float, float]:
-    cycles = [cycle for marks in warps for _, cycle in marks]
-    return min(cycles), max(cycles)
+class _Frame(NamedTuple):
+    """Where a stretch of time is drawn: `wide` pt from `_LEFT` on."""
+
+    ax: Axes
+    window: tuple[float, float]
+    wide: float
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is a phone's."""
+        return self.wide < _WIDTH
+
+    @property
+    def right(self) -> float:
+        """Where the time ends."""
+        return _LEFT + self.wide
+
+    def x_of(self, cycle: float) -> float:
+        """Where a cycle is; what lies outside is at the nearer end."""
+        first, last = self.window
+        return _LEFT + (min(max(cycle, first), last) - first) * self.wide / (last - first)
+
+    def label(self, y: float, text: str, va: str = "center") -> None:
+        """Write what a row is, to its left."""
+        self.ax.text(_LEFT - 4, y, text, ha="right", va=va,
+                     linespacing=1.05 if "\n" in text else None)
+
+    def line(self, y: float, start: float = _LEFT, **given: float) -> None:
+        """Draw a line as long as the time."""
+        style.strokes(self.ax, [((start, y), (self.right, y))], **given)
 
 
 @style.styled
@@ -292,338 +405,201 @@ def picture(
     window : (first, last)
         Cycles since the first mark shown.
     """
-    wide = _NARROW_WIDTH if narrow else _WIDTH
-    spans = [_spans(one) for one in versions]
-    versions = [_without_idle(one, mine) for one, mine in zip(versions, spans, strict=True)]
     heights = [_height(one, window, narrow) for one in versions]
-    tall = sum(heights) + _BETWEEN * (len(heights) - 1)
-    shares = [
-        parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
-              window)
-        for one, mine in zip(versions, spans, strict=True)
-    ]
-    fig, ax = style.canvas(_finding(versions, shares), tall, narrow)
-    top = tall
-    for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
-        _version(ax, top, one, mine, mean, window, wide)
+    top = sum(heights) + _BETWEEN * (len(heights) - 1)
+    shares = [parts(one.working, tuple(style.PHASE), window) for one in versions]
+    fig, ax = style.canvas(_finding(versions, shares), top, narrow)
+    frame = _Frame(ax, window, _NARROW_WIDTH if narrow else _WIDTH)
+    for one, mean, height in zip(versions, shares, heights, strict=True):
+        _version(frame, top, one, mean)
         top -= height + _BETWEEN
-    return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
-                        note=_cost(versions))
-
-
-def _spans(one: Shown) -> list[tuple[str, list[Phase]]]:
-    """Phases of each block, in cycles since the first mark of the first one."""
-    begin = min(_extent(warps)[0] for _, warps in one.blocks)
-    shifted = [
-        (label, [[(event, cycle - begin) for event, cycle in marks] for marks in warps])
-        for label, warps in one.blocks
-    ]
-    return [(label, [*_turns(one, warps), *phases(one.events, warps)]) for label, warps in shifted]
-
-
-def _turns(one: Shown, warps: Sequence[Sequence[Mark]]) -> list[Phase]:
-    """What warps of the first role wait until their first mark: for their turn at the tiles.
-
-    Consumers that take turns mark nothing before theirs comes. Without that wait their share of
-    the time in the inner loop would be that of the ones who work.
-    """
-    if not one.roles or "wait" not in one.events:
-        return []
-    first = [marks[0][1] if marks else None for marks in warps[:one.roles[0][1]]]
-    begin = min((at for at in first if at is not None), default=0.0)
-    return [Phase(warp, "wait", begin, at) for warp, at in enumerate(first)
-            if at is not None and at > begin]
-
-
-def _without_idle(one: Shown, mine: list[tuple[str, list[Phase]]]) -> Shown:
-    """Which last warps no phase is marked in: those beside a producer's, which have no row."""
-    if not one.roles:
-        return one
-    busy = max((span.warp + 1 for _, rows in mine for span in rows), default=1)
-    return replace(one, idle=max(min(len(warps) for _, warps in one.blocks) - busy, 0))
-
-
-def _warps(one: Shown) -> int:
-    return sum(len(warps) - one.idle for _, warps in one.blocks)
-
-
-def _working(one: Shown, rows: Sequence[Phase]) -> list[Phase]:
-    """Phases of the warps that compute: those of the first role, or all."""
-    return [span for span in rows if not one.roles or span.warp < one.roles[0][1]]
-
-
-def _workers(one: Shown) -> int:
-    """How many warps of all blocks compute."""
-    largest = one.roles[0][1] if one.roles else None
-    return sum(len(warps[:largest]) for _, warps in one.blocks)
-
-
-def _doing(one: Shown) -> str:
-    """Who it is whose shares are shown."""
-    return one.roles[0][0] if one.roles else "warps"
-
-
-def _row(one: Shown) -> float:
-    return float(np.clip(190.0 / _warps(one), 4.0, 11.0))
+    cost = _cost(versions)
+    return style.finish(fig, alt=_alt(versions, shares, window, cost), evidence=evidence,
+                        note=cost)
 
 
 def _height(one: Shown, window: tuple[float, float], narrow: bool) -> float:
-    rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    said = _LINE * (len(_remarks(one)) + bool(one.roles)) + _KEY if narrow else 0.0
+    rows = one.row * sum(one.rows) + _BLOCK_GAP * (len(one.blocks) - 1)
+    said = _LINE * (len(one.remarks) + bool(one.roles)) + _KEY if narrow else 0.0
     return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
-            + _OVERVIEW * _tells(one, window)
+            + _OVERVIEW * one.tells(window)
             + _FLIGHT * bool(one.stages))
 
 
-def _remarks(one: Shown) -> list[str]:
-    """What of the kernel the rows are."""
-    shown = max(len(warps) for _, warps in one.blocks)
-    remarks = [", ".join(label for label, _ in one.blocks)] if one.roles else []
-    if one.total_warps and shown < one.total_warps:
-        remarks.append(f"the first {shown} of {one.total_warps} warps")
-    if _has_gaps(one):
-        remarks.append("gaps: steps not marked")
-    return remarks
-
-
-def _version(
-    ax: Axes, top: float, one: Shown, mine: list[tuple[str, list[Phase]]],
-    mean: Mapping[str, float], window: tuple[float, float], wide: float,
-) -> None:
-    narrow = wide < _WIDTH
-    scale = wide / (window[1] - window[0])
-
-    def x_of(cycle: float) -> float:
-        return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
-
+def _version(frame: _Frame, top: float, one: Shown, mean: Mapping[str, float]) -> None:
+    ax = frame.ax
     # On a phone a long name is a little smaller, never under the smallest of a page's letters.
-    fits = max(style.SMALL, style.LARGE * min(1.0, 32 / len(one.name))) if narrow else style.LARGE
-    ax.text(0, top - 13, one.name, size=fits, weight="bold", va="bottom")
-    remarks = _remarks(one)
+    fits = style.LARGE * (min(1.0, 32 / len(one.name)) if frame.narrow else 1.0)
+    ax.text(0, top - 13, one.name, size=max(style.SMALL, fits), weight="bold", va="bottom")
+    remarks = one.remarks
     if one.roles:
-        busy = at_work([span for _, rows in mine for span in _working(one, rows)], window)
-        remarks.append(f"a {_doing(one).removesuffix('s')} multiplies {style.percent(busy)} "
-                       "of the time")
-    if narrow:
+        remarks.append(f"a {one.doing.removesuffix('s')} multiplies "
+                       f"{style.percent(at_work(one.working, frame.window))} of the time")
+    if frame.narrow:
         for remark in remarks:
             ax.text(0, top - 13 - _LINE, remark, va="bottom")
             top -= _LINE
     else:
-        ax.text(_LEFT + wide, top - 12, "; ".join(remarks), ha="right", va="bottom")
-    y = top - _HEAD - _KEY * (1 + narrow)
-    _key(ax, y + 3, mean, wide)
+        ax.text(frame.right, top - 12, "; ".join(remarks), ha="right", va="bottom")
+    y = top - _HEAD - _KEY * (1 + frame.narrow)
+    _key(frame, y + 3, mean)
     y -= _AXIS
-    _axis(ax, y, window, x_of, 1e6 / one.clock_hz, "µs", wide, above=True)
-    row = _row(one)
-    for number, ((label, rows), (_, warps)) in enumerate(zip(mine, one.blocks, strict=True)):
+    _axis(frame, y, 1e6 / one.clock_hz, "µs", above=True)
+    row = one.row
+    for number, (label, spans, warps) in enumerate(
+            zip(one.labels, one.spans, one.rows, strict=True)):
         y -= _BLOCK_GAP * (number > 0)
-        bottom = y - row * (len(warps) - one.idle)
         if one.roles:
-            _roles(ax, y, one, len(warps) - one.idle, row, wide)
+            _roles(frame, y, one, warps)
         else:
-            ax.text(0, (y + bottom) / 2, label, rotation=90, ha="left", va="center")
-            for warp in {0, len(warps) - 1}:
-                text = f"warp {warp}" if row * len(warps) > 60 or warp == 0 else ""
-                ax.text(_LEFT - 4, y - row * (warp + 0.5), text, ha="right", va="center_baseline")
+            ax.text(0, y - row * warps / 2, label, rotation=90, ha="left", va="center")
+            for warp in {0, warps - 1}:
+                text = f"warp {warp}" if row * warps > 60 or warp == 0 else ""
+                frame.label(y - row * (warp + 0.5), text, "center_baseline")
         for event, colour in style.PHASE.items():
             tall = max(row - 0.8, 1.0) * _HEIGHTS[event]
-            style.rectangles(
-                ax,
-                [
-                    (x_of(s.start), y - row * s.warp - row / 2 - tall / 2,
-                     x_of(s.end) - x_of(s.start), tall)
-                    for s in rows
-                    if s.event == event and s.end > window[0] and s.start < window[1]
-                ],
-                facecolor=colour,
-            )
-        y = bottom
+            style.rectangles(ax, [
+                (frame.x_of(s.start), y - row * s.warp - row / 2 - tall / 2,
+                 frame.x_of(s.end) - frame.x_of(s.start), tall)
+                for s in spans
+                if s.event == event and s.end > frame.window[0] and s.start < frame.window[1]
+            ], facecolor=colour)
+        y -= row * warps
     y -= 8
     if one.stages:
-        _flight(ax, y - _FLIGHT + 6, one, window, x_of, wide)
+        _flight(frame, y - _FLIGHT + 6, one)
         y -= _FLIGHT
-    _band(ax, y - _BAND, one, mine, window, wide)
+    _band(frame, y - _BAND, one)
     y -= _BAND
-    _axis(ax, y, window, x_of, 1.0, "cycles", wide, above=False)
-    y -= _AXIS
-    if _tells(one, window):
-        _overview(ax, y - _OVERVIEW + 24, one, window, wide)
+    _axis(frame, y, 1.0, "cycles", above=False)
+    if one.tells(frame.window):
+        _overview(frame, y - _AXIS - _OVERVIEW + 24, one)
 
 
-def _roles(ax: Axes, top: float, one: Shown, warps: int, row: float, wide: float) -> None:
+def _roles(frame: _Frame, top: float, one: Shown, warps: int) -> None:
     """Name the warps by what they do, with a line between the roles."""
     first = 0
     for name, count in one.roles:
         count = min(count, warps - first)
         if count <= 0:
             return
-        ax.text(_LEFT - 4, top - row * (first + count / 2), name, ha="right", va="center")
+        frame.label(top - one.row * (first + count / 2), name)
         first += count
         if first < warps:
-            y = top - row * first
-            style.strokes(ax, [((0, y), (_LEFT + wide, y))], linewidth=0.6, alpha=0.5)
+            frame.line(top - one.row * first, 0, linewidth=0.6, alpha=0.5)
 
 
-def _flight(
-    ax: Axes, bottom: float, one: Shown, window: tuple[float, float],
-    x_of: Callable[[float], float], wide: float,
-) -> None:
+def _flight(frame: _Frame, bottom: float, one: Shown) -> None:
     """Tiles that the first block has asked for and not begun to multiply, over time."""
-    tall = _FLIGHT - 16
+    tall, warps = _FLIGHT - 16, one.blocks[0]
     workers = one.roles[0][1]
-    warps = one.blocks[0][1]
-    begin = min(_extent(each)[0] for _, each in one.blocks)
-    tiles = ring.tiles(one.events, warps[workers], warps[:workers])
-    edges = sorted({at - begin for tile in tiles for at in tile} | {*window})
-    inside = [at for at in edges if window[0] <= at <= window[1]]
+    first, last = frame.window
+    tiles = ring.tiles(one.marks.events, warps[workers], warps[:workers])
+    edges = {at for tile in tiles for at in tile if first <= at <= last}
     points = []
-    for left, right in zip(inside, inside[1:], strict=False):
-        height = bottom + ring.in_flight(tiles, (left + right) / 2 + begin) / one.stages * tall
-        points += [(x_of(left), height), (x_of(right), height)]
-    if points:
-        style.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
-                       closed=True, linewidth=0, facecolor=style.PHASE["load"])
-    style.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))], linewidth=0.5,
-                   alpha=0.4)
-    ax.text(_LEFT - 4, bottom + tall / 2, "stages\nin flight", ha="right", va="center",
-            linespacing=1.05)
-    ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", ha="left", va="center")
+    for left, right in pairwise(sorted(edges | {first, last})):
+        height = bottom + ring.in_flight(tiles, (left + right) / 2) / one.stages * tall
+        points += [(frame.x_of(left), height), (frame.x_of(right), height)]
+    style.outline(frame.ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
+                  closed=True, linewidth=0, facecolor=style.PHASE["load"])
+    frame.line(bottom + tall, linewidth=0.5, alpha=0.4)
+    frame.label(bottom + tall / 2, "stages\nin flight")
+    frame.ax.text(frame.right + 2, bottom + tall, f"{one.stages}", ha="left", va="center")
 
 
-def _has_gaps(one: Shown) -> bool:
-    """Whether a kernel leaves stretches unmarked, to keep the marks' own cost low."""
-    return any(one.events[event] == "end"
-               for _, warps in one.blocks for marks in warps for event, _ in marks[:-1])
-
-
-def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
+def _key(frame: _Frame, y: float, mean: Mapping[str, float]) -> None:
     """The phases and the share of the warps' time that each takes: legend and finding in one."""
-    narrow = wide < _WIDTH
-    x, y = (0.0, y + _KEY) if narrow else (_LEFT, y)
+    x, y = (0.0, y + _KEY) if frame.narrow else (_LEFT, y)
     for event, value in mean.items():
         if value < 5e-4:
             continue
-        text = f"{_NAMES.get(event, event)} {style.percent(value)}"
-        if narrow and x + 11 + 6.2 * len(text) > _LEFT + wide:
+        text = _said(event, value)
+        if frame.narrow and x + 11 + 6.2 * len(text) > frame.right:
             x, y = 0.0, y - _KEY
-        style.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
-        ax.text(x + 11, y - 1, text, va="bottom")
+        style.rectangles(frame.ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
+        frame.ax.text(x + 11, y - 1, text, va="bottom")
         x += 11 + 1.04 * style.text_width(text, style.SMALL) + 12
 
 
-def _axis(
-    ax: Axes, y: float, window: tuple[float, float], x_of: Callable[[float], float],
-    factor: float, unit: str, wide: float, above: bool,
-) -> None:
-    ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
-    side = 1 if above else -1
-    va = "bottom" if above else "top"
-    style.strokes(ax, [((_LEFT, y), (_LEFT + wide, y))] + [
-        ((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks], linewidth=0.6)
-    for tick in ticks:
-        x = x_of(tick / factor)
-        ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + wide - 14 else "center"
-        ax.text(x, y + 5 * side, f"{tick:,.9g}", ha=ha, va=va)
-    ax.text(_LEFT - 4, y + 5 * side, unit, ha="right", va=va)
+def _axis(frame: _Frame, y: float, factor: float, unit: str, above: bool) -> None:
+    first, last = frame.window
+    ticks = _ticks(first * factor, last * factor, 4 if frame.narrow else 8)
+    side, va = (1, "bottom") if above else (-1, "top")
+    places = [frame.x_of(tick / factor) for tick in ticks]
+    style.strokes(frame.ax, [((_LEFT, y), (frame.right, y)),
+                             *(((x, y), (x, y + 3 * side)) for x in places)], linewidth=0.6)
+    for tick, x in zip(ticks, places, strict=True):
+        ha = "left" if x < _LEFT + 12 else "right" if x > frame.right - 14 else "center"
+        frame.ax.text(x, y + 5 * side, f"{tick:,.9g}", ha=ha, va=va)
+    frame.label(y + 5 * side, unit, va)
 
 
-def _ticks(low: float, high: float, limit: int = 8) -> list[float]:
+def _ticks(low: float, high: float, limit: int) -> list[float]:
     """Round numbers between two bounds, about `limit` at most."""
     step = 10.0 ** np.floor(np.log10((high - low) / 5))
     step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= limit)
     return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 
-def _band(
-    ax: Axes, bottom: float, one: Shown, mine: list[tuple[str, list[Phase]]],
-    window: tuple[float, float], wide: float,
-) -> None:
+def _band(frame: _Frame, bottom: float, one: Shown) -> None:
     """The share of warps in each phase over time, stacked."""
-    bins = 150
-    every = [span for _, rows in mine for span in _working(one, rows)]
-    shares = share(every, one.events, np.linspace(*window, bins + 1), _workers(one))
-    step = wide / bins
+    bins, events = 150, one.marks.events
+    workers = sum(len(warps[:one.workers]) for warps in one.blocks)
+    shares = share(one.working, events, np.linspace(*frame.window, bins + 1), workers)
+    step = frame.wide / bins
     under = np.zeros(bins)
     for event in ("compute", "load", "store", "barrier", "wait"):
-        if event not in one.events:
+        if event not in events:
             continue
-        part = shares[list(one.events).index(event)]
+        part = shares[events.index(event)]
         if not part.any():
             continue
         lower = style.steps(_LEFT, step, bottom + under * _BAND)
         under = under + part
         upper = style.steps(_LEFT, step, bottom + under * _BAND)
-        style.outline(ax, [*upper, *reversed(lower)], closed=True, linewidth=0,
-                       facecolor=style.PHASE[event])
+        style.outline(frame.ax, [*upper, *reversed(lower)], closed=True, linewidth=0,
+                      facecolor=style.PHASE[event])
         # An edge of ink keeps neighbours apart where print is grey.
-        style.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
-    text = f"share of\n{one.roles[0][0]}" if one.roles else "share\nof warps"
-    ax.text(_LEFT - 4, bottom + _BAND / 2, text, ha="right", va="center", linespacing=1.05)
+        style.outline(frame.ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
+    frame.label(bottom + _BAND / 2,
+                f"share of\n{one.doing}" if one.roles else "share\nof warps")
 
 
-def _tells(one: Shown, window: tuple[float, float]) -> bool:
-    """Whether blocks running over time say something.
-
-    Nothing where thread 0 notes a block's end and other warps go on, or where the blocks that are
-    noted all begin at once: these say nothing of the time that is drawn above.
-    """
-    return bool(one.overview) and not _outlasted(one) and (
-        recorded_until(one.overview, one.total_blocks) >= (window[1] - window[0]) / one.clock_hz)
-
-
-def _overview(
-    ax: Axes, bottom: float, one: Shown, window: tuple[float, float], wide: float
-) -> None:
+def _overview(frame: _Frame, bottom: float, one: Shown) -> None:
     """The whole kernel: blocks running over time, and where the rows above are from."""
-    end = recorded_until(one.overview, one.total_blocks)
-    seconds, blocks = residency(one.overview, bins=160, until=end)
-    start = min(block[1] for block in one.overview)
+    ax, overview, total, end = frame.ax, one.marks.overview, one.marks.total_blocks, one.noted
+    seconds, blocks = residency(overview, bins=160, until=end)
     tall = 26.0
-    scale = wide / end
     # A few blocks that outlast the others are seen, too.
     heights = np.where(blocks > 0, np.maximum(blocks / blocks.max() * tall, _LEAST), 0.0)
-    step = wide / len(seconds)
-    style.outline(
-        ax, [(_LEFT, bottom), *style.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
-        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5)
-    style.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], linewidth=0.6)
-    ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", ha="right", va="center",
-            linespacing=1.05)
-    narrow = wide < _WIDTH
-    if not narrow:
+    stairs = style.steps(_LEFT, frame.wide / len(seconds), bottom + heights)
+    style.outline(ax, [(_LEFT, bottom), *stairs, (frame.right, bottom)],
+                  closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5)
+    frame.line(bottom, linewidth=0.6)
+    frame.label(bottom + tall / 2, "blocks\nrunning")
+    if not frame.narrow:
         ax.text(_LEFT, bottom - 3, "0", va="top")
-    total = one.total_blocks or len(one.overview)
-    what = f"the whole kernel, {total:,} blocks"
-    if total > len(one.overview):
-        what = f"the first {len(one.overview):,} of {total:,} blocks"
-    ax.text(_LEFT + wide, bottom - 3, f"{style.duration(end)}: {what}"
-                                      + f", at most {blocks.max():,.0f} at once" * (not narrow),
+    what = (f"the whole kernel, {total:,} blocks" if total <= len(overview)
+            else f"the first {len(overview):,} of {total:,} blocks")
+    ax.text(frame.right, bottom - 3,
+            f"{style.duration(end)}: {what}"
+            + f", at most {blocks.max():,.0f} at once" * (not frame.narrow),
             ha="right", va="top")
-    if one.shown >= len(one.overview):
+    if one.first is None:
         return
-    zoom = [
-        (one.overview[one.shown][1] - start) * 1e-9 + cycle / one.clock_hz for cycle in window
-    ]
-    x, width = _LEFT + zoom[0] * scale, max((zoom[1] - zoom[0]) * scale, 1.6)
+    begin = (one.first[1] - min(start for _, start, _ in overview)) * 1e-9
+    start, stop = (begin + cycle / one.clock_hz for cycle in frame.window)
+    x, width = _LEFT + start * frame.wide / end, max((stop - start) * frame.wide / end, 1.6)
     style.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
-    text = f"shown above, {style.duration(zoom[1] - zoom[0])}"
+    text = f"shown above, {style.duration(stop - start)}"
     room = style.text_width(text, style.SMALL) + 4
-    if x < _LEFT + wide / 2 and x + width + room <= _LEFT + wide:
+    if x < _LEFT + frame.wide / 2 and x + width + room <= frame.right:
         ax.text(x + width + 4, bottom + tall + 1, text, va="bottom")
     elif x >= room:
         ax.text(x - 4, bottom + tall + 1, text, ha="right", va="bottom")
     else:  # most of the kernel: there is room within
         ax.text(x + width / 2, bottom + (tall + 5) / 2, text, ha="center", va="center",
                 color=style.on(style.FOCUS))
-
-
-def _outlasted(one: Shown) -> bool:
-    """Whether warps of a drawn block go on after its thread 0, which notes the end, is done."""
-    if one.shown >= len(one.overview):
-        return False
-    _, first, last = one.overview[one.shown]
-    begin, end = _extent(one.blocks[0][1])
-    return (end - begin) / one.clock_hz > _LONGER * (last - first) * 1e-9
 
 
 def _finding(versions: Sequence[Shown], shares: Sequence[Mapping[str, float]]) -> str:
@@ -634,45 +610,41 @@ def _finding(versions: Sequence[Shown], shares: Sequence[Mapping[str, float]]) -
             f"{style.percent(mean.get('compute', 0.0))} {{}}in {one.name.removeprefix(version)}"
             for one, mean in zip(versions, shares, strict=True)
         ]
-        text = f"{_doing(versions[-1])} are in the inner loop for {first.format('of the time ')}, "
+        text = f"{versions[-1].doing} are in the inner loop for {first.format('of the time ')}, "
         text = f"{version[:-2]}: {text}" if version[:-2] else text[0].upper() + text[1:]
         return text + ", ".join(other.format("") for other in others)
     idle = {event: value for event, value in shares[0].items() if event != "compute"}
     worst = max(idle, key=lambda event: idle[event], default="")
     doing = {"load": "loading", "wait": "waiting", "barrier": "at barriers", "store": "storing"}
     share_of = style.percent(shares[0].get("compute", 0.0))
-    text = f"{_doing(versions[0]).capitalize()} are in the inner loop for {share_of} of the time"
+    text = f"{versions[0].doing.capitalize()} are in the inner loop for {share_of} of the time"
     return f"{text} and spend {style.percent(idle[worst])} {doing[worst]}" if worst else text
 
 
 def _cost(versions: Sequence[Shown]) -> str:
-    one = versions[-1]
-    if not one.mark_cycles:
+    cycles = versions[-1].marks.mark_cycles
+    if not cycles:
         return ""
-    text = f"a mark costs {style.number(one.mark_cycles, 2)} cycles"
-    if one.seconds_with and one.seconds_without:
-        slower = [
-            max(v.seconds_with / v.seconds_without - 1, 0.0) for v in versions if v.seconds_without
-        ]
-        if len(slower) == 1:
-            text += f"; with marks +{style.percent(slower[0])} time"
-        else:
-            text += f"; with marks +{min(slower):.0%} to +{max(slower):.0%}"
-    return text
+    slower = [max(one.marks.seconds_with / one.marks.seconds_without - 1, 0.0) for one in versions]
+    most = (style.percent(slower[0]) + " time" if len(slower) == 1
+            else f"{min(slower):.0%} to +{max(slower):.0%}")
+    return f"a mark costs {style.number(cycles, 2)} cycles; with marks +{most}"
 
 
-def _alt(
-    versions: Sequence[Shown], shares: Sequence[Mapping[str, float]], window: tuple[float, float]
-) -> str:
-    parts = [
-        f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "
-        f"{window[0]:,.0f} to {window[1]:,.0f}; share of the {_doing(one)}' time: "
-        + ", ".join(f"{_NAMES.get(event, event)} {style.percent(value)}"
-                    for event, value in mean.items())
-        + "."
+def _alt(versions: Sequence[Shown], shares: Sequence[Mapping[str, float]],
+         window: tuple[float, float], cost: str) -> str:
+    said = [
+        f"{one.name}: {sum(one.rows)} warps of {style.plural(len(one.blocks), 'block')} over "
+        f"cycles {window[0]:,.0f} to {window[1]:,.0f}; share of the {one.doing}' time: "
+        + ", ".join(_said(event, value) for event, value in mean.items()) + "."
         for one, mean in zip(versions, shares, strict=True)
     ]
-    return " ".join([*parts, f"{_cost(versions).capitalize()}." if _cost(versions) else ""]).strip()
+    return " ".join([*said, f"{cost.capitalize()}." if cost else ""]).strip()
+
+
+def _said(event: str, value: float) -> str:
+    """A phase and its share of the time."""
+    return f"{_NAMES.get(event, event)} {style.percent(value)}"
 
 
 # How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
@@ -717,72 +689,11 @@ def tiles_of(version: Version, variant: str, tiles: int) -> list[Span]:
 def of_variant(version: Version, variant: Variant) -> Shown:
     """The timeline of a variant: measured where a GPU here can run it, else recorded."""
     live = version.measuring(variant)
-    if live is None:
-        return as_recorded(version, variant)
-    marks = live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
-    return _named(version, variant, marks, mhz(version.timed(variant, TIMED).clock))
-
-
-def as_recorded(version: Version, variant: Variant) -> Shown:
-    """The recorded timeline of a variant."""
-    clock = mhz(version.recorded(TIMED, variant.name).clock)
-    return _named(version, variant, version.reader.timeline(variant.name), clock)
-
-
-def _named(
-    version: Version, variant: Variant, marks: Timeline, clock: float | None
-) -> Shown:
-    """A timeline by its marks and the SM clock, MHz."""
+    marks = (live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED)) if live
+             else version.reader.timeline(variant.name))
+    clock = mhz(version.timed(variant, TIMED).clock)
     name = short_name(version.kernel)
     if len(version.kernel.variants) > 1 or variant is not version.kernel.variants[0]:
         name += f", {variant.name}"
-    return of_marks(name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
-                    roles=variant.roles.warps, stages=variant.roles.stages)
-
-
-def of_marks(
-    name: str, timeline: Timeline, clock_hz: float, *, blocks: Sequence[int] | None = None,
-    roles: Sequence[tuple[str, int]] = (), stages: int = 0,
-) -> Shown:
-    """What the figure needs of marks.
-
-    Parameters
-    ----------
-    name : str
-        The version, as the figure should call it.
-    timeline : Timeline
-    clock_hz : float
-        The SM clock of that run.
-    blocks : sequence of int, optional
-        Positions in ``timeline.blocks`` to show, all of one SM; by default the first two.
-    roles : sequence of (str, int)
-        What the warps do, in order: ``(("consumer", 8), ("producer", 4))``.
-    stages : int
-        Of the ring, as in `Shown`.
-
-    Raises
-    ------
-    ValueError
-        If the record holds no block.
-    """
-    recorded = timeline.blocks
-    if not recorded:
-        raise ValueError(f"the timeline of {name} holds no block")
-    if blocks is None:
-        blocks = range(min(2, len(recorded)))
-    return Shown(
-        name,
-        timeline.events,
-        [(f"block {recorded[i].block}",
-          without_other_lanes(timeline.events, recorded[i].warps)) for i in blocks],
-        clock_hz,
-        timeline.overview,
-        timeline.total_blocks,
-        timeline.warps,
-        recorded[blocks[0]].block,
-        tuple(roles),
-        stages,
-        timeline.mark_cycles,
-        timeline.seconds_with,
-        timeline.seconds_without,
-    )
+    return Shown(name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
+                 variant.roles.warps, variant.roles.stages)

@@ -7,8 +7,6 @@ record or a variant is gone.
 import pytest
 
 from lib.chapter import Chapter
-from lib.kernels.catalogue import CATALOGUE
-from lib.show.accounts import isolated
 from lib.show.numbers import evaluate
 from lib.show.version import Version
 from tests.tables import cases
@@ -181,18 +179,6 @@ def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
     # The ladder's pass has the fastest beside what it is compared with, on one board.
     assert len({page.version.recorded(SIZE, name).chunk for name in there
                 if name != page.kernel.best}) == 1
-
-
-@pytest.mark.parametrize("change", [pair.change for pair in CATALOGUE["08_warp_tile"].pairs])
-def test_a_pair_that_was_timed_in_two_runs_is_marked(shown, change):
-    version = Chapter("08_warp_tile").version
-    pair = next(pair for pair in CATALOGUE["08_warp_tile"].pairs if pair.change == change)
-    sides = version.rows((), (pair.first, pair.second))[:2]
-    rows = [one.page.recorded(SIZE, one.variant.name) for one in sides]
-    # Where the second was timed beside the first anew, the row is of that one run.
-    runs = {rows[-1].chunk} if rows[-1].pair else {row.chunk for row in rows}
-    isolated(version, change, account="wavefronts")
-    assert (f"**{change}**†: " in shown[0]) == ("different runs" in shown[0]) == (len(runs) > 1)
 
 
 def test_21_names_the_kernel_that_gemm_launches_at_its_size():

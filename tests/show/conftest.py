@@ -39,7 +39,7 @@ from lib.show.operand import Tile
 from lib.show.overlap import FORMULAS
 from lib.show.overlap import overlap as order_of
 from lib.show.roofline import Roofs, points
-from lib.show.timeline import of_marks
+from lib.show.timeline import Shown
 from lib.show.version import Version
 from tests import built
 
@@ -84,8 +84,8 @@ def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
 
 def timelines(count, narrow=False):
     versions = [
-        of_marks("02 shared tile", built.marks(record()), 1.98e9),
-        of_marks("05 strip", built.marks(record(tile_cycles=1500)), 1.98e9, blocks=[0]),
+        Shown("02 shared tile", built.marks(record()), 1.98e9),
+        Shown("05 strip", built.marks(record(tile_cycles=1500, blocks=1)), 1.98e9),
     ]
     return timeline.picture(versions[:count], evidence=RECORDED, window=(0, 5000),
                          narrow=narrow)
@@ -117,19 +117,18 @@ def ring_record(steps=8, stages=4):
 
 
 def timeline_with_roles(narrow=False):
-    one = of_marks("19 warp specialization", built.marks(ring_record()), 1.7e9, roles=ROLES,
-                   stages=4)
+    one = Shown("19 warp specialization", built.marks(ring_record()), 1.7e9, ROLES, 4)
     return timeline.picture([one], evidence=RECORDED, window=(0, 5300), narrow=narrow)
 
 
 def sheet_roofs(gpu):
     """Roofs of a data sheet."""
     return Roofs(gpu.dram_bytes_per_s, data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
-                 gpu.fp32_flops, gpu.tensor_fp16_flops, f"modelled: data sheet of {gpu.name}")
+                 gpu.fp32_flops, gpu.tensor_fp16_flops)
 
 
 def roof(narrow=False):
-    roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100")
+    roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12)
     flop = 2.0 * 2048**3
     return roofline.picture(
         roofs,
@@ -242,7 +241,7 @@ FIGURES = {
     **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},
     "timeline": lambda: timelines(1),
     "roofline, tensor": lambda: roofline.picture(
-        Roofs(3.02e12, 33e12, 65.2e12, 989e12, "recorded: H100",
+        Roofs(3.02e12, 33e12, 65.2e12, 989e12,
               {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,

@@ -14,10 +14,9 @@ from lib.show import chart as style
 from lib.show.timeline import (
     Phase,
     Shown,
-    as_recorded,
     at_work,
     draw,
-    of_marks,
+    of_variant,
     parts,
     phases,
     picture,
@@ -59,7 +58,7 @@ def test_some_warp_is_at_work_where_the_inner_loops_of_all_cover_the_time():
 
 def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
     version = Version("20_persistent")
-    turns, together = (as_recorded(version, version.kernel.variant(name))
+    turns, together = (of_variant(version, version.kernel.variant(name))
                        for name in ("ping_pong", "cooperative"))
     said = [" ".join(text.get_text() for text in picture(
         [one], evidence="recorded: x", window=(19000, 29000)).findobj(Text))
@@ -70,15 +69,16 @@ def test_the_kernel_s_end_is_not_drawn_where_warps_go_on_behind_thread_0():
 
 def test_a_few_blocks_that_outlast_the_others_can_be_seen():
     version = Version("20_persistent")
-    one = as_recorded(version, version.kernel.variant("cooperative"))
-    last = max(end for _, _, end in one.overview)
-    one = replace(one, overview=[*one.overview, (0, 0, 2 * last)])
+    one = of_variant(version, version.kernel.variant("cooperative"))
+    last = max(end for _, _, end in one.marks.overview)
+    one = replace(one, marks=structs.replace(
+        one.marks, overview=(*one.marks.overview, (0, 0, 2 * last))))
     fig = picture([one], evidence="recorded: x", window=(19000, 29000))
     (staircase,) = [patch for patch in fig.findobj(PathPatch)
                     if patch.get_alpha() == 0.5 and to_hex(patch.get_facecolor()) == style.OTHER]
     heights = staircase.get_path().vertices[:, 1]
     tail = heights[heights > heights.min()].min() - heights.min()  # of one block alone
-    assert tail >= 1.5 > (heights.max() - heights.min()) / len(one.overview)
+    assert tail >= 1.5 > (heights.max() - heights.min()) / len(one.marks.overview)
 
 
 def test_residency_counts_blocks_running():
@@ -92,7 +92,6 @@ def test_residency_counts_blocks_running():
 
 def test_an_overview_of_the_first_blocks_is_whole_until_the_last_of_them_began():
     overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1300)]
-    assert recorded_until(overview, None) == pytest.approx(300e-9)
     assert recorded_until(overview, 3) == pytest.approx(300e-9)
     assert recorded_until(overview, 4) == pytest.approx(150e-9)
     _, blocks = residency(overview, bins=3, until=150e-9)
@@ -118,7 +117,7 @@ def test_marks_of_lanes_that_take_no_part_are_left_out():
     ("float4", "06 vectorised"), ("global_128", "06 vectorised, global_128")])
 def test_a_step_s_timeline_says_which_step_it_is_of(variant, name):
     version = Version("06_vectorized")
-    assert as_recorded(version, version.kernel.variant(variant)).name == name
+    assert of_variant(version, version.kernel.variant(variant)).name == name
 
 
 def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(shown):
@@ -138,10 +137,14 @@ def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(sho
     assert "at abc-dirty" in shown[1] and "at abc-dirty" not in shown[0]
 
 
+def marked(warps, **others):
+    """A timeline of one block with these marks."""
+    return built.marks({**record(), "blocks": [{"block": 0, "warps": warps}], **others})
+
+
 def test_timeline_shares_and_time_scale():
-    made = {**record(), "total_blocks": 1, "overview": [[0, 0, 1000]],
-            "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}]}
-    version = of_marks("x", built.marks(made), clock_hz=1e9)
+    version = Shown("x", marked([[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]], total_blocks=1,
+                                overview=[[0, 0, 1000]]), 1e9)
     fig = picture([version], evidence="measured: H100", window=(0, 1000))
     assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
     assert "load 10%, wait 30%, inner loop 60%" in fig.alt
@@ -152,7 +155,7 @@ def test_timeline_shares_and_time_scale():
 
 @pytest.mark.parametrize("cycles", [1000, 4200, 4900, 6000, 9999, 14000])
 def test_a_timeline_of_any_window_fits_a_phone(cycles):
-    one = of_marks("02 shared tile", built.marks(record()), 1.98e9)
+    one = Shown("02 shared tile", built.marks(record()), 1.98e9)
     fig = picture([one], evidence="recorded: H100", window=(0, cycles), narrow=True)
     numbers = [t.get_position()[0] for t in fig.findobj(Text)
                if re.fullmatch(r"[\d,]+", t.get_text()) and t.get_va() == "top"]
@@ -162,16 +165,16 @@ def test_a_timeline_of_any_window_fits_a_phone(cycles):
 
 def test_timeline_says_where_steps_are_not_marked(drawn):
     marks = [[0, 0], [2, 100], [5, 200], [0, 800], [2, 900], [5, 1000]]
-    made = Shown("x", ["load", "wait", "compute", "barrier", "store", "end"],
-                            [("block 0", [marks])], 1e9)
-    fig = picture([made], evidence="measured: H100", window=(0, 1000))
+    made = {**record(), "warps": 1, "blocks": [{"block": 0, "warps": [marks]}]}
+    fig = picture([Shown("x", built.marks(made), 1e9)], evidence="measured: H100",
+                  window=(0, 1000))
     assert "gaps: steps not marked" in words_of(fig)
     assert "load 50%, inner loop 50%" in fig.alt
     assert not any("not marked" in text for text in words_of(drawn["timeline"]))
 
 
 def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
-    one = of_marks("x", built.marks(record()), 1e9)
+    one = Shown("x", built.marks(record()), 1e9)
     for evidence in ("recorded: H100", "recorded: H100 80GB HBM3, 2026-11-24, the timeline at abc; "
                      "recorded: H100 80GB HBM3, 2026-11-23, 4,096³",
                      "recorded: H100 80GB HBM3, 2026-11-27 to 28, 3 boards (15 tile_128x256); "
@@ -184,10 +187,9 @@ def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
 
 
 def test_a_warp_that_waits_for_its_turn_is_counted_as_waiting():
-    events = ["load", "wait", "compute", "barrier", "store", "end"]
     first, second = [[1, 0], [2, 100], [5, 500]], [[1, 500], [2, 600], [5, 1000]]
-    made = Shown("x", events, [("block 0", [first, second, [[0, 0], [5, 900]]])], 1e9,
-                            roles=(("consumer", 2), ("producer", 1)))
+    made = Shown("x", marked([first, second, [[0, 0], [5, 900]]]), 1e9,
+                 (("consumer", 2), ("producer", 1)))
     fig = picture([made], evidence="measured: H100", window=(0, 1000))
     # 800 of the 1,500 cycles from the block's first mark to each consumer's last one.
     assert "wait 47%, inner loop 53%" in fig.alt
@@ -195,7 +197,7 @@ def test_a_warp_that_waits_for_its_turn_is_counted_as_waiting():
 
 def test_timeline_of_a_record_without_blocks_is_an_error():
     with pytest.raises(ValueError, match="no block"):
-        of_marks("x", built.marks({**record(), "blocks": []}), 1e9)
+        Shown("x", built.marks({**record(), "blocks": []}), 1e9)
 
 
 def test_two_timelines_share_a_scale(drawn):
@@ -206,9 +208,8 @@ def test_two_timelines_share_a_scale(drawn):
 
 
 def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
-    made = {**record(), "total_blocks": 1024,
-            "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
-            "overview": [[i % 132, i, 90_000 + i] for i in range(512)]}
-    version = of_marks("x", built.marks(made), clock_hz=1e9)
+    made = marked([[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]], total_blocks=1024,
+                  overview=[[i % 132, i, 90_000 + i] for i in range(512)])
+    version = Shown("x", made, 1e9)
     fig = picture([version], evidence="measured: H100", window=(0, 5000))
     assert "blocks\nrunning" not in words_of(fig)
