@@ -107,7 +107,7 @@ def _energies(name: str, row: Row) -> list[tuple[str, ...]]:
 def _cycles(stem: str) -> tuple[str, str]:
     """The rival's cycles over ours: of the kernel that ours met, and of the one with the fewest."""
     try:
-        found = cycles(stem, RECORDED_ON, SIZE)
+        found = cycles(stem, SIZE)
     except NotRecorded:
         return ("not counted",) * 2
     met, fewest = (f"{rival / found.ours:.1%}" if rival else "not counted"

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lib.compiler.fingerprint import without_marks
-from lib.kernels import source
 from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant, parted
-from lib.paths import CUDA
 from lib.problem import ITEM_BYTES
-from lib.ptx.files import text_of
 from lib.show import scene
-from lib.show.display import note, show, table
+from lib.show.display import show, table
 from lib.show.scene import Box, Drawing, Scene, column, row, words
 from lib.show.version import Version
 
@@ -209,11 +205,3 @@ def pending(version: Version, variant: str | None = None) -> None:
           [(one.event, one.arrivals, f"{one.nbytes:,}".replace("-", "−"))
            for one in phase(chosen)],
           f"modelled: a phase of `filled` of {chosen.name}")
-
-
-def excerpt(first: str, last: str) -> None:
-    """Display lines of the kernel with block scales, from one that holds `first` on."""
-    kernel = find("28_cta_pairs")
-    file = kernel.file(kernel.laid[0])
-    listing = source.excerpt(without_marks(text_of(file)), first, last, False)
-    note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}*")

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
+from lib.ptx.core.machine import WARP
+from lib.ptx.isa.fragments import left
 from lib.show.scene import Box, Drawing, Scene, column, row, words
 from lib.show.words import plural
 
-LANES = 32
+
+def held(lane: int | slice, registers: slice = slice(None)) -> list[tuple[int, int]]:
+    """Rows and columns of what a lane holds of 16×16 of A, in some of its registers."""
+    rows, columns = (places[registers, lane].ravel().tolist()
+                     for places in left(16, 16, 2).positions)
+    return sorted(zip(rows, columns, strict=True))
 
 
-def holder(line: int, column: int) -> int:
-    """The lane that holds an element of a fragment of A, by the PTX ISA's layout of mma.m16n8k16.
-
-    Four lanes share a row of eight halves, two neighbours each.
-    """
-    return line % 8 * 4 + column % 8 // 2
-
-
-def held(lane: int) -> list[tuple[int, int]]:
-    """Rows and columns of the eight elements of 16×16 that a lane holds."""
-    return [(line, column) for line in range(16) for column in range(16)
-            if holder(line, column) == lane]
-
-
-def first_load() -> list[tuple[int, int]]:
-    """Rows and columns of what the first of a fragment's four loads brings: 8 rows of 16 bytes."""
-    return [(lane // 4, lane % 4 * 2 + half) for lane in range(LANES) for half in range(2)]
-
-
-def _cell(line: int, column: int) -> Box:
-    return column * 15.0, line * 15.0, 15.0, 15.0
+def _cell(line: int, column: int, columns: int = 1) -> Box:
+    return column * 15.0, line * 15.0, columns * 15.0, 15.0
 
 
 def fragment(lane: int = 5) -> Scene:
     """10: a lane's eight elements of 16×16, and the eight rows that one load of the warp meets."""
-    own, lines = held(lane), {line for line, _ in first_load()}
+    # One load brings the first register of all lanes: 8 rows of 16 bytes.
+    own, loaded = held(lane), held(slice(None), slice(1))
+    lines = {line for line, _ in loaded}
     drawing = Drawing(345, 242)
-    drawing.boxes([_cell(*place) for place in first_load()], "load", pale=True)
+    drawing.boxes([_cell(*place) for place in loaded], "load", pale=True)
     drawing.boxes([_cell(*place) for place in own], "focus")
     drawing.grid((0, 0, 240, 240), 16, 16)
-    for each in range(LANES):
-        line, column = each // 4, each % 4 * 2
-        drawing.label((column * 15, line * 15, 30, 15), each, over="focus" if each == lane else "")
-    for line, column in own:
-        if column % 2 == 0 and (line, column) not in first_load():
-            drawing.label((column * 15, line * 15, 30, 15), lane, over="focus")
+    for each, place in enumerate(loaded[::2]):
+        drawing.label(_cell(*place, 2), each, over="focus" if each == lane else "")
+    for place in own[::2]:
+        if place not in loaded:
+            drawing.label(_cell(*place, 2), lane, over="focus")
     drawing.lines([((246, 2), (252, 2)), ((252, 2), (252, 118)), ((246, 118), (252, 118))])
     met = ("one load of", "the warp:", f"{len(lines)} rows,", f"{len(lines)} lines")
     for at, text in enumerate(met):
@@ -57,7 +46,7 @@ def fragment(lane: int = 5) -> Scene:
 
 def dealt(line: int) -> list[int]:
     """The lanes that get a row of an 8×8 matrix from ldmatrix: two halves each."""
-    return [line * 4 + part for part in range(4)]
+    return [lane for lane in range(WARP) if held(lane)[0][0] == line]
 
 
 def ldmatrix(line: int) -> Scene:

@@ -408,57 +408,27 @@ def every_tile() -> Iterator[tuple[tuple[Any, ...], Tile | str]]:
             yield key, str(refused)
 
 
-def steps(tile: Tile) -> tuple[list[int], list[int]]:
-    """How far an instruction begins behind the tile's first: by rows, and along K; bytes.
-
-    Raises
-    ------
-    ValueError
-        If the two don't add up.
-    """
-    rows, deep = tile.piece
-    first = tile.begins(0, 0)
-    down = [tile.begins(at, 0) - first for at in range(0, tile.rows, rows)]
-    along = [tile.begins(0, k) - first for k in range(0, tile.k, deep)]
-    for i, at in enumerate(range(0, tile.rows, rows)):
-        for j, k in enumerate(range(0, tile.k, deep)):
-            if tile.begins(at, k) - first != down[i] + along[j]:
-                raise ValueError(f"{tile}: instructions don't begin at sums of steps")
-    return down, along
-
-
 def tabulated(tile: Tile) -> dict[str, Any]:
     """All that an explorer needs of a tile, and of its other side, as JSON has it.
 
     Chunk c of line l lies at ``start + c / wide · slab + l / 8 · 8 · pitch + atom[l mod 8][c mod
-    wide]``. The atom is read off `Tile.places`, which must repeat so.
-
-    Raises
-    ------
-    ValueError
-        If the places don't repeat, or the eight chunks of a read take more wavefronts in some
-        places than in others.
+    wide]``, an instruction begins at the first's byte and the sum of its steps down and along, and
+    the eight chunks of a read take as many wavefronts everywhere.
     """
     wide = tile.span // CHUNK
     atom = tile.places[:CORE_ROWS, :wide] - START
-    line, chunk = np.indices(tile.places.shape)
-    again = (START + chunk // wide * tile.slab + line // 8 * 8 * tile.pitch
-             + atom[line % CORE_ROWS, chunk % wide])
-    if not np.array_equal(again, tile.places):
-        raise ValueError(f"{tile}: the places don't repeat")
-    chunks = range(0, tile.span // tile.item, CHUNK // tile.item)
-    some = {tile.wavefronts(*((0, one) if tile.order == "K" else (one, 0))) for one in chunks}
-    if len(some) != 1 or 8 * tile.pitch % LINE or tile.slab % LINE:
-        raise ValueError(f"{tile}: some reads take other wavefronts than {some}")
     found: dict[str, Any] = {"slab": tile.slab, "pitch": tile.pitch, "wide": wide,
-                             "waves": some.pop(), "box": tile.box, "name": tile.named}
+                             "waves": tile.wavefronts(0, 0), "box": tile.box, "name": tile.named}
     plain = np.arange(CORE_ROWS)[:, None] * tile.pitch + np.arange(wide) * CHUNK
     if not np.array_equal(atom, plain):
         found["atom"] = (atom // CHUNK).tolist()
     for side in SIDES:
         one = Tile(tile.reader, tile.item, tile.order, tile.mode, tile.rows, tile.k_bytes, side)
-        down, along = steps(one)
-        found[side] = {"rows": one.piece[0], "down": down, "along": along}
+        (rows, deep), first = one.piece, one.begins(0, 0)
+        found[side] = {
+            "rows": rows,
+            "down": [one.begins(at, 0) - first for at in range(0, one.rows, rows)],
+            "along": [one.begins(0, k) - first for k in range(0, one.k, deep)]}
         if tile.reader in CODES:
             found[side] |= {"bits": f"{one.bits(0, 0):016x}", "says": one.says}
     return found

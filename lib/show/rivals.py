@@ -28,6 +28,7 @@ from lib.records.schema import (
     Record,
     RivalRow,
     RivalsRecord,
+    RivalVariant,
     Row,
 )
 from lib.records.store import NotRecorded
@@ -156,35 +157,32 @@ class Choice:
 
     Attributes
     ----------
-    chunk : str
     default, best : sequence of str
         Kernels' names.
     gain : float
         Speed of the best over that of the default, both in turns.
     """
 
-    chunk: str
     default: tuple[str, ...]
     best: tuple[str, ...]
     gain: float
 
 
-def choices_of(gpu: str, types: Types, size: int) -> list[Choice]:
+def choices_of(types: Types, size: int) -> list[Choice]:
     """What cuBLAS took for a cube in each chunk in which its candidates were timed."""
     found: dict[str, Choice] = {}
-    for row in _rows(gpu):
+    for row in _rows():
         default, best = row.rival.default, row.rival.best
         if types.has(row) and row.is_cube(size) and best and default.kernels and best.kernels:
-            found.setdefault(row.chunk, Choice(
-                row.chunk, tuple(default.kernels), tuple(best.kernels),
-                best.tflops / default.tflops))
+            found.setdefault(row.chunk, Choice(tuple(default.kernels), tuple(best.kernels),
+                                               best.tflops / default.tflops))
     return [found[chunk] for chunk in sorted(found)]
 
 
-def _rows(gpu: str) -> Iterator[Row | RivalRow]:
-    """What versions, and cuBLAS by itself, were timed at on a GPU."""
+def _rows() -> Iterator[Row | RivalRow]:
+    """What versions, and cuBLAS by itself, were timed at."""
     for record in records.every():
-        if record.gpu.key != gpu:
+        if record.gpu.key != RECORDED_ON:
             continue
         if isinstance(record, KernelRecord) and record.kernel in KERNELS:
             for variant in record.variants.values():
@@ -192,6 +190,15 @@ def _rows(gpu: str) -> Iterator[Row | RivalRow]:
         elif isinstance(record, CublasRecord):
             for rival in record.variants.values():
                 yield from rival.bench
+
+
+def _of_cublas(types: Types, size: int) -> Iterator[tuple[RivalVariant, RivalRow]]:
+    """What was recorded of cuBLAS by itself on a cube, where its candidates were timed."""
+    record = records.load(CublasRecord, RECORDED_ON)
+    for variant in record.variants.values() if record else ():
+        for row in variant.bench:
+            if types.has(row) and row.is_cube(size) and row.rival.best:
+                yield variant, row
 
 
 @dataclass(frozen=True)
@@ -220,10 +227,10 @@ class Side:
     joules: float | None = None
     noise: float = 0.0
 
-    def tiles_per_sm(self, gpu: str, size: int) -> float:
+    def tiles_per_sm(self, size: int) -> float:
         """Tiles of C, each cut as often as K is, for an SM of the GPU."""
         down, across = self.design.tile
-        return -(-size // down) * -(-size // across) / GPUS[gpu].sms
+        return -(-size // down) * -(-size // across) / GPUS[RECORDED_ON].sms
 
 
 @dataclass(frozen=True)
@@ -232,19 +239,17 @@ class Autopsy:
 
     Attributes
     ----------
-    size : int
     sides : sequence of Side
         Ours, cuBLAS's default, and its best where that is another kernel.
     same_day : bool
         Whether ours and cuBLAS were counted on one day. What was not is not compared.
     """
 
-    size: int
     sides: tuple[Side, ...]
     same_day: bool
 
 
-def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
+def autopsy(types: Types, size: int) -> Autopsy:
     """Compare the fastest of ours on a cube with what cuBLAS runs on it.
 
     Raises
@@ -252,20 +257,22 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     NotRecorded
         If ours or cuBLAS has no record of it.
     """
-    share, stem, name = max(_candidates(gpu, types, size), default=(0.0, "", ""))
-    if not stem:
+    found = _fastest(types, size)
+    if found is None:
         raise NotRecorded(f"nothing has a record of {types.title} at {size:,}: "
                           "python -m lib record")
-    stored = Recorded(stem, gpu)
-    row = stored.bench(size, name)
-    variant = stored.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
-    arch = stored.variant(name).arch
-    mine = Side(called(stem, variant.name), ours(variant, arch), share,
-                _counters(stored, size, name), stored.variant(name).registers,
-                row.joules[0] if row.joules else None, row.noise)
-    rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
-    cublas = records.load(CublasRecord, gpu)
-    return Autopsy(size, (mine, *rivals), bool(cublas and cublas.date == stored.record.date))
+    stored, name, row = found
+    variant = stored.launched(row.instantiation, row.shape) or stored.kernel.variant(name)
+    code, (own, theirs) = stored.variant(name), row.joules or (None, None)
+    try:
+        counters = stored.counters(size, name)
+    except NotRecorded:
+        counters = {}
+    mine = Side(called(stored.stem, variant.name), ours(variant, code.arch), row.ratio, counters,
+                code.registers, own, row.noise)
+    rivals = _rivals(types, size, _met(row), theirs)
+    cublas = records.load(CublasRecord, RECORDED_ON)
+    return Autopsy((mine, *rivals), bool(cublas and cublas.date == stored.record.date))
 
 
 def _met(row: Benchmark) -> Sequence[str]:
@@ -273,48 +280,39 @@ def _met(row: Benchmark) -> Sequence[str]:
     return row.rival.fastest.kernels or ()
 
 
-def _candidates(gpu: str, types: Types, size: int, energy: bool = False
-                ) -> Iterator[tuple[float, str, str]]:
-    """Share of the rival, version and variant: all of these types, a rule's choice among them."""
-    for stem, kernel in KERNELS.items():
-        record = records.load(KernelRecord, gpu, stem)
-        for name, stored in record.variants.items() if record else ():
-            variant = kernel.variant(name) if name in {v.name for v in kernel.measured} else None
-            if variant and types.takes(variant):
-                for row in stored.bench:
-                    if row.is_cube(size) and (row.joules or not energy):
-                        yield row.ratio, stem, name
+def _fastest(types: Types, size: int, energy: bool = False) -> tuple[Recorded, str, Row] | None:
+    """The fastest of ours on a cube, a rule's choice among them: version, variant and row.
+
+    With `energy` that of those whose joules are recorded.
+    """
+    found = [(row.ratio, stem, name) for stem, kernel in KERNELS.items()
+             if (record := records.load(KernelRecord, RECORDED_ON, stem))
+             for variant in kernel.measured if types.takes(variant)
+             for name in record.variants.keys() & {variant.name}
+             for row in record.variants[name].bench
+             if row.is_cube(size) and (row.joules or not energy)]
+    if not found:
+        return None
+    _, stem, name = max(found)
+    stored = Recorded(stem, RECORDED_ON)
+    return stored, name, stored.bench(size, name)
 
 
-def _counters(stored: Recorded, size: int, name: str) -> Mapping[str, float]:
-    try:
-        return stored.counters(size, name)
-    except NotRecorded:
-        return {}
-
-
-def _rivals(gpu: str, types: Types, size: int, met: Sequence[str], joules: float | None
-            ) -> list[Side]:
+def _rivals(types: Types, size: int, met: Sequence[str], joules: float | None) -> list[Side]:
     """cuBLAS's default and, where that is another kernel, its best.
 
     Joules are those of the kernels that ours `met`, and given to no other.
     """
-    record = records.load(CublasRecord, gpu)
-    for variant in record.variants.values() if record else ():
-        for row in variant.bench:
-            default, best = row.rival.default, row.rival.best
-            if types.has(row) and row.is_cube(size) and best:
-                fastest = max(default.tflops, best.tflops)
-                one = Side(
-                    "cuBLAS's default", design(default.kernels or ()), default.tflops / fastest,
-                    counted(variant.counters, size) or {},
-                    joules=joules if met == default.kernels else None, noise=default.spread)
-                if best.kernels == default.kernels or best.tflops <= default.tflops:
-                    return [replace(one, name="cuBLAS, default and best", share=1.0, noise=0.0)]
-                return [one, Side(
-                    "cuBLAS's best", design(best.kernels or ()), 1.0,
-                    counted(variant.best_counters, size) or {},
-                    joules=joules if met == best.kernels else None)]
+    for variant, row in _of_cublas(types, size):
+        default, fastest = row.rival.default, row.rival.fastest
+        one = Side("cuBLAS's default", design(default.kernels or ()),
+                   default.tflops / fastest.tflops, counted(variant.counters, size) or {},
+                   joules=joules if met == default.kernels else None, noise=default.spread)
+        if fastest.kernels == default.kernels:
+            return [replace(one, name="cuBLAS, default and best", share=1.0, noise=0.0)]
+        return [one, Side("cuBLAS's best", design(fastest.kernels or ()), 1.0,
+                          counted(variant.best_counters, size) or {},
+                          joules=joules if met == fastest.kernels else None)]
     raise NotRecorded(f"cuBLAS has no record of {types.title} at {size:,}: "
                       f"python -m lib record {schema.CUBLAS}")
 
@@ -337,7 +335,7 @@ class Cycles:
     fewest: float | None
 
 
-def cycles(stem: str, gpu: str, size: int) -> Cycles:
+def cycles(stem: str, size: int) -> Cycles:
     """Cycles of a version's first variant, of what it was in turns with, and cuBLAS's fewest.
 
     Raises
@@ -345,19 +343,15 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
     NotRecorded
         If ours was not profiled.
     """
-    stored = Recorded(stem, gpu)
+    stored = Recorded(stem, RECORDED_ON)
     first = stored.kernel.variants[0].name
     row = stored.bench(size, first)
-    types = Types("", "", row.dtype, row.out, row.b_layout)
-    record = records.load(CublasRecord, gpu)
     profiled = {}
-    for variant in record.variants.values() if record else ():
-        for one in variant.bench:
-            if types.has(one) and one.is_cube(size) and (best := one.rival.best):
-                for side, counters in ((best, variant.best_counters),
-                                       (one.rival.default, variant.counters)):
-                    if found := counted(counters, size):
-                        profiled[tuple(side.kernels or ())] = found["cycles"]
+    for variant, one in _of_cublas(Types("", "", row.dtype, row.out, row.b_layout), size):
+        for side, counters in ((one.rival.best, variant.best_counters),
+                               (one.rival.default, variant.counters)):
+            if side and (found := counted(counters, size)):
+                profiled[tuple(side.kernels or ())] = found["cycles"]
     return Cycles(stored.counters(size, first)["cycles"], profiled.get(tuple(_met(row))),
                   min(profiled.values(), default=None))
 
@@ -368,57 +362,46 @@ class Shares:
 
     Attributes
     ----------
-    types : Types
-    size : int
     name : str
         Of ours: the fastest.
     tflops, share : float
         Of ours.
     default : float or None
         Of the default, in turns with the best in the same chunk; None where there is no best.
-    peers : tuple of (str, float)
-        Each in turns with cuBLAS in a run of its own.
+    peers : tuple of float
+        Public kernels' shares, each in turns with cuBLAS in a run of its own.
     joules : (float, float) or None
         Of ours and of the cuBLAS that it met, in one run.
     """
 
-    types: Types
-    size: int
     name: str
     tflops: float
     share: float
     default: float | None
-    peers: tuple[tuple[str, float], ...]
+    peers: tuple[float, ...]
     joules: tuple[float, float] | None
 
 
-def shares(gpu: str, types: Types, size: int, energy: bool = False) -> Shares | None:
-    """What is recorded of a cube, ours being the fastest; None if nothing is.
-
-    Parameters
-    ----------
-    gpu : str
-    types : Types
-    size : int
-        M = N = K.
-    energy : bool
-        Whether ours is the fastest of those whose joules are recorded.
-    """
-    share, stem, name = max(_candidates(gpu, types, size, energy), default=(0.0, "", ""))
-    if not stem:
+def shares(types: Types, size: int, energy: bool = False) -> Shares | None:
+    """What is recorded of a cube, ours being the fastest (see `_fastest`); None if nothing is."""
+    found = _fastest(types, size, energy)
+    if found is None:
         return None
-    row = Recorded(stem, gpu).bench(size, name)
-    best = row.rival.best
-    default = row.rival.default.tflops / row.rival.fastest.tflops if best else None
-    record = records.load(RivalsRecord, gpu)
-    peers = tuple(
-        (peer, one.ratio) for peer, stored in (record.peers if record else {}).items()
-        if not stored.half_sums for one in stored.rows if types.has(one) and one.is_cube(size))
-    return Shares(types, size, called(stem, name), row.tflops, share, default, peers, row.joules)
+    stored, name, row = found
+    rival = row.rival
+    record = records.load(RivalsRecord, RECORDED_ON)
+    peers = tuple(one.ratio for peer in (record.peers.values() if record else ())
+                  if not peer.half_sums for one in peer.rows
+                  if types.has(one) and one.is_cube(size))
+    return Shares(called(stored.stem, name), row.tflops, row.ratio,
+                  rival.default.tflops / rival.fastest.tflops if rival.best else None, peers,
+                  row.joules)
 
 
-# The cubes that the pictures have rows for.
-SIZES = (2048, 4096, 8192)
+# The cubes that the pictures have rows for, by what these are called.
+_CUBES = {f"{name}, {size:,}": (types, size)
+          for name, types in zip(("FP32", "FP16", "BF16", "FP16 out"), TYPES, strict=True)
+          for size in (2048, 4096, 8192)}
 
 _BY_KEY = {types.key: types for types in TYPES}
 
@@ -434,7 +417,7 @@ def choices() -> None:
     rows, names = [], {}
     for types in TYPES:
         for size, *_ in COLUMNS:
-            found = choices_of(RECORDED_ON, types, size)
+            found = choices_of(types, size)
             if not found:
                 continue
             default = list(dict.fromkeys(_built(one.default) for one in found))
@@ -459,7 +442,7 @@ def choices() -> None:
 @once_recorded()
 def apart_best(key: str, size: int) -> None:
     """Display the name of cuBLAS's fastest kernel for a cube, taken apart."""
-    choices = choices_of(RECORDED_ON, _BY_KEY[key], size)
+    choices = choices_of(_BY_KEY[key], size)
     if not choices:
         raise NotRecorded(f"cuBLAS has no record: python -m lib record {schema.CUBLAS}")
     name = choices[-1].best[0]
@@ -479,9 +462,9 @@ def autopsies(key: str, *sizes: int) -> None:
     """Display, folded, for cubes of some types ours beside what cuBLAS runs."""
     types = _BY_KEY[key]
     for size in sizes:
-        found = autopsy(RECORDED_ON, types, size)
+        found = autopsy(types, size)
         _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
-                markdown(*down(f"{types.title}, {size:,}", _properties(found),
+                markdown(*down(f"{types.title}, {size:,}", _properties(found, size),
                                [(side.name, side) for side in found.sides])),
                 f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one "
                 f"launch{'' if found.same_day else ', ours on another day'}, joules by NVML; tiles "
@@ -502,15 +485,14 @@ _BEST = "the best of cuBLAS"
 def speeds() -> None:
     """Draw what ours, cuBLAS's default and the fastest public kernel reach of the best, by problem.
     """
-    found = [one for types in TYPES for size in SIZES
-             if (one := shares(RECORDED_ON, types, size))]
+    found = {problem: one for problem, cube in _CUBES.items() if (one := shares(*cube))}
     if not found:
         raise NotRecorded("no version has a record: python -m lib record")
-    rows = [dots.Row(f"{_short(one.types)}, {one.size:,}", [
-        *([(PUBLIC, max(share for _, share in one.peers))] if one.peers else []),
+    rows = [dots.Row(problem, [
+        *([(PUBLIC, max(one.peers))] if one.peers else []),
         *([(THEIRS, one.default)] if one.default else []), (OURS, one.share)],
-        f"{one.name}: {style.number(one.tflops)} TFLOP/s") for one in found]
-    least, highest = (edge(one.share for one in found) for edge in (min, max))
+        f"{one.name}: {style.number(one.tflops)} TFLOP/s") for problem, one in found.items()]
+    least, highest = (edge(one.share for one in found.values()) for edge in (min, max))
     _draw(rows, {OURS: dots.FULL, THEIRS: dots.GREY, PUBLIC: dots.HOLLOW},
           f"The fastest of ours reaches {least:.1%} to {highest:.1%} of the best of cuBLAS",
           _days(KernelRecord, "each share from turns of its own"))
@@ -543,12 +525,10 @@ def cycle_counts() -> None:
 @once_recorded()
 def energies() -> None:
     """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met."""
-    found = [one for types in TYPES for size in SIZES
-             if (one := shares(RECORDED_ON, types, size, energy=True)) and one.joules]
-    rows = [dots.Row(f"{_short(one.types)}, {one.size:,}",
-                     [(OURS, one.joules[0] / one.joules[1])],
+    rows = [dots.Row(problem, [(OURS, one.joules[0] / one.joules[1])],
                      f"{one.name}: {style.number(one.joules[0])} J")
-            for one in found if one.joules]
+            for problem, cube in _CUBES.items()
+            if (one := shares(*cube, energy=True)) and one.joules]
     if not rows:
         raise NotRecorded("no energy is recorded: python -m lib record")
     _draw(rows, {OURS: dots.FULL},
@@ -563,23 +543,17 @@ def _draw(rows: Sequence[dots.Row], kinds: Mapping[str, str], title: str, eviden
 def _counted() -> list[tuple[str, Mapping[str, float], Mapping[str, float]]]:
     """Problems of which ours and cuBLAS's best were counted on one day, with both counters."""
     found = []
-    for types in TYPES:
-        for size in SIZES:
-            try:
-                one = autopsy(RECORDED_ON, types, size)
-            except NotRecorded:
-                continue
-            ours, best = one.sides[0], one.sides[-1]
-            if one.same_day and ours.counters and best.counters:
-                found.append((f"{_short(types)}, {size:,}", ours.counters, best.counters))
+    for problem, cube in _CUBES.items():
+        try:
+            one = autopsy(*cube)
+        except NotRecorded:
+            continue
+        ours, best = one.sides[0], one.sides[-1]
+        if one.same_day and ours.counters and best.counters:
+            found.append((problem, ours.counters, best.counters))
     if not found:
         raise NotRecorded("ours and cuBLAS were not counted on one day: python -m lib record")
     return found
-
-
-def _short(types: Types) -> str:
-    """``"BF16, B by columns"`` fits no row's name."""
-    return {"bf16_column": "BF16", "fp16_out": "FP16 out"}.get(types.key, types.title[:4])
 
 
 def _days(kind: type[Record], how: str) -> str:
@@ -610,7 +584,7 @@ def fast_cu() -> None:
     ), f"reported by the author; recorded: {_label(RivalsRecord)}")
 
 
-def _properties(found: Autopsy) -> list[Column[Side]]:
+def _properties(found: Autopsy, size: int) -> list[Column[Side]]:
     """What an autopsy says of each kernel."""
     fma = found.sides[0].counters.get("gmma_instructions", 0) == 0 and not any(
         side.design.family == "nvjet" for side in found.sides)
@@ -625,7 +599,7 @@ def _properties(found: Autopsy) -> list[Column[Side]]:
         Column("cluster", lambda side: style.sides(side.design.cluster)),
         Column("consumer warpgroups", lambda side: side.design.schedule or "no roles"),
         Column("registers per thread", lambda side: side.registers or "not recorded"),
-        Column("tiles per SM", lambda side: f"{side.tiles_per_sm(RECORDED_ON, found.size):.2f}"
+        Column("tiles per SM", lambda side: f"{side.tiles_per_sm(size):.2f}"
                + (", K split" if side.design.split else "")),
         _counter("instructions of warps", lambda c: c["instructions"] / 1e6, ".2f", " M"),
         _counter("FMA pipe" if fma else "tensor pipe", lambda c: c[pipe], ".1f", "%"),

@@ -626,9 +626,9 @@ def _cost(versions: Sequence[Shown]) -> str:
     if not cycles:
         return ""
     slower = [max(one.marks.seconds_with / one.marks.seconds_without - 1, 0.0) for one in versions]
-    most = (style.percent(slower[0]) + " time" if len(slower) == 1
-            else f"{min(slower):.0%} to +{max(slower):.0%}")
-    return f"a mark costs {style.number(cycles, 2)} cycles; with marks +{most}"
+    longer = (style.percent(slower[0]) + " time" if len(slower) == 1
+              else f"{min(slower):.0%} to +{max(slower):.0%}")
+    return f"a mark costs {style.number(cycles, 2)} cycles; with marks +{longer}"
 
 
 def _alt(versions: Sequence[Shown], shares: Sequence[Mapping[str, float]],

@@ -12,7 +12,6 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import noise
 from lib.show import accounts as model
-from lib.show import accounts as page
 from lib.show.numbers import Numbers
 from lib.show.version import Version, short_name
 from tests.pages import cells
@@ -61,21 +60,21 @@ def test_three_factors_are_the_share():
 @pytest.mark.parametrize("instruction", model.RATES)
 def test_the_rate_is_a_constant_of_the_instruction(instruction):
     """Over all records; busy and active cycles are counted in two passes, which differ."""
-    measured = page.measured_rates()[instruction]
+    measured = model.measured_rates()[instruction]
     off = [abs(one / model.RATES[instruction] - 1) for one in measured]
     assert len(off) > 10 and statistics.median(off) < 0.01 and max(off) < 0.07
     assert sum(one > 0.04 for one in off) <= 0.06 * len(off)
 
 
 def test_a_profiled_launch_that_differs_from_the_timed_ones_says_so(shown):
-    page.every()
+    model.every()
     rows = {row[0][1:3]: row for row in cells(shown[1])}
     for stem, apart in (("25_epilogue", True), ("14_ldmatrix", False)):
         numbers = Numbers(stem)
         share = rows[stem[:2]][3]
         cycles, rate = numbers.row().clock.cycles, H100.flops_per_cycle("float16")
         timed = model.share(cycles, 4096, H100.sms, rate)
-        assert (abs(numbers.metric("cycles") / cycles - 1) > page.APART) is apart
+        assert (abs(numbers.metric("cycles") / cycles - 1) > model.APART) is apart
         assert share.endswith(f"; timed {timed:.1%}") is apart
 
 
@@ -99,8 +98,8 @@ def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch)
             other.metrics = other.recorded = missing
             return other
 
-    page.wavefronts(Bare("02_shared_tile"))
-    page.tensor(Bare("14_ldmatrix"))
+    model.wavefronts(Bare("02_shared_tile"))
+    model.tensor(Bare("14_ldmatrix"))
     first, second = shown
     above, own = first.splitlines()[2:4]
     assert above == ("| 01 naive | 2 / not recorded yet | 12.5% |  | not recorded yet | "
@@ -117,7 +116,7 @@ def of_change(text, change):
 
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     version = Version("15_turing_limit")
-    page.isolated(version)
+    model.isolated(version)
     head = shown[0].partition("\n")[0]
     assert head.split(" | ")[:3] == ["| one thing changed", "speed predicted", "TFLOP/s at 2,048"]
     own, other = (of_change(shown[0], change) for change in (
@@ -139,30 +138,30 @@ def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
 
     version = Version("16_cp_async")
     monkeypatch.setattr(Version, "metrics", missing)
-    page.isolated(version)
+    model.isolated(version)
     change = "copies past the L1"
     _, at_small, at_size, cycles, *counted = of_change(shown[0], change)
     assert at_small.count("→") == at_size.count("→") == cycles.count("→") == 1
-    assert counted == [page.NOT_YET, ""]
+    assert counted == [model.NOT_YET, ""]
     # Times of one size alone.
     found = Version.recorded
     monkeypatch.setattr(Version, "recorded", lambda self, size, *rest: (
-        missing() if size == page.SMALL else found(self, size, *rest)))
-    page.isolated(version)
+        missing() if size == model.SMALL else found(self, size, *rest)))
+    model.isolated(version)
     _, at_small, at_size, cycles, *counted = of_change(shown[1], change)
-    assert at_small == page.NOT_YET and "→" in at_size and counted == [page.NOT_YET, ""]
+    assert at_small == model.NOT_YET and "→" in at_size and counted == [model.NOT_YET, ""]
     assert "→" in cycles
     # Nothing of today's source.
     monkeypatch.setattr("lib.records.reader.Recorded.current", missing)
-    page.isolated(version)
-    assert of_change(shown[2], change)[1:] == [page.NOT_YET, "", "", "", ""]
-    page.isolated(Version("11_wmma_shared"), account="wavefronts")
+    model.isolated(version)
+    assert of_change(shown[2], change)[1:] == [model.NOT_YET, "", "", "", ""]
+    model.isolated(Version("11_wmma_shared"), account="wavefronts")
     assert len(cells(shown[3])) == len(Version("11_wmma_shared").kernel.pairs)
     assert "L1 busy" in shown[3]
 
 
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
-    page.every()
+    model.every()
     by_wavefronts, by_tensor = (cells(one) for one in shown)
     stems = [stem for stem, kernel in in_book().items() if kernel.min_arch != BLACKWELL]
     assert [row[0] for row in (*by_wavefronts, *by_tensor)] == [
@@ -182,20 +181,20 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
         rate = H100.flops_per_cycle(CATALOGUE[stem].variants[0].dtype)
         peak = 132 * rate * float(row[4].replace(",", "")) * 1e-6
         share = float(row[3].rpartition("timed ")[2].rstrip("%")) / 100
-        assert share * peak == pytest.approx(float(row[5]), rel=page.APART + 0.01)
+        assert share * peak == pytest.approx(float(row[5]), rel=model.APART + 0.01)
 
 
 def test_a_variant_that_is_far_ahead_is_named_where_a_version_has_shapes_of_its_own(
         shown, monkeypatch):
-    page.every()
+    model.every()
     assert "22's `split`, where its `swapped_256` does" in shown[1] and "14's" not in shown[1]
-    monkeypatch.setattr(page, "AHEAD", 1000.0)
-    page.every()
+    monkeypatch.setattr(model, "AHEAD", 1000.0)
+    model.every()
     assert "made for other shapes" not in shown[3]
 
 
 def test_a_difference_within_the_noise_is_none_and_two_boards_are_not_compared(shown):
-    page.isolated(Version("20_persistent"))
+    model.isolated(Version("20_persistent"))
     within, apart = (of_change(shown[0], change) for change in (
         "products of two steps in flight, C", "persistent"))
     assert within[3].endswith(", none") and within[4].endswith("%")
@@ -217,8 +216,8 @@ def test_noise_is_the_larger_of_both_spreads_and_of_what_the_rival_moved():
 
 
 def test_a_profiled_launch_of_other_cycles_is_marked_beside_the_timed_ones(shown):
-    page.isolated(Version("25_epilogue"))
-    page.isolated(Version("14_ldmatrix"))
+    model.isolated(Version("25_epilogue"))
+    model.isolated(Version("14_ldmatrix"))
     assert of_change(shown[0], "a bias")[-1].count("‡") == 2
     assert "‡: that launch took over 3%" in shown[0]
     assert "‡" not in "".join(of_change(shown[1], "m16n8k16"))

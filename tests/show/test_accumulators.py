@@ -3,9 +3,7 @@
 import pytest
 
 from lib.kernels.catalogue import find
-from lib.show import accumulators as figure
 from lib.show import accumulators as model
-from lib.show import accumulators as page
 from lib.show.operand import Tile
 from lib.show.tensor_memory import followed
 from lib.show.version import Version
@@ -29,19 +27,19 @@ def test_an_address_has_the_lane_above_the_column():
 
 
 def test_the_pictures_say_in_words_what_they_show():
-    drawn = figure.where_picture(("old", model.in_registers(PERSISTENT.variant("wide"))),
+    drawn = model.where_picture(("old", model.in_registers(PERSISTENT.variant("wide"))),
                          ("new", model.in_tensor_memory(TENSOR.variant("wide"))), (40, 300),
                          title="A finding", evidence="modelled: x")
     assert drawn.text.count("64×256 sums") == 3 and "0x0028012c" in drawn.text
     a, b = Tile("tcgen05", rows=128), Tile("tcgen05", order="MN", rows=256, side="B")
-    drawn = figure.atoms_picture(a, b, title="A finding", evidence="modelled: x")
+    drawn = model.atoms_picture(a, b, title="A finding", evidence="modelled: x")
     assert "right: the next MMA, 32 B" in drawn.text
     assert "in 4 slabs" in drawn.text and "the next 64 columns, leading 8,192 B" in drawn.text
 
 
 def test_what_is_drawn_is_what_the_kernel_s_descriptors_say(shown):
-    page.atoms(Version("27_tcgen05"))
-    page.where(Version("27_tcgen05"), "20_persistent/wide")
+    model.atoms(Version("27_tcgen05"))
+    model.where(Version("27_tcgen05"), "20_persistent/wide")
     assert "2 atoms of each slab of B" in shown[0]
     _, a, b, _ = followed("27_tcgen05", "wide").operands
     for tile, bits in ((Tile("tcgen05", rows=128), a),

@@ -10,7 +10,6 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-from lib.show import chart as shapes
 from lib.show import chart as style
 from lib.show import colours, html
 from tests.tables import cases
@@ -140,8 +139,8 @@ def test_bars_of_one_height_are_drawn_as_thick_lines_where_they_were():
     axes = fig.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 100), ylim=(0, 4))
     axes.axis("off")
-    shapes.rectangles(axes, [(10, 1, 20, 0.5), (50, 1, 5.5, 0.5)], facecolor="#1fa274")
-    shapes.outline(axes, [(0, 0), *shapes.steps(0, 25, [1, 1, 2, 3]), (100, 0)], closed=True,
+    style.rectangles(axes, [(10, 1, 20, 0.5), (50, 1, 5.5, 0.5)], facecolor="#1fa274")
+    style.outline(axes, [(0, 0), *style.steps(0, 25, [1, 1, 2, 3]), (100, 0)], closed=True,
                    linewidth=0, facecolor="#3a8be0")
     style.finish(fig, alt="Bars, and steps.", evidence="modelled: nothing")
     text = html.svg(fig)

@@ -14,7 +14,6 @@ from lib.records import rule_searches
 from lib.records import store as records
 from lib.records.schema import SearchRecord
 from lib.show import choosing as model
-from lib.show import choosing as page
 from lib.show import display
 from lib.show.choosing import Chosen, Timed
 from tests import built
@@ -26,8 +25,8 @@ SHAPE = (64, 64, 64)
 def said(monkeypatch):
     """Whatever the page displays, as text."""
     seen = []
-    monkeypatch.setattr(page, "note", seen.append)
-    monkeypatch.setattr(page, "table", lambda head, rows, evidence: seen.append(
+    monkeypatch.setattr(model, "note", seen.append)
+    monkeypatch.setattr(model, "table", lambda head, rows, evidence: seen.append(
         "\n".join(" | ".join(row) for row in rows) + evidence))
     return seen
 
@@ -42,7 +41,7 @@ def test_only_what_the_rule_may_launch_is_held_against_it():
 def test_searches_are_told_by_kinds_of_products(said, monkeypatch):
     few = {which: rule_searches.recorded(which)[1][-6:] for which in rule_searches.SEARCHES}
     monkeypatch.setattr(rule_searches, "recorded", lambda which: ("A GPU", few[which]))
-    page.searches()
+    model.searches()
     for table, which in zip(said[1::2], few, strict=True):
         whole = rule_searches.summary(rule_searches.choices(few[which]))
         assert f"all | {len(few[which])} | {whole.share:.3f}; {whole.least_share:.3f}" in table
@@ -50,7 +49,7 @@ def test_searches_are_told_by_kinds_of_products(said, monkeypatch):
 
 
 def test_what_is_lost_is_told_with_its_worst(said):
-    page._chosen([Chosen(SHAPE, "a", "a", 0.0, 2), Chosen((9, 9, 8), "a", "b", 0.21, 2)],
+    model._chosen([Chosen(SHAPE, "a", "a", 0.0, 2), Chosen((9, 9, 8), "a", "b", 0.21, 2)],
                  "recorded: H100")
     table, words = said
     assert "64³ | 2 | `a` | the same | 0" in table and "9×9×8 | 2 | `a` | `b` | 21.0%" in table
@@ -88,7 +87,7 @@ def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
     monkeypatch.setattr(display, "show", lambda *figures: drawn.extend(figures))
     monkeypatch.setattr(model, "timed", lambda: {
         SHAPE: [Timed(5.0, 10.0), Timed(6.0, 5.0), Timed(6.0, None)]})
-    page.predictions.__wrapped__()
+    model.predictions.__wrapped__()
     wide, narrow = drawn
     # The rule's first is off by half, the other by a fifth: its own range is told.
     assert wide.finding == narrow.finding == (
@@ -98,7 +97,7 @@ def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
 
 def test_without_a_record_the_page_names_the_command(results):
     built.write(built.record())
-    for show in (page.predictions, page.neighbours):
+    for show in (model.predictions, model.neighbours):
         with pytest.raises(records.NotRecorded, match="python -m lib record"):
             show.__wrapped__()
 

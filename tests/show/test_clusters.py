@@ -11,9 +11,6 @@ from lib.records.schema import Pair
 from lib.show import accounts as accounts_page
 from lib.show import clusters, display, multicast, shares, split_k
 from lib.show import shapes as by_shape
-from lib.show import shapes as shapes_page
-from lib.show import shares as shares_page
-from lib.show import split_k as split_k_figure
 from lib.show.columns import Retimed, launches
 from lib.show.numbers import Named, Numbers
 from lib.show.version import Version
@@ -73,7 +70,7 @@ def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, cut,
 
 def test_a_variant_s_shares_are_those_of_its_launch():
     cut, whole = (STREAM_K.variant(name) for name in ("cut", "whole"))
-    problem = cut.problem(*shares_page.EXAMPLE)
+    problem = cut.problem(*shares.EXAMPLE)
     assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 7, 4)
     assert shares.shares(whole, problem, 8) == shares.shares(cut, problem, 8).whole
     longest = [shares.shares(one, problem, 8).longest for one in (cut, whole)]
@@ -93,7 +90,7 @@ def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
         built.let_bench(page.version, name, [
             structs.replace(row, M=M, N=N, K=K, seconds=1e-6 * time, spread=0.005)
             for (M, N, K), time in times.items()])
-    shares_page.gains(page.version)
+    shares.gains(page.version)
     wide, narrow = figures[0]
     # The one at 50% is faster by less than the spreads.
     assert wide.finding == narrow.finding == (
@@ -101,7 +98,7 @@ def test_a_cut_s_gains_are_drawn_by_how_full_the_last_wave_is(monkeypatch):
     assert wide.alt.endswith(
         "6%: 1,792×1,280×4,096: faster with the cut 125.0; +25.0%. 50%: 2,304×1,408×4,096: as fast "
         "within the spreads 100.5; +0.5%. 97%: 2,560×1,664×16,384: slower 80.0; −20.0%.")
-    shares_page.gains(page.version, cubes=(1024,))
+    shares.gains(page.version, cubes=(1024,))
     assert "on none of 3 fuller" in figures[1][0].finding
     assert "1,024×1,024×1,024: slower 80.0" in figures[1][0].alt
 
@@ -154,7 +151,7 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
         built.let_bench(page.version, name, [
             structs.replace(row, M=M, N=N, K=K, seconds=1e-6 * microseconds)
             for (M, N, K), microseconds in zip(shapes, times, strict=False)])
-    shapes_page.side_by_side(page.version, "whole", "cut")
+    by_shape.side_by_side(page.version, "whole", "cut")
     rows = cells(shown[0])
     assert len(rows) == len(shapes)
     assert rows[0][-4:-1] == ["100.0", "80.0", "**1.250**"] and rows[-1][-4:] == [""] * 4
@@ -164,7 +161,7 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert shown[1].startswith(
         "Of 3 recorded shapes `cut` is faster than `whole` on 2, slower on 1")
     assert "1.250 times the speed, at 1,792×1,408×4,096; its worst 0.800" in shown[1]
-    shapes_page.each(page.version, "cut")
+    by_shape.each(page.version, "cut")
     assert cells(shown[2])[0] == ["1,792×1,280×4,096", "`cut`", "**80.0 (120%)**"]
     # Nothing is recorded of the last one: the time is the model's, and says so.
     expected = by_shape.microseconds(page.kernel.variant("cut"), shapes[-1])
@@ -172,8 +169,8 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
 
 
 def test_of_shapes_that_are_not_recorded_predictions_stand_alone(shown, monkeypatch):
-    monkeypatch.setattr(shapes_page, "_row", lambda *_: None)
-    shapes_page.side_by_side(Version("24_any_row"), "packed", "read")
+    monkeypatch.setattr(by_shape, "_row", lambda *_: None)
+    by_shape.side_by_side(Version("24_any_row"), "packed", "read")
     assert len(shown) == 1 and "recorded" not in shown[0]
     assert all(len(row) == 2 and float(row[1]) > 0 for row in cells(shown[0]))
 
@@ -192,7 +189,7 @@ def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts():
     with display.collected() as figures:
-        shares_page.coalescing(Version("23_stream_k"), "cut")
+        shares.coalescing(Version("23_stream_k"), "cut")
     [picture] = figures
     stored = picture.text.split(" mine[i * 128] ")[1]
     assert "16 sectors 100% useful" in stored and " parts" in picture.text
@@ -217,7 +214,7 @@ def test_ratios_have_three_means(shown):
     odd, small = (structs.replace(stored[0], M=M, N=N, K=K, ratio=ratio)
                   for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
     built.let_bench(page.version, "tuned", [structs.replace(stored[0], ratio=1.0), odd, small])
-    shapes_page.means(page.version)
+    by_shape.means(page.version)
     assert cells(shown[0])[0] == [
         "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
 
@@ -244,7 +241,7 @@ def test_a_cluster_that_finds_no_room_has_all_its_tiles_still_to_do(
 
 def test_blocks_that_share_k_are_drawn_with_the_rows_that_each_adds_up():
     parts = split_k.parts(64, 16, 4)
-    scene = split_k_figure.picture(parts, 16, evidence="modelled: four")
+    scene = split_k.picture(parts, 16, evidence="modelled: four")
     assert scene.title.startswith("Each of 4 blocks multiplies every fourth step of K")
     steps, sums = re.findall(r'class="(?:compute|focus)" d="([^"]+)"',
                              scene.body.split("block ")[3])

@@ -3,8 +3,6 @@
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.show import cta_pairs as model
-from lib.show import cta_pairs as page
-from lib.show import tensor_memory as memory
 from lib.show import tensor_memory as steps
 from lib.show.version import Version
 from tests.pages import cells
@@ -35,12 +33,12 @@ def test_mbarriers_count_what_the_source_makes_them_for():
 
 
 def test_a_stage_s_bytes_are_told_against_the_version_before(shown):
-    page.halves(Version("28_cta_pairs"), "27_tcgen05/wide")
+    model.halves(Version("28_cta_pairs"), "27_tcgen05/wide")
     assert "32 KiB of each block in place of 48" in shown[0]
 
 
 def test_the_table_of_mbarriers_names_the_leader_and_the_bytes_of_both(shown):
-    page.handovers(Version("28_cta_pairs"))
+    model.handovers(Version("28_cta_pairs"))
     rows = {row[0]: row[1:] for row in cells(shown[0])}
     full = next(row for name, row in rows.items() if "filled" in name)
     assert full[1] == "leader" and "65,536 bytes" in full[3]
@@ -50,7 +48,7 @@ def test_a_phase_may_count_bytes_before_they_are_expected_and_ends_all_the_same(
     events = model.phase(PAIRS.variant("in_turns"))
     assert [(one.arrivals, one.nbytes) for one in events] == [
         (1, 0), (1, -32768), (0, 32768), (0, 0), (1, 0)]
-    page.pending(Version("28_cta_pairs"), "in_turns")
+    model.pending(Version("28_cta_pairs"), "in_turns")
     assert [row[2] for row in cells(shown[0])] == ["0", "−32,768", "32,768", "0", "0"]
 
 
@@ -69,6 +67,6 @@ def test_only_the_leader_issues_mmas_and_both_blocks_store():
 
 
 def test_the_timeline_says_where_mmas_are_issued(shown):
-    memory.timeline_of_blocks(Version("28_cta_pairs"), "in_turns", "leader", "second block")
+    steps.timeline_of_blocks(Version("28_cta_pairs"), "in_turns", "leader", "second block")
     assert "All MMAs are issued in the leader; each block loads and stores" in shown[0]
     assert "second block</strong></p><p>it issues no MMA" in shown[0]

@@ -3,7 +3,6 @@
 import pytest
 
 from lib.show import descriptor as model
-from lib.show import descriptor as page
 from lib.show.operand import FIELDS, START_FIELD
 from lib.show.version import Version
 from tests.boxes import descriptor
@@ -28,7 +27,7 @@ def test_a_bit_of_no_field_is_refused(monkeypatch):
     assert [one.of(bits) for one in FIELDS["wgmma"]] == [64, 1, 32, 0, 2]
     monkeypatch.setattr(model, "observed", lambda *_: {"A": bits, "B": bits | 1 << 14})
     with pytest.raises(ValueError, match="belong to no field"):
-        page.fields(Version("18_tma"))
+        model.fields(Version("18_tma"))
 
 
 def test_kernels_without_what_is_asked_for_are_refused():
@@ -38,6 +37,6 @@ def test_kernels_without_what_is_asked_for_are_refused():
 
 
 def test_pages(shown):
-    page.fields(Version("18_tma"))
+    model.fields(Version("18_tma"))
     fields, = shown
     assert "| 62 to 63 | swizzle | 1 | 1 | swizzled by 128 bytes |" in fields

@@ -13,9 +13,7 @@ from lib.__main__ import main
 from lib.measure import foreign
 from lib.records import foreign as records
 from lib.show import foreign as model
-from lib.show import foreign as published
 from lib.show import public_files as files
-from lib.show import public_files as page
 
 pytestmark = pytest.mark.slow  # kernels of others run at night
 
@@ -147,8 +145,8 @@ def test_results_mutants_and_defects_are_recorded_and_held(clones, capsys, shown
     turned = next(one for one in model.kernels() if one.name == "turned<16>")
     assert unseen and not turned.unexplained(unseen) and turned.unexplained(["bar.sync 1"])
     assert main(command) == 0 and "0 unlike the record" in capsys.readouterr().out
-    page.found()
-    page.defects()
+    files.found()
+    files.defects()
     assert "2 of 2" in shown[0] and re.search(r"changes? nothing", shown[0])
     assert "The guard lets n through." in shown[1] and "OutOfBounds" in shown[1]
     assert "blob/0123456789abcdef" in shown[1]
@@ -299,16 +297,16 @@ def test_the_oracle_of_mxfp8_takes_a_scale_for_each_32():
 
 
 def test_published_cases_are_written_out():
-    word = published.written_out("cases=published:tf32")
+    word = model.written_out("cases=published:tf32")
     assert word.startswith("cases=uint32[2,17]:") and word.count(",") == 1 + 2 * 17 - 1
-    assert published.written_out("n=int:2") == "n=int:2"
-    scaled = published.cases("nvfp4")
+    assert model.written_out("n=int:2") == "n=int:2"
+    scaled = model.cases("nvfp4")
     assert scaled.shape == (2, 2 * 64 + 1 + 2 * 4) and (scaled[:, -8:] < 0x77).all()
     outputs = np.zeros((2, 128, 4), np.uint32)
-    outputs[:, :32] = np.array(published.PUBLISHED["tf32"].words)[:, None, None]
-    assert published.right("tf32", {"outputs": outputs}, {})
+    outputs[:, :32] = np.array(model.PUBLISHED["tf32"].words)[:, None, None]
+    assert model.right("tf32", {"outputs": outputs}, {})
     outputs[1, 31, 3] ^= 1
-    assert not published.right("tf32", {"outputs": outputs}, {})
+    assert not model.right("tf32", {"outputs": outputs}, {})
 
 
 def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
@@ -383,7 +381,7 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
     monkeypatch.setattr(model, "kernels", lambda: (noted, ended))
     monkeypatch.setattr(model, "recorded", lambda: {
         noted.key: structs.replace(ENDED, gpu=gpu), ended.key: ENDED})
-    page.counted()
+    files.counted()
     assert "| 1 | 1 of 1 |" in shown[-2] and "| 1 | not counted |" in shown[-2]
     assert "- `swizzled` of nobody/matmul: There it begins at 1,024." in shown[-1]
     assert "- `ended` of nobody/matmul: Its launch ended the process." in shown[-1]
@@ -424,7 +422,7 @@ def test_public_files_are_compiled_as_they_are(clones, monkeypatch, capsys, show
     assert 'src/broken.cu: refused: src/broken.cu(2): error: identifier "nowhere"' in out
     main([*command, "past", "--write"])  # which leaves what is recorded of files
     assert records.read().files["nobody/matmul:src/tiled.cu"].kernels == 2
-    page.compiled()
+    files.compiled()
     assert "| held out | 1 | 0 of 1 |" in shown[-2] and "names what is nowhere." in shown[-1]
     (clones / "matmul" / "src" / "tiled.cu").write_text("__global__ void f() { nowhere(); }\n")
     assert main([*command, "--files", "tiled"]) == 1

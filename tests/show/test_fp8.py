@@ -14,9 +14,7 @@ from lib.records import store as records
 from lib.records.schema import CalibrationRecord
 from lib.show import bottleneck as busiest
 from lib.show import chart as style
-from lib.show import fp8 as figure
 from lib.show import fp8 as model
-from lib.show import fp8 as scales
 from lib.show import fp8_errors
 from lib.show.version import Version
 
@@ -103,7 +101,7 @@ def test_inputs_of_one_sign_are_the_same_numbers():
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figure_says_what_the_worst_sums_lose(curves, narrow):
-    fig = figure.draw(curves, evidence="emulated: sm_90a PTX", narrow=narrow)
+    fig = model.draw(curves, evidence="emulated: sm_90a PTX", narrow=narrow)
     worst, like = curves[2].errors[1][1], curves[3].errors[1][1]
     assert fig.finding == (f"At K = 1,024 a sum of one sign is off by {100 * worst:.2g}%; promoted "
                            f"every 128, by {100 * like:.2g}%")
@@ -122,7 +120,7 @@ def test_variants_say_whether_they_promote():
 
 def test_scales_differ_in_one_way_alone():
     problem = with_scales(16, 128, 512)
-    alike, rows, depth, both = (scales.scaled_by(problem, kind) for kind in scales.KINDS)
+    alike, rows, depth, both = (model.scaled_by(problem, kind) for kind in model.KINDS)
     assert (alike.scale_a == 1).all()
     assert (np.ptp(rows.scale_a, 1) == 0).all() and np.ptp(rows.scale_a, 0).any()
     assert (np.ptp(depth.scale_a, 0) == 0).all() and np.ptp(depth.scale_a, 1).any()

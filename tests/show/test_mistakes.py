@@ -4,7 +4,6 @@ import pytest
 
 from lib.kernels.catalogue import find
 from lib.show import mistakes as model
-from lib.show import mistakes as page
 from lib.show.mistakes import PLANTED, verdict
 from lib.show.version import Version
 from tests.pages import cells
@@ -38,7 +37,7 @@ def test_fences_leave_the_result_right_and_commits_hang():
 
 
 def test_the_table_has_a_row_for_each_and_says_what_the_whole_kernel_gives(shown):
-    page.left_out(Version("27_tcgen05"))
+    model.left_out(Version("27_tcgen05"))
     rows = cells(shown[0])
     assert len(rows) == len(PLANTED["27_tcgen05"].mistakes)
     assert "unchanged: no hazard, C right" in shown[0]

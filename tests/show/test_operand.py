@@ -14,7 +14,6 @@ from lib import ptx
 from lib.ptx.isa.matrix_descriptor import Descriptor
 from lib.ptx.isa.tcgen05_operands import operand_descriptor
 from lib.show import operand as model
-from lib.show import operand as page
 from lib.show.fragment_maps import maps
 from lib.show.operand import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
 from tests.pages import cells
@@ -320,7 +319,7 @@ def test_the_page_has_every_tile_or_why_there_is_none(given):
             assert given["texts"][found["name"]] == tile.named
 
 
-@pytest.mark.parametrize("tile", LEGAL[::7], ids=named)
+@pytest.mark.parametrize("tile", LEGAL, ids=named)
 def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
     """By the arithmetic of the page's script, for every element's chunk and each instruction."""
     key = (tile.reader, tile.item, tile.order, tile.mode, tile.rows, tile.k_bytes)
@@ -331,6 +330,9 @@ def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
     again = (given["start"] + chunk // found["wide"] * found["slab"]
              + line // 8 * 8 * found["pitch"] + atom[line % 8, chunk % found["wide"]])
     assert np.array_equal(again, tile.places)
+    assert 8 * tile.pitch % 128 == tile.slab % 128 == 0  # so reads of the next lines are alike
+    assert {tile.wavefronts(*(0, at)[:: 1 if tile.order == "K" else -1]) for at in range(
+        0, tile.span // tile.item, CHUNK // tile.item)} == {found["waves"]}
     for side in model.SIDES:
         one, said = replace(tile, side=side), found[side]
         assert said["rows"] == one.piece[0]
@@ -345,7 +347,7 @@ def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
 
 
 def test_the_rules_of_wgmma(shown):
-    page.rules()
+    model.rules()
     found = cells(shown[0])
     assert len(found) == 8
     for along, swizzle, leading, _, step, bits in found:
@@ -357,7 +359,7 @@ def test_the_rules_of_wgmma(shown):
 
 
 def test_fields_beside_each_other(shown):
-    page.fields(Tile(), Tile(order="MN", rows=256, side="B"))
+    model.fields(Tile(), Tile(order="MN", rows=256, side="B"))
     [text] = shown
     assert "| A, along K, 128 B | B, along M or N, 128 B |" in text
     by_name = {row[1]: row for row in cells(text)}
@@ -366,8 +368,8 @@ def test_fields_beside_each_other(shown):
 
 
 def test_lines_show_which_chunks_change_places(shown):
-    page.lines(Tile(mode="32"))
-    page.lines(Tile())
+    model.lines(Tile(mode="32"))
+    model.lines(Tile())
     found = cells(shown[0])
     assert [row[4] for row in found] == 4 * ["0 1"] + 4 * ["1 0"]
     assert [row[2] for row in found] == 4 * ["000"] + 4 * ["001"]
@@ -375,7 +377,7 @@ def test_lines_show_which_chunks_change_places(shown):
 
 
 def test_what_lanes_name_and_what_it_becomes(shown):
-    page.named(Tile("ldmatrix"))
-    page.named(Tile("ldmatrix", side="B", order="MN"))
+    model.named(Tile("ldmatrix"))
+    model.named(Tile("ldmatrix", side="B", order="MN"))
     assert cells(shown[0])[1] == ["8 to 15", "8 to 15", "0 to 7", "r1"]
     assert cells(shown[1])[1] == ["8 to 15", "0 to 7", "8 to 15", "r1"]

@@ -4,7 +4,6 @@ import pytest
 
 from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.show import phases as model
-from lib.show import phases as page
 from lib.show.version import Version
 from tests.tables import cases
 
@@ -94,8 +93,8 @@ def test_bytes_that_come_before_they_are_expected_are_below_zero():
 
 
 def test_pages(shown):
-    page.trace(Version("19_warp_specialization"), steps=(0,))
-    page.groups(Version("16_cp_async"))
+    model.trace(Version("19_warp_specialization"), steps=(0,))
+    model.groups(Version("16_cp_async"))
     trace, groups = shown
     assert "| 0, 0 | TMA | 49,152 B land | filled | 0, 0 | 0 → 1 |" in trace
     assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace

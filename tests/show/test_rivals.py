@@ -9,7 +9,6 @@ from lib.records import reach, schema
 from lib.records import store as records
 from lib.records.schema import Candidate, CublasRecord, KernelRecord, RivalsRecord
 from lib.show import clock, display
-from lib.show import rivals as model
 from lib.show import rivals as page
 from lib.show.rivals import COOPERATIVE, PING_PONG, SINGLE, Design
 from lib.show.scoreboard import TYPES
@@ -48,13 +47,13 @@ def said(monkeypatch):
      Design("xmma", "sm_80", (64, 128), 8, 3, split=True)),
 ])
 def test_a_name_is_taken_apart(name, design):
-    assert model.taken_apart(name) == design
+    assert page.taken_apart(name) == design
 
 
 @pytest.mark.parametrize("name", ["gemm_a", "nvjet_sm90_hss_128x160", "", "volta_sgemm_128x64_nn"])
 def test_a_name_of_another_family_is_refused(name):
     with pytest.raises(ValueError, match="no family that is known"):
-        model.taken_apart(name)
+        page.taken_apart(name)
 
 
 def recorded_kernels():
@@ -74,7 +73,7 @@ def test_every_recorded_name_agrees_with_what_is_known_otherwise():
              "float8_e4m3fn": "E4M3"}
     seen = set()
     for row, side in recorded_kernels():
-        design = model.design(side.kernels)
+        design = page.design(side.kernels)
         if design.family == "nvjet":
             seen.add(side.kernels[0])
             assert design.types.split()[1:] in (
@@ -83,16 +82,16 @@ def test_every_recorded_name_agrees_with_what_is_known_otherwise():
             if isinstance(side, Candidate) and side.tile:
                 assert side.tile == f"{design.tile[0]}x{design.tile[1]}"
                 assert side.cluster == f"{design.cluster[0]}x{design.cluster[1]}x1"
-        assert not model.plain(side.kernels[0]).startswith("_Z")
+        assert not page.plain(side.kernels[0]).startswith("_Z")
     assert len(seen) > 20
 
 
 def test_a_reduction_behind_a_kernel_means_that_k_is_split():
     kernel = "_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE"
     reduction = "_ZN8cublasLt19splitKreduce_kernelILi32E"
-    assert model.design([kernel, reduction]).split and model.design([reduction, kernel]).split
-    assert not model.design([kernel]).split
-    assert model.plain(reduction) == "splitKreduce_kernel"
+    assert page.design([kernel, reduction]).split and page.design([reduction, kernel]).split
+    assert not page.design([kernel]).split
+    assert page.plain(reduction) == "splitKreduce_kernel"
 
 
 @pytest.mark.parametrize("stem, name, design", [
@@ -105,7 +104,7 @@ def test_a_reduction_behind_a_kernel_means_that_k_is_split():
     ("08_warp_tile", "warp_64x32", Design("ours", "sm_90a", (64, 64), 16)),
 ])
 def test_ours_are_described_in_the_same_words(stem, name, design):
-    found = model.ours(CATALOGUE[stem].variant(name), "sm_90a")
+    found = page.ours(CATALOGUE[stem].variant(name), "sm_90a")
     if stem == "08_warp_tile":
         assert (found.schedule, found.cluster, found.split) == ("", (1, 1), False)
     else:
@@ -113,13 +112,13 @@ def test_ours_are_described_in_the_same_words(stem, name, design):
 
 
 def test_an_autopsy_holds_what_the_records_hold():
-    found = model.autopsy(GPU, FP32, 4096)
+    found = page.autopsy(FP32, 4096)
     best = max(row.ratio for stem in recorded_stems() for row in rows_of(stem, FP32, 4096))
     assert found.sides[0].share == best and found.sides[0].registers
     (rival,) = [row.rival for row in records.load(CublasRecord, GPU).variants["fp32"].bench
                 if row.is_cube(4096)]
-    assert found.sides[-1].design in (model.design(rival.best.kernels),
-                                      model.design(rival.default.kernels))
+    assert found.sides[-1].design in (page.design(rival.best.kernels),
+                                      page.design(rival.default.kernels))
 
 
 def recorded_stems():
@@ -136,7 +135,7 @@ def rows_of(stem, types, size):
 def test_joules_are_given_to_the_kernel_that_was_measured_and_to_no_other():
     for types in TYPES:
         for size in (2048, 4096, 8192):
-            sides = model.autopsy(GPU, types, size).sides[1:]
+            sides = page.autopsy(types, size).sides[1:]
             assert sum(side.joules is not None for side in sides) <= 1
 
 
@@ -167,7 +166,7 @@ def test_cycles_are_of_the_kernel_that_ours_met(results):
     for variant in record["variants"].values():
         variant["counters"] = [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": 1000}}]
     built.write(record)
-    assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, None, None)
+    assert page.cycles("01_naive", 2048) == page.Cycles(1000, None, None)
     row = {key: value for key, value in built.row(2048, 0.05, 0.06, 0.05).items()
            if key not in ("cublas_spread", "cublas_clock", "instantiation", "turns",
                           "sustained", "alone", "cublas_alone", "pair", "trials", "packing",
@@ -180,7 +179,7 @@ def test_cycles_are_of_the_kernel_that_ours_met(results):
         "chunks": record["chunks"], "variants": {"fp32": {
             "arch": "sm_90a", "bench": [row], "counters": counted(700),
             "best_counters": counted(800)}}})
-    assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, 800, 700)
+    assert page.cycles("01_naive", 2048) == page.Cycles(1000, 800, 700)
 
 
 def test_without_a_record_the_page_names_the_command(results):
@@ -191,9 +190,9 @@ def test_without_a_record_the_page_names_the_command(results):
 
 
 def test_what_was_counted_on_another_day_is_said_to_be(said, monkeypatch):
-    found = model.autopsy(GPU, FP32, 4096)
+    found = page.autopsy(FP32, 4096)
     days = iter((replace(found, same_day=True), replace(found, same_day=False)))
-    monkeypatch.setattr(model, "autopsy", lambda *_: next(days))
+    monkeypatch.setattr(page, "autopsy", lambda *_: next(days))
     page.autopsies.__wrapped__("fp32", 4096, 4096)
     assert ["ours on another day" in text for text in said] == [False, True]
 
@@ -202,23 +201,22 @@ def test_speeds_are_shares_of_one_run_each(said):
     page.speeds.__wrapped__()
     wide, narrow = said
     assert wide.finding == narrow.finding
-    for types in TYPES:
-        for size in page.SIZES:
-            one = model.shares(GPU, types, size)
-            if one is not None:
-                assert f"{page._short(types)}, {size:,}: " in wide.alt
-                assert f"ours {100 * one.share:.1f}; {one.name}" in wide.alt
+    for problem, cube in page._CUBES.items():
+        one = page.shares(*cube)
+        if one is not None:
+            assert f"{problem}: " in wide.alt
+            assert f"ours {100 * one.share:.1f}; {one.name}" in wide.alt
     best = max(row.ratio for stem in recorded_stems() for row in rows_of(stem, FP32, 4096))
-    assert model.shares(GPU, FP32, 4096).share == best
+    assert page.shares(FP32, 4096).share == best
 
 
 @pytest.mark.parametrize("draw", [page.byte_counts, page.cycle_counts])
 def test_counts_are_drawn_where_both_are_of_one_day(said, monkeypatch, draw):
-    whole = model.autopsy
-    monkeypatch.setattr(model, "autopsy", lambda *given: replace(whole(*given), same_day=True))
+    whole = page.autopsy
+    monkeypatch.setattr(page, "autopsy", lambda *given: replace(whole(*given), same_day=True))
     draw.__wrapped__()
     assert "cuBLAS's best" in said[0].finding and "FP32, 4,096" in said[0].alt
-    monkeypatch.setattr(model, "autopsy", lambda *given: replace(whole(*given), same_day=False))
+    monkeypatch.setattr(page, "autopsy", lambda *given: replace(whole(*given), same_day=False))
     with pytest.raises(records.NotRecorded, match="not counted on one day"):
         draw.__wrapped__()
 

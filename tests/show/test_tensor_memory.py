@@ -2,9 +2,7 @@
 
 import pytest
 
-from lib.show import tensor_memory as figure
 from lib.show import tensor_memory as model
-from lib.show import tensor_memory as page
 from lib.show.version import Version
 
 STEM = "27_tcgen05"
@@ -64,16 +62,16 @@ def test_what_a_tile_asks_is_what_its_sizes_say():
 def test_the_timelines_say_in_words_what_they_show():
     rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
     roles = Version(STEM).kernel.variants[0].roles.warps
-    together = figure.timeline(rows, roles, title="A finding", evidence="emulated: x")
+    together = model.timeline(rows, roles, title="A finding", evidence="emulated: x")
     assert "one_accumulator 0 of 3 tiles" in together.text and "wide 3 of 3 tiles" in together.text
     # Variants are several runs: no scale of steps says which is the longer.
-    apart = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", together=False)
+    apart = model.timeline(rows, roles, title="A finding", evidence="emulated: x", together=False)
     assert "instructions in order" in together.text and "instructions in order" not in apart.text
     assert "order of instructions, no time" in apart.text
 
 
 def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
-    page.by_intensity(Version(STEM), "20_persistent/wide")
+    model.by_intensity(Version(STEM), "20_persistent/wide")
     assert "want 160 bytes" in shown[0] and "96 as 27 does" in shown[0]
     assert "intensity emulated; no speed" in shown[0]
     assert "160 of 128 bytes per cycle, at most 80% of the peak" in shown[0]

@@ -14,7 +14,6 @@ from lib.records import sanitizer as records
 from lib.records import sentryward as proofs
 from lib.show import columns
 from lib.show import zoo as model
-from lib.show import zoo as page
 
 SPECIMENS = {one.name: one for one in model.specimens()}
 
@@ -146,16 +145,16 @@ def test_the_page_owns_up_to_reports_on_cures(fake, monkeypatch):
     names, said = ["missing_barrier", "no_tail_guard"], []
     assert sanitizer.record(names, path=fake, seconds=1.0, tell=str) == 0
     record = records.read(fake)
-    monkeypatch.setattr(page.sanitizer, "read", lambda: record)
+    monkeypatch.setattr(model.sanitizer, "read", lambda: record)
     monkeypatch.setattr(columns, "table", lambda head, rows, evidence: said.append(str(rows)))
-    monkeypatch.setattr(page, "note", said.append)
-    page.mistakes(*names)
+    monkeypatch.setattr(model, "note", said.append)
+    model.mistakes(*names)
     assert len(said) == 1 and "racecheck, synccheck hangs" in said.pop()
     one = record.kernels["no_tail_guard"]
     other = structs.replace(record, kernels={
         **record.kernels, "no_tail_guard": structs.replace(one, cured=one.mistake)})
-    monkeypatch.setattr(page.sanitizer, "read", lambda: other)
-    page.mistakes(*names)
+    monkeypatch.setattr(model.sanitizer, "read", lambda: other)
+    model.mistakes(*names)
     assert "the cure of `no_tail_guard`, too (racecheck, synccheck hangs)" in said[1]
 
 
