@@ -438,8 +438,8 @@ def _changed(both: Sequence[Launches], account: str, cause: Column[Launches]) ->
         *(_both([one.at(n) for one in both], lambda one: one.row.tflops, noise.of_speed)
           for n in (SMALL, size)),
         _both(both, _cycles, noise.of_cycles, ",.1f"),
-        *((" → ".join(column.cell(one) + _mark(one) for one in both) for column in (cause, busy))
-          if counted else (NOT_YET, "")))
+        *((" → ".join(column.cell(one) + PROFILED_APART * _apart(one) for one in both)
+           for column in (cause, busy)) if counted else (NOT_YET, "")))
 
 
 PROFILED_APART = "‡"
@@ -452,10 +452,6 @@ def _apart(one: Launches) -> bool:
     """Tell whether a profiled launch took other cycles than those that were timed."""
     clock = one.row.clock if one.timed else None
     return clock is not None and abs(one.counters["cycles"] / clock.cycles - 1) > APART
-
-
-def _mark(one: Launches) -> str:
-    return PROFILED_APART if _apart(one) else ""
 
 
 def _both(sides: Sequence[Launches], found: Callable[..., float | None],

@@ -218,7 +218,7 @@ def of_record(
         tensor = {
             "tensor_flops": flops,
             "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
-            else roofs and roofs.products.get(product),
+            else roofs and roofs.peaks.get(product),
         }
     return least_times(metrics, gpu, warp_instructions=metrics["instructions"],
                        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],

@@ -22,7 +22,7 @@ from lib.records import store as records
 from lib.records.schema import KernelRecord, SearchRecord
 from lib.show import chart as style
 from lib.show import dots
-from lib.show.display import both, note, once_recorded, table
+from lib.show.display import both, folded, note, once_recorded, table
 from lib.show.markdown import markdown
 from lib.show.version import RECORDED_ON, short_name
 
@@ -149,7 +149,7 @@ def by_neighbour(name: str) -> list[Chosen]:
     return found
 
 
-def explained_costs(costs: Costs = cost.H100) -> list[tuple[str, str]]:
+def explained_costs() -> list[tuple[str, str]]:
     """Each cost with its value, and what its class says of it.
 
     Raises
@@ -160,10 +160,10 @@ def explained_costs(costs: Costs = cost.H100) -> list[tuple[str, str]]:
     # From Python 3.13 on a docstring has no margin; cleandoc takes off that of earlier ones.
     text = inspect.cleandoc(Costs.__doc__ or "").partition("----------\n")[2]
     parts = re.findall(r"^(\w[\w, ]*) : .*\n((?:    .*\n|\n)+)", text + "\n", re.M)
-    rows = [(", ".join(f"{name} = {getattr(costs, name):,}" for name in names.split(", ")),
+    rows = [(", ".join(f"{name} = {getattr(cost.H100, name):,}" for name in names.split(", ")),
              " ".join(words.split())) for names, words in parts]
     said = {name for names, _ in parts for name in names.split(", ")}
-    if lacking := [name for name in vars(costs) if name not in said]:
+    if lacking := [name for name in vars(cost.H100) if name not in said]:
         raise ValueError(f"nothing is said of {', '.join(lacking)}")
     return rows
 
@@ -234,9 +234,9 @@ def searches() -> None:
 def costs() -> None:
     """Display the costs and what each is, folded."""
     rows = [(f"`{given}`", words) for given, words in explained_costs()]
-    note(f"<details>\n<summary>The {len(rows)} entries of the cost model</summary>\n\n"
-         f"{markdown(('in cycles, unless it says otherwise', 'what it is'), rows)}\n\n"
-         "*modelled: lib/dispatch/cost.py, fitted to an H100*\n\n</details>")
+    folded(f"The {len(rows)} entries of the cost model",
+           markdown(("in cycles, unless it says otherwise", "what it is"), rows),
+           "*modelled: lib/dispatch/cost.py, fitted to an H100*")
 
 
 def _chosen(found: Sequence[Chosen], evidence: str) -> None:

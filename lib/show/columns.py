@@ -83,6 +83,13 @@ def compared(name: str, columns: Sequence[Column[T]], rows: Sequence[tuple[str, 
 STALE = " (stale: the source has changed since)"
 
 
+def _is_recorded(read: Callable[[], object]) -> bool:
+    try:
+        return bool(read())
+    except records.NotRecorded:
+        return False
+
+
 @dataclass(frozen=True)
 class Launches:
     """What is recorded of a variant at one size, read when a column asks for it."""
@@ -109,27 +116,17 @@ class Launches:
     @property
     def counted(self) -> bool:
         """Whether its counters are recorded."""
-        try:
-            return bool(self.counters)
-        except records.NotRecorded:
-            return False
+        return _is_recorded(lambda: self.counters)
 
     @property
     def timed(self) -> bool:
         """Whether its speed is recorded."""
-        try:
-            return bool(self.row)
-        except records.NotRecorded:
-            return False
+        return _is_recorded(lambda: self.row)
 
     @property
     def current(self) -> bool:
         """Whether it is recorded of today's source."""
-        try:
-            self.page.reader.current(self.variant.name)
-            return bool(self.page.record)
-        except records.NotRecorded:
-            return False
+        return _is_recorded(lambda: self.page.reader.current(self.variant.name))
 
     @property
     def sms(self) -> int:
@@ -155,11 +152,6 @@ class Launches:
     def stale(self) -> str:
         """What an evidence label says where the source has changed since; else nothing."""
         return STALE if self.page.reader.stale(self.variant.name) else ""
-
-    @property
-    def label(self) -> str:
-        """The evidence label of its row, and whether the source has changed since."""
-        return records.labels([self.part]) + self.stale
 
     def at(self, size: int) -> Launches:
         """The same at another size."""

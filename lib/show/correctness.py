@@ -114,7 +114,7 @@ def check(version: Version, *variants: str) -> None:
     Where rows must be multiples of 16 bytes, on shapes whose rows are.
     """
     rows = []
-    names = variants or tuple(v.name for v in version.kernel.variants)
+    names = version.named(variants)
     ran: dict[str, list[str]] = {}
     for name in names:
         ran.setdefault(_checked_on(version, version.kernel.variant(name)), []).append(name)

@@ -34,7 +34,7 @@ def calibrated() -> None:
 
 def counters(version: Version, *variants: str) -> None:
     """Display the counters of the traced run, one column a variant."""
-    names = variants or tuple(v.name for v in version.kernel.variants)
+    names = version.named(variants)
     columns = [version.traced(name).trace.counters() for name in names]
     rows = [
         (key.replace("_", " "), *(f"{column[key]:,}" for column in columns))

@@ -73,6 +73,12 @@ def note(text: str) -> None:
     display(Markdown(text))
 
 
+def folded(summary: str, *parts: str) -> None:
+    """Display Markdown under a line that unfolds it."""
+    text = "\n\n".join(parts)
+    note(f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>")
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], evidence: str) -> None:
     """Display a table with its kind of evidence under it."""
     note(f"{markdown(head, rows)}\n\n*{evidence}*")

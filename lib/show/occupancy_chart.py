@@ -65,8 +65,7 @@ def resources(version: Version, *variants: str) -> None:
         All of them if none is named.
     """
     rows = []
-    names = variants or tuple(v.name for v in version.kernel.variants)
-    for variant in map(version.kernel.variant, names):
+    for variant in map(version.kernel.variant, version.named(variants)):
         rows += [_resource_row(version, variant, arch, gpus.for_arch(arch).key)
                  for arch in legal(version.kernel.needs(variant))]
     toolkit = version.compiled(legal(version.kernel.min_arch)[-1]).toolkit

@@ -18,6 +18,7 @@ import numpy as np
 from lib import ptx
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
+from lib.problem import Problem
 from lib.ptx.core.batch import Issuer
 from lib.ptx.core.machine import WARP
 from lib.ptx.core.syntax import Address, Immediate, Register
@@ -300,11 +301,16 @@ def observe(kernel: Kernel, variant: Variant, watch: ptx.Recorder) -> None:
     stages = variant.schedule.stages or variant.roles.stages or 1
     down, across = variant.schedule.cluster
     problem = variant.problem(rows * down, columns * across, (ROUNDS * stages + 1) * variant.step)
-    chosen = planned(kernel, variant, problem, exact=True)
-    prepared = lay_out(chosen, problem, [problem.inputs(0, np)])
+    emulate_watched(kernel, variant, problem, watch, landing="late")
+
+
+def emulate_watched(kernel: Kernel, variant: Variant, problem: Problem, watch: ptx.Recorder,
+                    sms: int | None = None, **order: Any) -> None:
+    """Run a variant on a problem in some order, while a recorder looks on."""
+    chosen = planned(kernel, variant, problem, sms=sms, exact=True)
+    main = lay_out(chosen, problem, [problem.inputs(0, np)]).steps(0)[-1]
     compiled = compile_kernel(kernel, chosen.variant, kernel.oldest(variant), ptx_only=True)
-    main = prepared.steps(0)[-1]
-    emulate(compiled, main.launch, main.arguments, trace=False, landing="late", recorder=watch)
+    emulate(compiled, main.launch, main.arguments, trace=False, recorder=watch, **order)
 
 
 def _active(f: Any, index: int, row: int) -> np.ndarray:

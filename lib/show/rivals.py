@@ -35,7 +35,7 @@ from lib.records.store import NotRecorded
 from lib.show import chart as style
 from lib.show import dots
 from lib.show.columns import Column, across, down
-from lib.show.display import both, note, once_recorded, table
+from lib.show.display import both, folded, note, once_recorded, table
 from lib.show.markdown import markdown
 from lib.show.scoreboard import BEST, COLUMNS, HALF_SUMS, TYPES, Types, speed
 from lib.show.version import RECORDED_ON, called
@@ -433,10 +433,10 @@ def choices() -> None:
     evidence = (f"*recorded: {_label(CublasRecord)}; where stretches of GPU time chose otherwise, "
                 "each choice is named*")
     head = ("types", "M = N = K", "by default", "the fastest candidate", "faster by")
-    _folded("Each cube: the default, the fastest candidate, and what lies between them",
+    folded("Each cube: the default, the fastest candidate, and what lies between them",
             markdown(head, rows), evidence)
     every = markdown(("full names, as the profiler has them", "read as"), sorted(names.items()))
-    _folded(f"The names of all {len(names)}", every, evidence)
+    folded(f"The names of all {len(names)}", every, evidence)
 
 
 @once_recorded()
@@ -463,17 +463,12 @@ def autopsies(key: str, *sizes: int) -> None:
     types = _BY_KEY[key]
     for size in sizes:
         found = autopsy(types, size)
-        _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
+        folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
                 markdown(*down(f"{types.title}, {size:,}", _properties(found, size),
                                [(side.name, side) for side in found.sides])),
                 f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one "
                 f"launch{'' if found.same_day else ', ours on another day'}, joules by NVML; tiles "
                 "per SM modelled*")
-
-
-def _folded(summary: str, *parts: str) -> None:
-    text = "\n\n".join(parts)
-    note(f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>")
 
 
 OURS, THEIRS, PUBLIC = "ours", "cuBLAS's default", "the fastest public kernel"
@@ -636,7 +631,7 @@ def peers() -> None:
         Column("revision", lambda one: one[1].revision[:12]),
     ]
     rows = [(name, peer, row) for name, peer in record.peers.items() for row in peer.rows]
-    _folded("Each public kernel: configuration, speed, share, and ours beside it",
+    folded("Each public kernel: configuration, speed, share, and ours beside it",
             markdown(*across(columns, rows)),
             f"*recorded: {_label(RivalsRecord)}; `python -m lib rivals`*")
 

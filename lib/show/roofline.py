@@ -9,7 +9,7 @@ intensity = FLOP / bytes that cross that level.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -41,24 +41,20 @@ class Roofs:
 
     Attributes
     ----------
-    dram, shared : float or None
-        Bandwidths, B/s; None where no source gives one. `shared` stands for L1 too: they are one
-        array behind one data path. Nobody gives the L2's.
-    ffma, tensor : float or None
-        FP32 and FP16 tensor-core peaks, FLOP/s.
-    products : mapping of str to float
-        Measured peaks of single tensor-core instructions, FLOP/s, by `PRODUCTS`' names.
+    bandwidths : mapping of str to float
+        Of `LEVELS`, B/s. L1 and shared memory are one array behind one data path. Nobody gives the
+        L2's.
+    peaks : mapping of str to float
+        FLOP/s: of ``"FFMA"``, of the ``"tensor"`` cores by their data sheet, and of their single
+        instructions, by `PRODUCTS`' names.
     """
 
-    dram: float | None
-    shared: float | None
-    ffma: float | None
-    tensor: float | None
-    products: Mapping[str, float] = field(default_factory=dict)
+    bandwidths: Mapping[str, float]
+    peaks: Mapping[str, float]
 
     @classmethod
     def from_record(cls, machine: MachineRecord, gpu: Gpu) -> Roofs:
-        """Roofs measured on a machine; what it did not measure stays None.
+        """Roofs measured on a machine; what it did not measure is not among them.
 
         Parameters
         ----------
@@ -69,29 +65,13 @@ class Roofs:
         gpu : Gpu
             Gives the tensor cores' peak, which no instruction need reach.
         """
-        measured = {name: roof.value for name, roof in machine.roofs.named().items()}
-        return cls(
-            dram=measured.get("copy"),
-            shared=measured.get("shared"),
-            ffma=measured.get("ffma"),
-            tensor=gpu.tensor_fp16_flops,
-            products={
-                name: measured[key] for key, name in PRODUCTS.items() if key in measured
-            },
-        )
+        measured = machine.roofs.named()
 
-    @property
-    def bandwidths(self) -> dict[str, float]:
-        """Known bandwidths by level, B/s."""
-        known = {"L1/shared": self.shared, "DRAM": self.dram}
-        return {level: value for level, value in known.items() if value is not None}
+        def known(names: Mapping[str, str]) -> dict[str, float]:
+            return {name: measured[key].value for key, name in names.items() if key in measured}
 
-    @property
-    def peaks(self) -> dict[str, float]:
-        """Known peaks, FLOP/s."""
-        known = {"FFMA": self.ffma, "tensor": self.tensor}
-        return {name: value for name, value in known.items() if value is not None} | dict(
-            self.products)
+        return cls(known({"shared": "L1/shared", "copy": "DRAM"}),
+                   {**known({"ffma": "FFMA", **PRODUCTS}), "tensor": gpu.tensor_fp16_flops})
 
     def shares(self, mine: Sequence[Point], peak: str = "FFMA") -> dict[str, float]:
         """Return how much of each roof one version reaches, by the roof's name.
@@ -405,9 +385,9 @@ def draw(version: Version, against: str = "") -> None:
     if machine is None:
         raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
     sheet = gpus.GPUS[RECORDED_ON]
-    roofs = replace(Roofs.from_record(machine, sheet),
-                    tensor=sheet.flops(version.kernel.dtype if version.kernel.group == "FP8"
-                                       else "float16"))
+    roofs = Roofs.from_record(machine, sheet)
+    if version.kernel.group == "FP8":
+        roofs = replace(roofs, peaks={**roofs.peaks, "tensor": sheet.flops(version.kernel.dtype)})
     stems = list(in_book())
     earlier = stems[:stems.index(version.kernel.stem)] if version.kernel.stem in stems else stems
     others = [_points(version.of(stem)) for stem in earlier
@@ -457,8 +437,7 @@ def roofs_table() -> None:
         "shared": ("shared memory", lambda g: None, None),
         "ffma": ("FFMA", lambda g: g.fp32_flops, lambda g: g.clock_hz),
         **{key: (name, lambda g: g.tensor_fp16_flops, lambda g: g.tensor_clock_hz)
-           for key, name in (("mma_k8", "mma.m16n8k8"), ("mma_k16", "mma.m16n8k16"),
-                             ("wgmma", "wgmma"))},
+           for key, name in PRODUCTS.items()},
     }
     for record in records.every():
         if not isinstance(record, MachineRecord):

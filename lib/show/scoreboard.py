@@ -377,7 +377,7 @@ _STYLE = """
 ) + "  }\n}\n"
 
 
-def cubes_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str) -> str:
+def cubes_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]]) -> str:
     """Versions and peers down, cubes across: those of which the GPU has any record.
 
     Parameters
@@ -385,42 +385,28 @@ def cubes_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder:
     gpu : str
         Key of its data sheet.
     boards : sequence of (Types, sequence of Line)
-    folder : str
-        Where the records lie, seen from the page.
     """
     columns = [shape for shape in COLUMNS
                if any(shape in line.cells for _, lines in boards for line in lines)]
 
     def part(types: Types, lines: Sequence[Line]) -> str:
         head = ["version", *(f"{side:,}" for side, *_ in columns)]
-        body = "".join(_lines(line, columns, folder) for line in lines)
+        body = "".join(_lines(line, columns) for line in lines)
         return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
                       "TFLOP/s below; M = N = K", head, body)
 
     return _board_html(gpu, "cubes", boards, part)
 
 
-def others_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
-           by_types: Sequence[Sequence[Shape]], folder: str) -> str:
-    """Shapes down, versions across.
-
-    Parameters
-    ----------
-    gpu, boards, folder
-        As `cubes` takes them.
-    by_types : sequence of sequence of (int, int, int)
-        The shapes of each board.
-    """
-    rows = dict(zip((types.key for types, _ in boards), by_types, strict=True))
-
+def others_html(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]]) -> str:
+    """Other shapes down, versions across, as `cubes_html`."""
     def part(types: Types, lines: Sequence[Line]) -> str:
-        shapes = rows[types.key]
-        there = [line for line in lines if any(shape in line.cells for shape in shapes)]
+        rows = shapes(lines)
+        there = [line for line in lines if any(shape in line.cells for shape in rows)]
         body = "".join(
             f'<tr><th scope="row">{sides(shape)}</th>'
-            + "".join(_cell(line.cells.get(shape), line.record, folder, line.name)
-                      for line in there)
-            + "</tr>" for shape in shapes
+            + "".join(_cell(line.cells.get(shape), line.record, line.name) for line in there)
+            + "</tr>" for shape in rows
         )
         return _table(f"{gpu}, {boards_of(lines)}, {types.title}: share of the best of cuBLAS, ±; "
                       "TFLOP/s below",
@@ -453,35 +439,28 @@ def _table(caption: str, head: Sequence[str], body: str) -> str:
             f"{body}</table></div>")
 
 
-def _lines(line: Line, shapes: Sequence[Shape], folder: str) -> str:
+def _lines(line: Line, shapes: Sequence[Shape]) -> str:
     """A line and, below it, its variants, which its check box shows."""
     name = html.escape(line.name)
     if line.variants:
         name = f'<label><input type="checkbox"> {name}</label>'
-    if line.note == NOT_YET:
-        pass
-    elif line.peer and line.note:
-        name += f"<small>{html.escape(line.note)}</small>"
-    elif line.note:
-        name += f"<small>{html.escape(line.note)}{_more(len(line.variants))}</small>"
+    if line.note and line.note != NOT_YET:
+        more = f", {len(line.variants)} more" if line.variants else ""
+        name += f"<small>{html.escape(line.note)}{more}</small>"
     rows = [f'<tr{" class=board-peer" if line.peer else ""}><th scope="row">{name}</th>'
-            f"{_cells(line, shapes, folder)}</tr>"]
+            f"{_cells(line, shapes)}</tr>"]
     rows += [f'<tr class="board-variant"><th scope="row">{html.escape(one.name)}</th>'
-             f"{_cells(one, shapes, folder)}</tr>" for one in line.variants]
+             f"{_cells(one, shapes)}</tr>" for one in line.variants]
     return f'<tbody class="board-line">{"".join(rows)}</tbody>'
 
 
-def _more(count: int) -> str:
-    return f", {count} more" if count else ""
-
-
-def _cells(line: Line, shapes: Sequence[Shape], folder: str) -> str:
-    if not line.cells and line.note == NOT_YET:
+def _cells(line: Line, shapes: Sequence[Shape]) -> str:
+    if line.note == NOT_YET:
         return f'<td class="board-none" colspan="{len(shapes)}">{NOT_YET}</td>'
-    return "".join(_cell(line.cells.get(shape), line.record, folder) for shape in shapes)
+    return "".join(_cell(line.cells.get(shape), line.record) for shape in shapes)
 
 
-def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
+def _cell(cell: Cell | None, record: str, label: str = "") -> str:
     """A share of the rival, which leads to its record, and the speed under it.
 
     A phone shows the label beside it, where it shows no head.
@@ -493,7 +472,7 @@ def _cell(cell: Cell | None, record: str, folder: str, label: str = "") -> str:
     share = "100%" if cell.share is None and cell.of == BEST else (
         "" if cell.share is None else f"{cell.share:.1%}")
     of = f"<small>{_OF[cell.of].strip()}</small>" if share and _OF[cell.of] else ""
-    address = f"{html.escape(folder)}/{html.escape(record)}"
+    address = f"{FOLDER}/{html.escape(record)}"
     mark = CAPPED if cell.capped else ""
     where = f' title="{html.escape(cell.board)}"' if cell.board else ""
     return (f'<td{head}><a href="{address}"{where}>{share or speed(cell.tflops)}</a>{mark}{stale}'
@@ -522,16 +501,14 @@ def cubes() -> None:
     """
     for gpu in _gpus():
         if boards := _boards(gpu):
-            display(HTML(cubes_html(gpu, boards, FOLDER)))
+            display(HTML(cubes_html(gpu, boards)))
 
 
 def others() -> None:
     """Display the board of all other shapes."""
     for gpu in _gpus():
-        boards = [(types, lines) for types, lines in _boards(gpu) if shapes(lines)]
-        if boards:
-            display(HTML(others_html(
-                gpu, boards, [shapes(lines) for _, lines in boards], FOLDER)))
+        if boards := [(types, lines) for types, lines in _boards(gpu) if shapes(lines)]:
+            display(HTML(others_html(gpu, boards)))
 
 
 def source() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lib.dispatch import cost
 from lib.dispatch.fit import misfits
@@ -120,13 +119,15 @@ def side_by_side(version: Version, first: str, second: str) -> None:
     on how many of the recorded shapes the second is the faster.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
-    rows = [Pair(shape, *(_row(version, name, shape) for name in (first, second)))
-            for shape in version.kernel.own_shapes]
-    timed = [pair for pair in rows if pair.timed]
+    rows: list[Pair] = []
+    for shape in version.kernel.own_shapes:
+        before, after = (_row(version, name, shape) for name in (first, second))
+        rows.append((shape, (before, after) if before and after else None))
+    timed = [(shape, *both) for shape, both in rows if both]
     columns: list[Column[Pair]] = [
-        Column("M×N×K", lambda pair: style.sides(pair.shape)),
+        Column("M×N×K", lambda pair: style.sides(pair[0])),
         Column(f"`{second}` over `{first}`, predicted",
-               lambda pair: by_costs(one, other, pair.shape), ".3f")]
+               lambda pair: by_costs(one, other, pair[0]), ".3f")]
     if timed:
         columns += [
             _of_both(f"`{first}`, µs", lambda before, _: f"{1e6 * before.seconds:,.1f}"),
@@ -142,22 +143,12 @@ def side_by_side(version: Version, first: str, second: str) -> None:
         note(_counted(timed, first, second))
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What is recorded of two variants on a shape."""
-
-    shape: tuple[int, int, int]
-    before: Row | None
-    after: Row | None
-
-    @property
-    def timed(self) -> tuple[Row, Row] | None:
-        """Both rows, where there are both."""
-        return (self.before, self.after) if self.before and self.after else None
+Pair = tuple[Shape, tuple[Row, Row] | None]
+"""A shape, and what is recorded of two variants on it, where there are both."""
 
 
 def _of_both(head: str, cell: Callable[[Row, Row], str]) -> Column[Pair]:
-    return Column(head, lambda pair: cell(*pair.timed) if pair.timed else None, absent="")
+    return Column(head, lambda pair: cell(*pair[1]) if pair[1] else None, absent="")
 
 
 def each(version: Version, *variants: str) -> None:
@@ -170,7 +161,7 @@ def each(version: Version, *variants: str) -> None:
     *variants : str
         All of them if none is named, a column each.
     """
-    names = variants or tuple(variant.name for variant in version.kernel.variants)
+    names = version.named(variants)
     rows, labels = [], dict[str, None]()
     for shape in version.kernel.own_shapes:
         expected = fastest([version.kernel.variant(name) for name in names], shape)
@@ -220,10 +211,10 @@ def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None
     return next((row for row in stored if row.shape == shape), None)
 
 
-def _counted(timed: Sequence[Pair], first: str, second: str) -> str:
+def _counted(timed: Sequence[tuple[Shape, Row, Row]], first: str, second: str) -> str:
     """On how many shapes the second is faster by more than both spreads, and where most."""
-    gains = [(before.seconds / after.seconds, before.spread + after.spread, pair.shape)
-             for pair in timed if pair.timed for before, after in (pair.timed,)]
+    gains = [(before.seconds / after.seconds, before.spread + after.spread, shape)
+             for shape, before, after in timed]
     won = [one for one in gains if one[0] - 1 > one[1]]
     lost = [one for one in gains if 1 - one[0] > one[1]]
     highest, least = max(gains), min(gains)

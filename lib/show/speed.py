@@ -10,7 +10,7 @@ from lib.records.revision import DIRTY
 from lib.records.schema import Benchmark
 from lib.show import chart as style
 from lib.show.columns import Column, listed, of_cublas
-from lib.show.display import note
+from lib.show.display import folded
 from lib.show.markdown import markdown
 from lib.show.version import Version
 
@@ -37,16 +37,14 @@ def provenance() -> None:
         (r.gpu.key, r.gpu.name) for r in shown}))
     methods = dict.fromkeys(r.method.bench for r in shown if r.method.bench)
     clocks = dict.fromkeys(r.method.clocks for r in shown)
-    words = "\n\n".join([
-        f"{markdown(head, rows)}\n\n*recorded: the files in results/{also}; {machines}*",
-        f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."])
-    note("<details>\n<summary>Each record: GPU, driver, toolkit, day, revision, method"
-         f"</summary>\n\n{words}\n\n</details>")
+    folded("Each record: GPU, driver, toolkit, day, revision, method", markdown(head, rows),
+           f"*recorded: the files in results/{also}; {machines}*",
+           f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}.")
 
 
 def speed(version: Version, *variants: str) -> None:
     """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
-    names = variants or tuple(v.name for v in version.kernel.variants)
+    names = version.named(variants)
     chosen = [version.kernel.variant(name) for name in names]
     rows = [(variant.name, row) for variant in chosen for row in _benchmarks(version, variant)]
     listed([

@@ -16,7 +16,6 @@ import numpy as np
 
 from lib import gpus
 from lib.gpus import Gpu
-from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
@@ -25,10 +24,10 @@ from lib.ptx.core.machine import WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
-from lib.run.prepared import lay_out
-from lib.run.runner import emulate, planned, run
+from lib.run.runner import run
 from lib.show import scene
 from lib.show.display import show
+from lib.show.phases import emulate_watched, value
 from lib.show.scene import Scene, words
 from lib.show.version import Version
 from lib.show.words import percent, quantity
@@ -170,9 +169,9 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
     """What the first active lane of a warp has in an operand; 0 where that is a list."""
     base = operand.base if isinstance(operand, Address) else operand
     if isinstance(base, Register):
-        lanes = slice(warp * WARP, (warp + 1) * WARP)
-        full = np.broadcast_to(f.r[base.slot], (f.blocks, f.threads))
-        return int(full[row, lanes][f.active_lanes[row, lanes]][0])
+        first = warp * WARP
+        first += int(np.argmax(f.active_lanes[row, first : first + WARP]))
+        return int(value(f, base, row, first))
     bits = getattr(base, "bits", getattr(base, "value", base))
     return int(bits) if isinstance(bits, int | np.integer) else 0
 
@@ -197,13 +196,8 @@ def followed(
     variant = kernel.variant(name)
     (rows, columns), grid = variant.tile, variant.grid
     problem = variant.problem(rows * grid.cluster, WALK * columns, 3 * variant.step)
-    ready = lay_out(planned(kernel, variant, problem, sms=grid.size, exact=True), problem,
-                    [problem.inputs(0, np)])
-    (step,) = ready.steps(0)
     recorder = _Follower(block=block, warp=0, width=columns)
-    compiled = compile_kernel(kernel, variant, kernel.oldest(variant), ptx_only=True)
-    emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder,
-            **{**ORDER, "landing": landing})
+    emulate_watched(kernel, variant, problem, recorder, grid.size, **{**ORDER, "landing": landing})
     return Steps(columns, tuple(map(tuple, recorder.marks)), tuple(recorder.changes),
                  recorder.operands, recorder.last)
 

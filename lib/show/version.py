@@ -280,6 +280,10 @@ class Version:
             labels[label] = [name for name, _ in rows]
         return by_kind(labels)
 
+    def named(self, variants: Sequence[str]) -> Sequence[str]:
+        """These variants, or all of this version if none is named."""
+        return variants or tuple(variant.name for variant in self.kernel.variants)
+
     def rows(self, variants: Sequence[str], above: Sequence[str] = ()) -> list[Row]:
         """What stands in the rows of a table or a figure: other versions, then this one's variants.
 

@@ -121,14 +121,19 @@ def timeline_with_roles(narrow=False):
     return timeline.picture([one], evidence=RECORDED, window=(0, 5300), narrow=narrow)
 
 
+def roofs_of(dram, shared, ffma, tensor, **products):
+    """Roofs by their numbers."""
+    return Roofs({"L1/shared": shared, "DRAM": dram}, {"FFMA": ffma, "tensor": tensor, **products})
+
+
 def sheet_roofs(gpu):
     """Roofs of a data sheet."""
-    return Roofs(gpu.dram_bytes_per_s, data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
-                 gpu.fp32_flops, gpu.tensor_fp16_flops)
+    return roofs_of(gpu.dram_bytes_per_s, data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
+                    gpu.fp32_flops, gpu.tensor_fp16_flops)
 
 
 def roof(narrow=False):
-    roofs = Roofs(3.02e12, 33e12, 65.2e12, 989e12)
+    roofs = roofs_of(3.02e12, 33e12, 65.2e12, 989e12)
     flop = 2.0 * 2048**3
     return roofline.picture(
         roofs,
@@ -241,8 +246,7 @@ FIGURES = {
     **BOTH, **{f"{name}, narrow": partial(draw, narrow=True) for name, draw in BOTH.items()},
     "timeline": lambda: timelines(1),
     "roofline, tensor": lambda: roofline.picture(
-        Roofs(3.02e12, 33e12, 65.2e12, 989e12,
-              {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
+        roofs_of(3.02e12, 33e12, 65.2e12, 989e12, **{"mma.m16n8k8": 459e12, "wgmma": 800e12}),
         points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L1/shared": 1.5e9, "DRAM": 2e8}),
         current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
     ),

@@ -42,7 +42,7 @@ def test_no_lower_bound_is_over_the_time_it_bounds(stem):
         shares = ROOFS.shares(roofline.points("x", row.flops, row.seconds, {
             "L1/shared": roofline.l1_bytes(metrics),
             "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"]}),
-            product if product in ROOFS.products else "FFMA" if product is None else "tensor")
+            product if product in ROOFS.peaks else "FFMA" if product is None else "tensor")
         if product != roofline.FP8:
             assert max(shares.values()) < 1, (variant.name, row.shape, shares)
 

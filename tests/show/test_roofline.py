@@ -16,7 +16,7 @@ from lib.show import instruction_mix as mix
 from lib.show import roofline
 from lib.show.roofline import Point, Roofs, l1_bytes, roofs_table
 from lib.show.version import tensor_flops
-from tests.show.conftest import sheet_roofs, words_of
+from tests.show.conftest import roofs_of, sheet_roofs, words_of
 from tests.tables import cases
 
 H100 = GPUS["H100"]
@@ -192,14 +192,14 @@ def test_a_compiler_s_fence_changes_no_instruction_of_12():
 
 def test_roofline_above_the_ridge_names_the_arithmetic_roof():
     roofs = sheet_roofs(H100)
-    points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
+    points = [Point("x", "DRAM", 500.0, roofs.peaks["FFMA"] / 2)]
     fig = roofline.picture(roofs, points, current="x", evidence="modelled: data sheet")
     assert fig.finding == "x: 50% of the FFMA roof, 2% of DRAM's"
 
 
 def test_this_chapter_s_version_is_heard_before_the_others():
     roofs = sheet_roofs(H100)
-    points = [Point("w", "DRAM", 10.0, 5e12), Point("x", "DRAM", 500.0, 0.95 * roofs.ffma)]
+    points = [Point("w", "DRAM", 10.0, 5e12), Point("x", "DRAM", 500.0, 0.95 * roofs.peaks["FFMA"])]
     fig = roofline.picture(roofs, points, current="x", evidence="modelled: data sheet")
     assert fig.alt.index("x (this chapter)") < fig.alt.index("w: ")
 
@@ -208,7 +208,8 @@ def test_this_chapter_s_version_is_heard_before_the_others():
 @pytest.mark.parametrize("group", ["FP32", "FP16"])
 def test_the_names_of_a_roofline_s_roofs_stand_inside_it_and_apart(narrow, group):
     roofs = sheet_roofs(H100)
-    top, peak = (roofs.ffma, "FFMA") if group == "FP32" else (roofs.tensor, "tensor")
+    peak = "FFMA" if group == "FP32" else "tensor"
+    top = roofs.peaks[peak]
     for share in (0.1, 0.4, 0.8, 0.97):
         dots = [Point("21 x", level, intensity * top / 1e14, share * top)
                 for level, intensity in (("L1/shared", 8), ("DRAM", 900))]
@@ -228,7 +229,8 @@ def test_the_names_of_a_roofline_s_roofs_stand_inside_it_and_apart(narrow, group
 
 
 def test_two_close_roofs_are_named_with_one_unit():
-    roofs = replace(sheet_roofs(H100), products={"wgmma": 904e12})
+    roofs = sheet_roofs(H100)
+    roofs = replace(roofs, peaks={**roofs.peaks, "wgmma": 904e12})
     fig = roofline.picture(roofs, [Point("x", "DRAM", 500.0, 7e14)], current="x",
                         evidence="recorded: H100", peaks=("wgmma", "tensor"), narrow=True)
     assert any(text.startswith("tensor ") and text.endswith(", under it wgmma 904 TFLOP/s")
@@ -249,7 +251,7 @@ def test_a_name_begins_behind_the_dots_of_versions_as_fast():
     (737, 726), (640, 737, 736), (5.9, 5.8), (9, 9, 9),
 ])
 def test_names_at_the_roofline_never_overlap(speeds):
-    roofs = Roofs(2.9e12, 33e12, 66e12, 989e12)
+    roofs = roofs_of(2.9e12, 33e12, 66e12, 989e12)
     points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]
     fig = roofline.picture(roofs, points, current="v00", evidence="recorded: H100",
                         peaks=("tensor",) if max(speeds) > 66 else ("FFMA",))

@@ -78,7 +78,7 @@ def test_what_a_draft_measured_stands_on_no_board(results):
     first, second, *_ = model.board(GPU, BY_KEY["fp32"])
     assert (first.name, bool(first.cells)) == ("01 naive", True)
     assert (second.name, second.cells, second.note) == ("02 shared tile", {}, model.NOT_YET)
-    text = model.cubes_html(GPU, [(BY_KEY["fp32"], [first, second])], "../results")
+    text = model.cubes_html(GPU, [(BY_KEY["fp32"], [first, second])])
     row = BeautifulSoup(text, "html.parser").select("tbody tr")[-1]
     assert row.get_text(" ", strip=True) == "02 shared tile not recorded yet"
 
@@ -91,7 +91,7 @@ def test_the_share_comes_first_and_a_capped_one_is_marked(results):
         built.row(1024) | high | {"throttle": ["power cap"]},
         built.row(2048, 8e-3, 5e-3, 4e-3) | low | {"throttle": []}]))
     (line, *_) = model.board(GPU, BY_KEY["fp32"])
-    soup = BeautifulSoup(model.cubes_html(GPU, [(BY_KEY["fp32"], [line])], ".."), "html.parser")
+    soup = BeautifulSoup(model.cubes_html(GPU, [(BY_KEY["fp32"], [line])]), "html.parser")
     free, capped = soup.select_one("tbody tr").find_all("td")
     assert free.get_text(" ", strip=True) == "50.0% ± 0.5 2.1"
     assert capped.get_text(" ", strip=True) == "50.0% ▾ below the clock of the peak ± 0.5 2.1"
@@ -142,7 +142,7 @@ def test_the_default_is_named_where_a_record_has_no_better(results):
         built.by_default(built.row()) | {"clock": built.clock(1e-3, 1980.0, 5)}]))
     line, *_ = model.board(GPU, BY_KEY["fp32"])
     assert line.cells[(1024,) * 3].of == model.DEFAULT
-    text = model.cubes_html(GPU, [(BY_KEY["fp32"], [line])], "../results")
+    text = model.cubes_html(GPU, [(BY_KEY["fp32"], [line])])
     cell = BeautifulSoup(text, "html.parser").select_one("tbody td")
     assert cell.get_text(" ", strip=True).startswith("50.0% of its default")
 
@@ -153,14 +153,14 @@ def test_stale_cells_are_marked(monkeypatch, results):
         monkeypatch.setattr(records, "current", lambda kernel, name, stored, changed=changed: (
             None if changed else stored))
         board = model.board(GPU, BY_KEY["fp32"])
-        text = model.cubes_html(GPU, [(BY_KEY["fp32"], board)], "../results")
+        text = model.cubes_html(GPU, [(BY_KEY["fp32"], board)])
         assert ("(stale)" in text) == changed
 
 
 def test_a_missing_cell_says_so_and_every_other_leads_to_its_record(boards):
     soup = BeautifulSoup(
         model.cubes_html(
-            GPU, [(BY_KEY[key], board) for key, board in boards.items()], "../results"),
+            GPU, [(BY_KEY[key], board) for key, board in boards.items()]),
         "html.parser")
     head = [cell.get_text() for cell in soup.find("thead").find_all("th")]
     columns = [size for size in CUBES if any(
@@ -179,7 +179,7 @@ def test_a_missing_cell_says_so_and_every_other_leads_to_its_record(boards):
 
 def test_the_switch_and_the_handles_have_names_and_what_they_show(boards):
     shown = [(BY_KEY[key], board) for key, board in boards.items()]
-    soup = BeautifulSoup(model.cubes_html(GPU, shown, "../results"), "html.parser")
+    soup = BeautifulSoup(model.cubes_html(GPU, shown), "html.parser")
     radios = soup.select("input[type=radio]")
     assert [one["value"] for one in radios] == [part["data-types"] for part in
                                                 soup.select(".board-part")]
@@ -193,14 +193,13 @@ def test_the_switch_and_the_handles_have_names_and_what_they_show(boards):
     # Each group has a rule that hides it while another is checked.
     style = soup.find("style").get_text()
     assert all(f"input[value={one['value']}]:checked" in style for one in radios)
-    other = BeautifulSoup(model.others_html(GPU, shown, [model.shapes(b) for _, b in shown], ".."),
-                          "html.parser")
+    other = BeautifulSoup(model.others_html(GPU, shown), "html.parser")
     assert other.find("input")["name"] != radios[0]["name"], "one switch would move the other"
 
 
 def test_names_of_others_can_t_become_markup():
     line = model.Line("<b>x", 'h100/"><i>.json', {(512,) * 3: model.Cell(1.0, 0.5)}, "<u>")
-    text = model.cubes_html("<i>", [(BY_KEY["fp32"], [line])], "../results")
+    text = model.cubes_html("<i>", [(BY_KEY["fp32"], [line])])
     assert not {"b", "i", "u"} & {tag.name for tag in BeautifulSoup(text, "html.parser").find_all()}
 
 
