@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from lib import gpus, ptx
 from lib.gpus import Gpu
@@ -85,14 +85,6 @@ HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
 
 
-class Site(Protocol):
-    """What `lines` needs of a memory instruction; ``lib.ptx.Site`` has it."""
-
-    line: int
-    space: str
-    requests: int
-
-
 def loop_instructions(
     per_thousand_fma: Mapping[str, float], counters: Mapping[str, int],
     tensor_instructions: int = 0,
@@ -112,7 +104,7 @@ def loop_instructions(
     return round(each * (tensor_instructions or counters["ffma_thread_instructions"] / 32))
 
 
-def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
+def lines(sites: Iterable[ptx.Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
     """Estimate the 128-byte lines of a launch from the accesses of its watched warp.
 
     Each global site's requests, times the mean lines of that site's watched accesses: exact where

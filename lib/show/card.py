@@ -12,9 +12,10 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
 from lib.compiler.fingerprint import without_marks
+from lib.kernels.catalogue import find
 from lib.kernels.folding import folded
 from lib.kernels.source import body_of, edited, excerpt
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.paths import CUDA
 from lib.ptx.files import text_of
 from lib.run.export import flattened
@@ -235,7 +236,7 @@ def change(
         If there are no such lines or no such text, or more lines than a card has room for.
     """
     kernel = version.kernel
-    chosen = kernel.variant(variant) if variant else kernel.fastest
+    chosen = kernel.variant(variant)
     rows, marked = lines(kernel, chosen, pieces, _before(version, before), edits or {})
     file = kernel.file(chosen).relative_to(CUDA)
     said = f"<i>cuda/{file}, constants filled in"
@@ -251,11 +252,10 @@ def change(
 
 
 def _before(version: Version, named: str | None) -> tuple[Kernel, Variant] | None:
-    if named is not None:
-        stem, _, name = named.partition("/")
-        kernel = version.of(stem).kernel
-        return kernel, kernel.variant(name) if name else kernel.fastest
-    return (version.before.kernel, version.before.kernel.fastest) if version.before else None
+    if named is None:
+        return (version.before.kernel, version.before.kernel.fastest) if version.before else None
+    stem, name = parted(named)
+    return find(stem), find(stem).variant(name)
 
 
 def _highlighted(rows: Sequence[str], marked: Sequence[int]) -> str:

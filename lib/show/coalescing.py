@@ -12,37 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
+from lib import ptx
 from lib.ptx.core.machine import LINE, SECTOR, WARP
 from lib.show import scene
 from lib.show.scene import Drawing, Scene, apart, column, side_by_side, words
 from lib.show.words import percent, plural
-
-
-class WarpAccess(Protocol):
-    """What this module needs of an access; ``lib.ptx.WarpAccess`` has it."""
-
-    @property
-    def addresses(self) -> np.ndarray: ...
-
-    @property
-    def active(self) -> np.ndarray: ...
-
-    @property
-    def bytes_per_lane(self) -> int: ...
-
-
-class Allocation(Protocol):
-    """Where an argument's array lies; ``lib.ptx.Allocation`` has it."""
-
-    @property
-    def base(self) -> int: ...
-
-    @property
-    def nbytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -61,6 +38,9 @@ class Access:
     addresses: np.ndarray
     active: np.ndarray
     bytes_per_lane: int = 4
+
+
+WarpAccess = ptx.WarpAccess | Access
 
 
 @dataclass(frozen=True)
@@ -110,7 +90,7 @@ def _touched(addresses: np.ndarray, access: WarpAccess) -> np.ndarray:
                      + np.arange(access.bytes_per_lane))
 
 
-def describe(access: WarpAccess, allocation: Allocation | None = None) -> Coalescing:
+def describe(access: WarpAccess, allocation: ptx.Allocation | None = None) -> Coalescing:
     """Describe one warp's access, with addresses relative to the array it falls into.
 
     Parameters
@@ -197,7 +177,7 @@ class Group:
 
 
 def panel(
-    label: str, access: WarpAccess, allocation: Allocation | None = None, *,
+    label: str, access: WarpAccess, allocation: ptx.Allocation | None = None, *,
     array: str | None = None, kind: str = "load", where: str = "",
 ) -> Panel:
     """Describe one access for the picture; up to its first bracket the label names the array."""

@@ -71,7 +71,8 @@ def draw(
         left = max(_NARROW_NAME, *(style.text_width(row.name, style.SMALL) + 10 for row in rows))
     written = 0.0 if narrow else max(style.text_width(row.text, style.SMALL) for row in rows)
     long = width - left - (1.04 * written + 24 if written else 10)
-    lines = _key_lines(kinds, width) if len(kinds) > 1 else 0
+    *_, (_, _, last) = _places(kinds, width)
+    lines = last + 1 if len(kinds) > 1 else 0
     height = _AXIS + _ROW * len(rows) + _KEY * lines
     fig, ax = style.canvas(title, height, narrow)
     low, high, step = _scale([*values, 1.0], long)
@@ -140,10 +141,6 @@ def _places(kinds: Mapping[str, str], width: float) -> list[tuple[str, float, in
         found.append((name, x, line))
         x += needs + 14
     return found
-
-
-def _key_lines(kinds: Mapping[str, str], width: float) -> int:
-    return _places(kinds, width)[-1][2] + 1
 
 
 def _key(ax: Axes, height: float, kinds: Mapping[str, str], width: float) -> None:

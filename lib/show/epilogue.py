@@ -87,33 +87,20 @@ def tile_of(variant: str) -> tuple[int, int]:
     return KERNELS[STEM].variant(variant).tile
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes of one problem that must cross DRAM, each read once and written once.
+def traffic(shape: Shape) -> tuple[int, int]:
+    """Bytes of bias and GELU that must cross DRAM, each read once and written once.
 
-    Attributes
-    ----------
-    fused : int
-        With the epilogue in the product's kernel.
-    apart : int
-        With the product in FP32 in between.
+    With the epilogue in the product's kernel, and with the product in FP32 in between.
     """
-
-    fused: int
-    apart: int
-
-
-def traffic(shape: Shape, epilogue: str = "bias_gelu") -> Traffic:
-    """The bytes of bias and GELU, or of another epilogue."""
-    problem = with_epilogue(*shape, epilogue=EPILOGUES[epilogue][0])
+    problem = with_epilogue(*shape, epilogue=EPILOGUES["bias_gelu"][0])
     fused = problem.compulsory_bytes
-    return Traffic(fused, fused + 2 * ITEM_BYTES["float32"] * problem.M * problem.N)
+    return fused, fused + 2 * ITEM_BYTES["float32"] * problem.M * problem.N
 
 
 def saved_seconds(shape: Shape) -> float:
     """What a second pass through DRAM takes at least, by the data sheet's bandwidth."""
-    one = traffic(shape)
-    return (one.apart - one.fused) / gpus.GPUS[RECORDED_ON].dram_bytes_per_s
+    fused, apart = traffic(shape)
+    return (apart - fused) / gpus.GPUS[RECORDED_ON].dram_bytes_per_s
 
 
 def contests_record() -> EpiloguesRecord:
@@ -202,8 +189,7 @@ def contests() -> None:
         _times("fused, times the fastest rival's speed", "fused", "rival"),
         _times("fused, times our product's speed", "fused", "product"),
         Column("DRAM predicted, MB: fused; apart", lambda shape: "; ".join(
-            f"{nbytes / 1e6:,.0f}" for each in (traffic(shape),)
-            for nbytes in (each.fused, each.apart))),
+            f"{nbytes / 1e6:,.0f}" for nbytes in traffic(shape))),
         _each("DRAM recorded, MB: product alone; fused; apart", _megabytes,
               "product", "fused", "apart"),
         _each("mJ per product: fused; apart", _joules, "fused", "apart"),

@@ -35,8 +35,6 @@ class Curve:
 
     Attributes
     ----------
-    name : str
-        What a figure calls it.
     promoted : bool
     signs : str
         Of `SIGNS`.
@@ -44,7 +42,6 @@ class Curve:
         K, and the distance from float64's product, relative in norm.
     """
 
-    name: str
     promoted: bool
     signs: str
     errors: tuple[tuple[int, float], ...]
@@ -73,7 +70,7 @@ class Interval:
 def emulated(stem: str, name: str, signs: str, depths: Sequence[int] = DEPTHS) -> Curve:
     """Run an instantiation with FP32 C in the emulator, for several K."""
     measured = errors_by_depth(stem, name, signs, "emulator", depths)
-    return Curve(name, find(stem).variant(name).promotes, signs, tuple(measured))
+    return Curve(find(stem).variant(name).promotes, signs, tuple(measured))
 
 
 def summed(A: np.ndarray, B: np.ndarray, interval: int | None) -> np.ndarray:

@@ -160,22 +160,9 @@ def points(name: str, flops: float, seconds: float, bytes_by_level: Mapping[str,
         Measured or recorded time.
     bytes_by_level : mapping of str to float
         Bytes that cross each of `LEVELS`; levels that are missing give no point.
-
-    Raises
-    ------
-    ValueError
-        If a level is unknown, or bytes or seconds are not positive.
     """
-    if seconds <= 0:
-        raise ValueError(f"{name} took {seconds} s; a time is positive")
-    found = []
-    for level, nbytes in bytes_by_level.items():
-        if level not in LEVELS:
-            raise ValueError(f"unknown level {level!r}; known: {', '.join(LEVELS)}")
-        if nbytes <= 0:
-            raise ValueError(f"{name} moved {nbytes} B at {level}; a level that is used moves some")
-        found.append(Point(name, level, flops / nbytes, flops / seconds))
-    return sorted(found, key=lambda point: LEVELS.index(point.level))
+    return [Point(name, level, flops / bytes_by_level[level], flops / seconds)
+            for level in LEVELS if level in bytes_by_level]
 
 
 _MARKERS = {"L1/shared": ("o", "●"), "DRAM": ("D", "◆")}  # of the dots, and of their roof's name
