@@ -229,16 +229,9 @@ def panel(
     return Panel(label, describe_copy(access, source, past_l1), kind, where)
 
 
-def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) -> Scene:
-    """Draw some accesses to shared memory, one under the other.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-    evidence : str
-    title : str, optional
-    """
-    return Scene(title or _finding(panels), column(*map(picture, panels)), evidence,
+def draw(panels: Sequence[Panel], *, evidence: str) -> Scene:
+    """Draw some accesses to shared memory, one under the other."""
+    return Scene(_finding(panels), column(*map(picture, panels)), evidence,
                  "in a cell: the lane that is served; +: others share its word")
 
 

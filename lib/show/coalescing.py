@@ -185,19 +185,14 @@ def panel(
                  describe(access, allocation), kind, where)
 
 
-def draw(groups: Sequence[Group], *, evidence: str, title: str | None = None) -> Scene:
+def draw(groups: Sequence[Group], *, evidence: str) -> Scene:
     """Draw some accesses, the wrong variant under the right one.
 
     All address axes have one scale, so that the width of what is filled is the price.
 
-    Parameters
-    ----------
-    groups : sequence of Group
-    evidence : str
-    title : str, optional
     """
     widest = max((_span(one) for group in groups for one in group.panels), default=1.0)
-    return Scene(title or _finding(groups), column(*(
+    return Scene(_finding(groups), column(*(
         part for group in groups for part in (
             scene.heading(group.name) if group.name else "",
             side_by_side(picture(one, widest) for one in group.panels))

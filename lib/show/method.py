@@ -5,13 +5,13 @@ from __future__ import annotations
 from lib import gpus
 from lib.gpus import Gpu
 from lib.show.columns import Column, compared
-from lib.show.scene import Drawing, Scene, column, words
+from lib.show.scene import Drawing, Scene, column, row, words
 from lib.show.words import article, quantity
 
 _WIDE, _SUB = 349.0, 86.0  # px: the SM, a sub-partition
 
 
-def draw(gpu: Gpu, *, evidence: str | None = None) -> Scene:
+def draw(gpu: Gpu) -> Scene:
     """Draw one SM of a GPU by its data sheet, and beside each part why a warp waits there."""
     rate = gpus.data_bytes_per_clock(gpu)
     levels = (
@@ -37,14 +37,13 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Scene:
     return Scene(
         f"An SM of {article(gpu.key)} issues up to {gpus.ISSUE_SLOTS} warp instructions per cycle; "
         "a warp that waits has a reason with a name",
-        column(*rows), evidence or f"modelled: data sheet of {gpu.name}")
+        column(*rows), f"modelled: data sheet of {gpu.name}")
 
 
 def _row(drawing: Drawing, *stalls: tuple[str, str]) -> str:
     """A part of the machine, with the stalls that arise in it."""
-    return ('<div class="row">' + drawing.html()
-            + column(*(words(name, bold=True) + words(what) for name, what in stalls), width=300)
-            + "</div>")
+    return row(drawing.html(), column(*(
+        words(name, bold=True) + words(what) for name, what in stalls), width=300))
 
 
 def _sub_partitions(gpu: Gpu) -> Drawing:

@@ -68,18 +68,13 @@ class Overlap:
         return self.blocks * (2 if self.form == ROLES else 1)
 
     @property
-    def end(self) -> float:
-        """When the last tile was multiplied."""
-        return max(span.end for span in self.spans)
-
-    @property
     def step(self) -> float:
         """Cycles of a step of the first block in the steady state, from product to product.
 
         The last product has no fetch before it and doesn't count.
         """
         starts = [s.start for s in self.spans if s.phase == MULTIPLY and s.row == 0]
-        return starts[-2] - starts[-3] if len(starts) > 2 else self.end
+        return starts[-2] - starts[-3]
 
     @property
     def busy(self) -> float:
@@ -88,8 +83,6 @@ class Overlap:
         From the start of the first product to that of the last, so that a step counts whole.
         """
         products = sorted((s.start, s.end) for s in self.spans if s.phase == MULTIPLY)
-        if len(products) == 1:
-            return (products[0][1] - products[0][0]) / self.end
         return sum(b - a for a, b in products[:-1]) / (products[-1][0] - products[0][0])
 
 

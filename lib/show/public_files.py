@@ -107,22 +107,23 @@ LONGEST = 60  # name that stands in a table with its template's arguments
 def found() -> None:
     """Display which kernels of others' were run, and the defects that were verified in them."""
     record = foreign.recorded()
-    run = [one for one in foreign.kernels() if one.key in record]
-    by_repository: Counter[str] = Counter(one.repository for one in run)
+    by_repository: dict[str, list[foreign.Foreign]] = {}
+    for one in foreign.kernels():
+        if one.key in record:
+            by_repository.setdefault(one.repository, []).append(one)
     rows = []
-    for repository, count in by_repository.items():
-        results = [record[one.key] for one in run if one.repository == repository]
+    for repository, run in by_repository.items():
+        results = [record[one.key] for one in run]
         checked = [result.right for result in results if result.right is not None]
         tried = sum(result.mutants.tried for result in results)
         unseen = sum(len(result.mutants.unseen) for result in results)
-        unexplained = sum(len(one.unexplained(record[one.key].mutants.unseen))
-                          for one in run if one.repository == repository)
+        unexplained = sum(len(one.unexplained(record[one.key].mutants.unseen)) for one in run)
         alike = unseen - unexplained
         same = f", {alike} change{'s' * (alike == 1)} nothing" if alike else ""
-        revision = next(one.revision for one in run if one.repository == repository)
+        revision = run[0].revision
         rows.append((
             f"[{repository}](https://github.com/{repository}/tree/{revision})", revision[:10],
-            count, f"{sum(checked)} of {len(checked)}" if checked else "no oracle",
+            len(run), f"{sum(checked)} of {len(checked)}" if checked else "no oracle",
             f"{tried - unseen} of {tried}{same}" if tried else "none tried",
         ))
     table(("repository", "revision", "kernels run", "right", "mutants found"), rows,

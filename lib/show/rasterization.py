@@ -1,17 +1,20 @@
 """In which order tiles of C are taken, what a wave of them reads, and what crosses the L2.
 
 The order is that of ``cuda/include/raster.cuh``: bands of `group` rows, in a band column by column.
-With clusters the rows are those of clusters, whose blocks have tiles below each other. As many
-tiles as the GPU has SMs are computed at a time: a wave. It needs the rows of A and the columns of B
-that its tiles meet, each once if they are still in the L2 when the next tile asks; every block asks
-the L2 for all of its A, and for its share of the B that the cluster has in common.
+As many tiles as the GPU has SMs are computed at a time: a wave. It needs the rows of A and the
+columns of B that its tiles meet, each once if they are still in the L2 when the next tile asks;
+every block asks the L2 for all of its A, and for its share of the B that the cluster has in common.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib.gpus import GPUS
+from lib.show.version import RECORDED_ON
+
 HALF = 2  # bytes of an element
+SMS = GPUS[RECORDED_ON].sms
 
 
 def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int, int]
@@ -42,11 +45,7 @@ class Raster:
     tile : (int, int)
         Rows and columns of C.
     group : int
-        Rows of clusters' tiles in a band; 1 goes row by row.
-    cluster : int
-        Blocks of a cluster.
-    sms : int
-        Blocks that work at the same time, whole clusters of them.
+        Rows of tiles in a band; 1 goes row by row.
     """
 
     M: int
@@ -54,19 +53,11 @@ class Raster:
     K: int
     tile: tuple[int, int]
     group: int = 8
-    cluster: int = 1
-    sms: int = 132
-
-    def __post_init__(self) -> None:
-        if min(self.M, self.N, self.K, *self.tile, self.group, self.cluster) < 1:
-            raise ValueError("sizes, tiles, group and cluster must be at least 1")
-        if self.sms < self.cluster:
-            raise ValueError(f"{self.sms} SMs hold no cluster of {self.cluster}")
 
     @property
     def rows(self) -> int:
-        """Rows of clusters' tiles."""
-        return -(-self.M // (self.cluster * self.tile[0]))
+        """Rows of tiles."""
+        return -(-self.M // self.tile[0])
 
     @property
     def columns(self) -> int:
@@ -74,22 +65,17 @@ class Raster:
         return -(-self.N // self.tile[1])
 
     @property
-    def at_once(self) -> int:
-        """Clusters that work at the same time."""
-        return self.sms // self.cluster
-
-    @property
     def waves(self) -> int:
         """Rounds that all tiles take."""
-        return -(-self.rows * self.columns // self.at_once)
+        return -(-self.rows * self.columns // SMS)
 
     @property
     def full(self) -> float:
         """Share of the SMs' time with work, where all tiles take equally long."""
-        return self.rows * self.columns * self.cluster / (self.waves * self.sms)
+        return self.rows * self.columns / (self.waves * SMS)
 
     def place(self, index: int) -> tuple[int, int]:
-        """Row and column of the cluster that comes at `index`."""
+        """Row and column of the tile that comes at `index`."""
         band, place = divmod(index, self.group * self.columns)
         rows = min(self.group, self.rows - band * self.group)
         return band * self.group + place % rows, place // rows

@@ -373,7 +373,7 @@ def mistakes(*names: str) -> None:
         Column("kernel", lambda row: f"`{row['kernel']}`"),
         Column("mistake", lambda row: _sentence(row["mistake"]) + _links(row["seen"])),
         Column("the emulator says",
-               lambda row: f"{spaced(row['says'])}, line {_numbered(row['lines'])}"
+               lambda row: f"{spaced(row['says'])}, line {' and '.join(map(str, row['lines']))}"
                if row["says"] else "nothing"),
         *(by_tool if recorded else ()), Column("cure", lambda row: _sentence(row["cure"])),
     ], shown, _evidence(shown, record if recorded else None))
@@ -432,10 +432,6 @@ _CODE = re.compile(
     r"\b(?:cp|fence|wgmma|mbarrier|tcgen05)(?:\.\w+(?:::\w+)?)+(?: 0)?|"
     r"\b(?:atomicAdd|volatile|float4)\b|(?<=with )\+[+=])"
 )
-
-
-def _numbered(lines: Sequence[int]) -> str:
-    return " and ".join(map(str, lines))
 
 
 def _links(addresses: Sequence[str]) -> str:

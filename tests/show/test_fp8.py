@@ -109,12 +109,6 @@ def test_the_figure_says_what_the_worst_sums_lose(curves, narrow):
     assert fig.get_figwidth() == (style.NARROW if narrow else style.WIDTH)
 
 
-def test_variants_say_whether_they_promote():
-    version = Version("26_fp8")
-    assert version.kernel.variant(PLAIN).promotes is False
-    assert version.kernel.variant(PROMOTED).promotes is True
-
-
 # -- which scales a step takes -------------------------------------------------------------------
 
 

@@ -319,28 +319,30 @@ def test_the_page_has_every_tile_or_why_there_is_none(given):
             assert given["texts"][found["name"]] == tile.named
 
 
-@pytest.mark.parametrize("tile", LEGAL, ids=named)
-def test_places_and_descriptors_follow_from_what_the_page_is_given(given, tile):
+def test_places_and_descriptors_follow_from_what_the_page_is_given(given):
     """By the arithmetic of the page's script, for every element's chunk and each instruction."""
-    key = (tile.reader, tile.item, tile.order, tile.mode, tile.rows, tile.k_bytes)
-    found = given["tiles"][" ".join(map(str, key))]
-    atom = np.array(given["atoms"][found["atom"]]) * CHUNK if "atom" in found else (
-        np.arange(8)[:, None] * found["pitch"] + np.arange(found["wide"]) * CHUNK)
-    line, chunk = np.indices(tile.places.shape)
-    again = (given["start"] + chunk // found["wide"] * found["slab"]
-             + line // 8 * 8 * found["pitch"] + atom[line % 8, chunk % found["wide"]])
-    assert np.array_equal(again, tile.places)
-    assert 8 * tile.pitch % 128 == tile.slab % 128 == 0  # so reads of the next lines are alike
-    assert {tile.wavefronts(*(0, at)[:: 1 if tile.order == "K" else -1]) for at in range(
-        0, tile.span // tile.item, CHUNK // tile.item)} == {found["waves"]}
-    for side in model.SIDES:
-        one, said = replace(tile, side=side), found[side]
-        assert said["rows"] == one.piece[0]
-        if tile.reader != "ldmatrix":
-            for i, down in enumerate(said["down"]):
-                for j, along in enumerate(said["along"]):
-                    bits = int(said["bits"], 16) + (down + along >> 4)
-                    assert bits == one.bits(i * one.piece[0], j * one.piece[1])
+    for tile in LEGAL:
+        key = (tile.reader, tile.item, tile.order, tile.mode, tile.rows, tile.k_bytes)
+        found = given["tiles"][" ".join(map(str, key))]
+        atom = np.array(given["atoms"][found["atom"]]) * CHUNK if "atom" in found else (
+            np.arange(8)[:, None] * found["pitch"] + np.arange(found["wide"]) * CHUNK)
+        line, chunk = np.indices(tile.places.shape)
+        again = (given["start"] + chunk // found["wide"] * found["slab"]
+                 + line // 8 * 8 * found["pitch"] + atom[line % 8, chunk % found["wide"]])
+        assert np.array_equal(again, tile.places), named(tile)
+        # Reads of the next lines are alike.
+        assert 8 * tile.pitch % 128 == tile.slab % 128 == 0, named(tile)
+        firsts = range(0, tile.span // tile.item, CHUNK // tile.item)
+        assert {tile.wavefronts(*((0, at) if tile.order == "K" else (at, 0)))
+                for at in firsts} == {found["waves"]}, named(tile)
+        for side in model.SIDES:
+            one, said = replace(tile, side=side), found[side]
+            assert said["rows"] == one.piece[0]
+            if tile.reader != "ldmatrix":
+                for i, down in enumerate(said["down"]):
+                    for j, along in enumerate(said["along"]):
+                        bits = int(said["bits"], 16) + (down + along >> 4)
+                        assert bits == one.bits(i * one.piece[0], j * one.piece[1]), named(tile)
 
 
 # -- as the page displays them ---------------------------------------------------------------------

@@ -1,17 +1,15 @@
 """The order of tiles: the kernels' own, and waves."""
 
-import pytest
-
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
 from lib.show.rasterization import Raster
 
 
 def test_every_tile_has_a_place():
-    for group, cluster in ((1, 1), (8, 1), (8, 2), (3, 2)):
-        raster = Raster(2560, 1280, 64, (128, 256), group, cluster, 12)
+    for group in (1, 8, 3):
+        raster = Raster(2560, 1280, 64, (128, 256), group)
         places = {raster.place(index) for index in range(raster.rows * raster.columns)}
-        assert places == {(row, column) for row in range(20 // cluster) for column in range(5)}
+        assert places == {(row, column) for row in range(20) for column in range(5)}
 
 
 def test_the_order_is_the_kernel_s():
@@ -37,5 +35,3 @@ def test_the_order_is_the_kernel_s():
 def test_waves_that_are_not_full():
     raster = Raster(4096, 4096, 4096, (128, 256))
     assert raster.waves == 4 and raster.full == 512 / (4 * 132)
-    with pytest.raises(ValueError, match="no cluster of 2"):
-        Raster(128, 128, 64, (128, 128), cluster=2, sms=1)
