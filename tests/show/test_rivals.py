@@ -23,7 +23,7 @@ def said(monkeypatch):
     """Whatever the pages display, as text."""
     seen = []
     monkeypatch.setattr(display, "show", lambda *figures: seen.extend(figures))
-    for module in (page, clock):
+    for module in (page, clock, display):
         if hasattr(module, "note"):
             monkeypatch.setattr(module, "note", seen.append)
         monkeypatch.setattr(module, "table", lambda head, rows, evidence: seen.append(
