@@ -17,7 +17,8 @@ from ..core.registers import DTYPES, UNSIGNED, joined, parted
 from ..core.segment import PEER_BYTES, peer_window
 from ..core.syntax import SIZES, Immediate
 
-BITS = ("b16", "b32", "b64")
+BITS, WIDE = ("b16", "b32", "b64"), ("b32", "b64")
+SIGNED = ("s16", "s32", "s64")
 INTEGERS = ("u16", "s16", "u32", "s32", "u64", "s64")
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 PAIRS = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
@@ -119,13 +120,6 @@ def multiply_24(d: Decoding) -> Run:
     return d.alike(compute, 2 if d.parts[0] == "mul24" else 3)
 
 
-@opcode("sad")
-def absolute_difference(d: Decoding) -> Run:
-    """sad.type d, a, b, c: |a - b| + c"""
-    return d.only().needs(*INTEGERS).alike(
-        lambda a, b, c: np.where(a > b, a - b, b - a) + c, 3)
-
-
 @opcode("dp4a", "dp2a")
 def dot_product(d: Decoding) -> Run:
     """dp4a.atype.btype d, a, b, c: four products of bytes, and c; dp2a.{lo,hi}: two of 16 bits."""
@@ -145,27 +139,16 @@ def dot_product(d: Decoding) -> Run:
     return d.computed(compute, kind, "b32", "b32", kind)
 
 
-@opcode("div", "rem")
-def divide(d: Decoding) -> Run:
-    """div.type, rem.type: rounds towards zero; a division by zero gives all ones, and a."""
-
-    def quotient(a: ndarray, b: ndarray) -> ndarray:
-        q = np.floor_divide(a, b)
-        if a.dtype.kind == "i":
-            q = q + ((q * b != a) & ((a < 0) != (b < 0)))  # floor to truncation
-        return np.where(b == 0, ~np.zeros_like(q), q)
-
-    def rest(a: ndarray, b: ndarray) -> ndarray:
-        return np.where(b == 0, a, a - quotient(a, b) * b)
-
-    return d.only().needs(*INTEGERS).alike(rest if d.parts[0] == "rem" else quotient, 2)
+def _quotient(a: ndarray, b: ndarray) -> ndarray:
+    """Divide towards zero; a division by zero gives all ones."""
+    q = np.floor_divide(a, b)
+    if a.dtype.kind == "i":
+        q = q + ((q * b != a) & ((a < 0) != (b < 0)))  # floor to truncation
+    return np.where(b == 0, ~np.zeros_like(q), q)
 
 
-@opcode("abs", "neg")
-def absolute(d: Decoding) -> Run:
-    """abs.type, neg.type d, a"""
-    d.only().needs(".s16.s32.s64")
-    return d.alike(np.abs if d.parts[0] == "abs" else np.negative, 1)
+def _rest(a: ndarray, b: ndarray) -> ndarray:
+    return np.where(b == 0, a, a - _quotient(a, b) * b)
 
 
 @opcode("min", "max")
@@ -223,46 +206,30 @@ def _bit_counter(d: Decoding, *types: str) -> Compute:
     return lambda n: (n & 31).astype(np.uint64)
 
 
-@opcode("fns")
-def find_nth_set(d: Decoding) -> Run:
-    """fns.b32 d, mask, base, n: where the n-th one of a mask is, from bit base on"""
-
-    def find(mask: int, base: int, n: int) -> int:
-        places = range(base, 32) if n >= 0 else range(base, -1, -1)
-        ones = [at for at in places if mask >> at & 1]
-        if n == 0:
-            return base if base in ones else 0xFFFFFFFF
-        return ones[abs(n) - 1] if abs(n) <= len(ones) else 0xFFFFFFFF
-
-    def compute(*values: ndarray) -> ndarray:
-        whole = np.broadcast_arrays(*values)
-        places = [find(*each) for each in zip(*(v.ravel().tolist() for v in whole), strict=True)]
-        return np.array(places, np.uint32).reshape(whole[0].shape)
-
-    return d.only().needs("b32").computed(compute, "b32", "u32", "u32", "s32")
+@np.vectorize(otypes=[np.uint32])
+def _nth_set(mask: int, base: int, n: int) -> int:
+    """Where the n-th one of a mask is, from bit base on."""
+    places = range(base, 32) if n >= 0 else range(base, -1, -1)
+    ones = [at for at in places if mask >> at & 1]
+    if n == 0:
+        return base if base in ones else 0xFFFFFFFF
+    return ones[abs(n) - 1] if abs(n) <= len(ones) else 0xFFFFFFFF
 
 
-@opcode("bfe")
-def extract(d: Decoding) -> Run:
-    """bfe.type d, a, b, c: c bits of a from bit b, extended by the sign for signed types"""
-    d.only().needs(*WORDS)
-    width, dtype = SIZES[d.type] * 8, DTYPES[d.type]
-    unsigned = UNSIGNED[SIZES[d.type]]
-
-    def compute(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
-        start, length = ((v & 255).astype(np.int64) for v in (b, c))
-        bits = a.view(unsigned)
-        shift = np.minimum(start, width - 1).astype(unsigned)
-        mask = _low_bits(np.minimum(length, width), unsigned)
-        field = np.where(start < width, bits >> shift, 0) & mask
-        if dtype.kind == "i":
-            top = np.clip(start + length - 1, 0, width - 1).astype(unsigned)
-            negative = (length > 0) & (bits >> top & 1 == 1)
-            inside = mask & _low_bits(np.maximum(width - start, 0), unsigned)  # of the operand
-            field = np.where(negative, field | ~inside, field)
-        return field.view(dtype)
-
-    return d.computed(compute, d.type, d.type, "u32", "u32")
+def _extracted(a: ndarray, b: ndarray, c: ndarray) -> ndarray:
+    """Take c bits of a from bit b, extended by the sign for signed types."""
+    unsigned, width = UNSIGNED[a.dtype.itemsize], 8 * a.dtype.itemsize
+    start, length = ((v & 255).astype(np.int64) for v in (b, c))
+    bits = a.view(unsigned)
+    shift = np.minimum(start, width - 1).astype(unsigned)
+    mask = _low_bits(np.minimum(length, width), unsigned)
+    field = np.where(start < width, bits >> shift, 0) & mask
+    if a.dtype.kind == "i":
+        top = np.clip(start + length - 1, 0, width - 1).astype(unsigned)
+        negative = (length > 0) & (bits >> top & 1 == 1)
+        inside = mask & _low_bits(np.maximum(width - start, 0), unsigned)  # of the operand
+        field = np.where(negative, field | ~inside, field)
+    return field.view(a.dtype)
 
 
 def _low_bits(many: ndarray, dtype: np.dtype) -> ndarray:
@@ -272,21 +239,14 @@ def _low_bits(many: ndarray, dtype: np.dtype) -> ndarray:
     return np.where(many > 0, ones, 0)
 
 
-@opcode("bfi")
-def insert(d: Decoding) -> Run:
-    """bfi.type f, a, b, c, e: e bits of a into b at bit c"""
-    d.only().needs(".b32.b64")
-    width = SIZES[d.type] * 8
-
-    def compute(a: ndarray, b: ndarray, c: ndarray, e: ndarray) -> ndarray:
-        start = (c & 255).astype(np.int64)
-        length = np.minimum((e & 255).astype(np.int64), width)
-        ones = _low_bits(length, DTYPES[d.type])
-        at = np.minimum(start, width - 1).astype(ones.dtype)
-        mask = np.where(start < width, ones << at, 0)
-        return ((a << at) & mask) | (b & ~mask)
-
-    return d.computed(compute, d.type, d.type, d.type, "u32", "u32")
+def _inserted(a: ndarray, b: ndarray, c: ndarray, e: ndarray) -> ndarray:
+    """Put e bits of a into b at bit c."""
+    width = 8 * a.dtype.itemsize
+    start = (c & 255).astype(np.int64)
+    ones = _low_bits(np.minimum((e & 255).astype(np.int64), width), a.dtype)
+    at = np.minimum(start, width - 1).astype(a.dtype)
+    mask = np.where(start < width, ones << at, 0)
+    return ((a << at) & mask) | (b & ~mask)
 
 
 def _smear(x: ndarray) -> ndarray:
@@ -294,14 +254,6 @@ def _smear(x: ndarray) -> ndarray:
     for distance in (1, 2, 4, 8, 16, 32)[: x.dtype.itemsize.bit_length() + 2]:
         x = x | x >> distance
     return x
-
-
-@opcode("popc", "clz")
-def population(d: Decoding) -> Run:
-    """popc.type, clz.type d, a: the number of ones, of zeros above them"""
-    width, leading = SIZES[d.only().needs(".b32.b64").type] * 8, d.parts[0] == "clz"
-    return d.computed(lambda a: width - _bit_count(_smear(a)) if leading else _bit_count(a),
-                      "u32", d.type)
 
 
 def _bit_count(a: ndarray) -> ndarray:
@@ -323,18 +275,12 @@ def find_leading(d: Decoding) -> Run:
     return d.computed(compute, "u32", d.type)
 
 
-@opcode("brev")
-def reverse(d: Decoding) -> Run:
-    """brev.type d, a: the bits in reverse"""
-
-    def backwards(a: ndarray) -> ndarray:
-        width = 8 * a.dtype.itemsize
-        for distance in (1, 2, 4, 8, 16, 32)[: width.bit_length() - 1]:
-            mask = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
-            a = a >> distance & mask | (a & mask) << distance
-        return a
-
-    return d.only().needs(".b32.b64").alike(backwards, 1)
+def _reversed(a: ndarray) -> ndarray:
+    width = 8 * a.dtype.itemsize
+    for distance in (1, 2, 4, 8, 16, 32)[: width.bit_length() - 1]:
+        mask = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
+        a = a >> distance & mask | (a & mask) << distance
+    return a
 
 
 # Arithmetic on numbers wider than a register: what carries over goes through a flag of each lane.
@@ -443,20 +389,32 @@ def to_leader(d: Decoding) -> Run:
     return step
 
 
-_LOGIC: dict[str, tuple[int, Compute]] = {  # opcode -> operands, what computes
-    "and": (2, np.bitwise_and), "or": (2, np.bitwise_or), "xor": (2, np.bitwise_xor),
-    "not": (1, np.invert), "cnot": (1, lambda a: (a == 0).astype(a.dtype)),
+ONE, TWO = ("", ""), ("", "", "")  # the result, and so many operands, all of the opcode's type
+# Opcodes that have a type and no other modifier -> their types, those of the result and of the
+# operands ("": the opcode's), what computes.
+_TYPED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Compute]] = {
+    "and": (("pred", *BITS), TWO, np.bitwise_and), "or": (("pred", *BITS), TWO, np.bitwise_or),
+    "xor": (("pred", *BITS), TWO, np.bitwise_xor), "not": (("pred", *BITS), ONE, np.invert),
+    "cnot": (BITS, ONE, lambda a: (a == 0).astype(a.dtype)),
+    "abs": (SIGNED, ONE, np.abs), "neg": (SIGNED, ONE, np.negative),
+    "div": (INTEGERS, TWO, _quotient), "rem": (INTEGERS, TWO, _rest),
+    "sad": (INTEGERS, (*TWO, ""), lambda a, b, c: np.where(a > b, a - b, b - a) + c),
+    "popc": (WIDE, ("u32", ""), _bit_count),
+    "clz": (WIDE, ("u32", ""), lambda a: 8 * a.dtype.itemsize - _bit_count(_smear(a))),
+    "brev": (WIDE, ONE, _reversed), "fns": (("b32",), ("b32", "u32", "u32", "s32"), _nth_set),
+    "bfe": (WORDS, (*ONE, "u32", "u32"), _extracted),
+    "bfi": (WIDE, (*TWO, "u32", "u32"), _inserted),
 }
 
 
-@opcode(*_LOGIC)
-def bitwise(d: Decoding) -> Run:
-    """and, or, xor, not on bits or predicates; cnot.type d, a: 1 if a is 0, else 0"""
-    d.only().needs(*["pred"] * (d.parts[0] != "cnot"), *BITS)
+@opcode(*_TYPED)
+def typed(d: Decoding) -> Run:
+    """What `_TYPED` lists."""
+    types, kinds, compute = _TYPED[d.parts[0]]
+    d.only().needs(*types)
     if is_leader_mask(d):
         return to_leader(d)
-    operands, compute = _LOGIC[d.parts[0]]
-    return d.alike(compute, operands)
+    return d.computed(compute, *[kind or d.type for kind in kinds])
 
 
 @opcode("shl", "shr")
