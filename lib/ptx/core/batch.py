@@ -84,7 +84,6 @@ class Batch:
         # The latest exit; a kernel without instructions has none, and nobody asks.
         self.exited_by = code.steps[-1].instruction if code.steps else Instruction(0, "ret", ())
         self.r = [NO_PREDICATE] * code.registers.slots
-        self.twins: list[tuple] = [(None, None)] * code.registers.slots
         # Results that were computed together, each and all, by the id of the first.
         self.stacks: dict[int, tuple[list[ndarray], ndarray]] = {}
         self.room: ndarray | None = None  # what a step that needs room for long sums reuses

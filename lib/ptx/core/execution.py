@@ -152,7 +152,7 @@ class Execution(Batch):
         while longer.
         """
         for cached in (
-            self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
+            self.r, self.resolved, self.stacks, self.fragments, self.products,
             self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
             self.shapes.known,
         ):

@@ -95,11 +95,7 @@ def _as_f32(value: ndarray) -> ndarray:
 
 
 class FusedMultiplyAdd(Fusible):
-    """The step of one instruction on registers of 32 bits.
-
-    Operands are kept as float64 beside the register (its twin), for a value that was loaded once is
-    multiplied many times.
-    """
+    """The step of one instruction on registers of 32 bits."""
 
     kind = "fma.rn.f32"
 
@@ -107,31 +103,18 @@ class FusedMultiplyAdd(Fusible):
         self.to, self.reads, self.writes = to, reads, (to,)
 
     def __call__(self, f: Batch) -> None:
-        r, twins = f.r, f.twins
+        r = f.r
         a, b, c = self.reads
-        x, y, z = r[a], r[b], r[c]
+        x, y, z = _as_f32(r[a]), _as_f32(r[b]), _as_f32(r[c])
         if x.size >= CHUNKED_LEAST and x.shape == y.shape == z.shape:
-            large = _as_complex if fuses() else _in_chunks
-            r[self.to] = large(f, *map(_as_f32, (x, y, z)))
-            return
-        twin = twins[a]
-        x = twin[1] if twin[0] is x else _widened(twins, a, x)
-        twin = twins[b]
-        y = twin[1] if twin[0] is y else _widened(twins, b, y)
-        twin = twins[c]
-        z = twin[1] if twin[0] is z else _widened(twins, c, z)
-        r[self.to] = _sum(x, y, z).astype(F32)
+            r[self.to] = _as_complex(f, x, y, z) if fuses() else _in_chunks(f, x, y, z)
+        else:
+            r[self.to] = _sum(x.astype(F64), y.astype(F64), z.astype(F64)).astype(F32)
 
     @staticmethod
     def fused(steps: list[FusedMultiplyAdd]) -> _Stack:
         """Make one step of several, none of which reads what another one writes."""
         return _Stack(steps)
-
-
-def _widened(twins: list[tuple], slot: int, value: ndarray) -> ndarray:
-    twin = _as_f32(value).astype(F64)
-    twins[slot] = (value, twin)
-    return twin
 
 
 def _sum(x: ndarray, y: ndarray, z: ndarray) -> ndarray:
