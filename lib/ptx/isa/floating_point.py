@@ -25,7 +25,6 @@ from ..core.rounding import (
     to_bf16,
     to_f32,
 )
-from ..core.syntax import Vector
 from .fma_f32 import FusedMultiplyAdd
 from .integer import BITS, INTEGERS
 
@@ -94,44 +93,35 @@ def half_fused(x: ndarray, y: ndarray, z: ndarray) -> ndarray:
 
 def half_compare(d: Decoding, holds: Compute) -> Run:
     """Make the step of setp p{|q} and set on f16x2, bf16 and bf16x2; `holds` compares numbers."""
-    d.count(3)
-    register, decode, _ = coded(d.type)
-    one, two = d.read(1, register), d.read(2, register)
-    pairs = d.type.endswith("x2")
+    (register, decode, _), pairs = coded(d.type), d.type.endswith("x2")
 
-    def compared(f: Batch) -> ndarray:
-        return holds(decode(one(f.r)), decode(two(f.r)))
+    def compared(a: ndarray, b: ndarray) -> ndarray:
+        return holds(decode(a), decode(b))
 
+    kind = d.types[0]
     if d.parts[0] == "setp":
-        first, second = d.pair(0)
-        puts = [d.write(each, "pred") for each in (first, second) if each is not None]
-        if isinstance(d.operands[0], Vector) or len(puts) > 1 + pairs:
+        targets = d.count(3).pair(0)
+        puts, reads = d.write_all(targets, "pred"), d.read_all(d.operands[1:], register)
+        if targets[1] is not None and not pairs:
             d.wrong("one predicate for each element")
 
         def step(f: Batch) -> None:
-            result = unstacked(compared(f)) if pairs else [compared(f)]
-            for put, value in zip(puts, result, strict=False):
-                put(f.r, value)
+            result = compared(*reads(f.r))
+            puts(f.r, unstacked(result) if pairs else [result, result])
 
         return step
-    kind = d.types[0]
     if kind in HALVES:
         held, _, encode = coded(kind)
-        write = d.write(0, held)
-        return lambda f: write(f.r, encode(compared(f).astype(F64)))
+        return d.computed(lambda a, b: encode(compared(a, b).astype(F64)), held, register, register)
     if kind not in ("u16", "s16", "u32", "s32"):
         d.unsupported("set to f16, bf16, their pairs, or 16 or 32 bits")
-    put = d.write(0, "b32" if pairs else kind)
+    part = np.int16 if pairs else f"i{int(kind[1:]) // 8}"
 
-    def ones(f: Batch) -> None:
-        result = compared(f)
-        if pairs:  # all ones in each half
-            mask = result.astype(np.uint32) * 0xFFFF
-            put(f.r, mask[..., 0] | mask[..., 1] << 16)
-        else:
-            put(f.r, np.where(result, -1, 0).astype(f"i{int(kind[1:]) // 8}"))
+    def ones(a: ndarray, b: ndarray) -> ndarray:
+        mask = np.where(compared(a, b), -1, 0).astype(part)
+        return joined(mask, np.uint32) if pairs else mask
 
-    return ones
+    return d.computed(ones, "b32" if pairs else kind, register, register)
 
 
 
