@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..core.addressing import space_of
-from ..core.batch import Batch, Run, Writer
+from ..core.batch import Batch, Compute, Run, Writer
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.registers import CLOCKS, DTYPES, UNSIGNED, joined, parted, unstacked
@@ -55,31 +55,25 @@ def _repack(d: Decoding) -> Run:
         np.stack(np.broadcast_arrays(*parts(f.r)), axis=-1), DTYPES[d.type]))
 
 
+# Mode -> which byte comes to a place, by the lowest two bits of c.
+_PERMUTED: dict[str, Compute] = {
+    "f4e": lambda place, c: c + place, "b4e": lambda place, c: c - place & 7,
+    "rc8": lambda place, c: c, "rc16": lambda place, c: c % 2 * 2 + place % 2,
+    "ecl": lambda place, c: np.maximum(c, place), "ecr": lambda place, c: np.minimum(c, place),
+}
+
+
 @opcode("prmt")
 def permute(d: Decoding) -> Run:
     """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""
-    modes = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
-    d.only(*modes).needs("b32")
-    mode = d.pick(modes)
-    tables = {
-        "f4e": [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]],
-        "b4e": [[5, 6, 7, 0], [6, 7, 0, 1], [7, 0, 1, 2], [0, 1, 2, 3]],
-        "rc8": [[0] * 4, [1] * 4, [2] * 4, [3] * 4],
-        "ecl": [[3, 2, 1, 0], [3, 2, 1, 1], [3, 2, 2, 2], [3, 3, 3, 3]],
-        "ecr": [[0, 0, 0, 0], [1, 1, 1, 0], [2, 2, 1, 0], [3, 2, 1, 0]],
-        "rc16": [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]],
-    }  # each row from the highest byte to the lowest
+    mode = d.only(*_PERMUTED).needs("b32").pick(_PERMUTED)
 
     def compute(a: ndarray, b: ndarray, control: ndarray) -> ndarray:
         both = b.astype(np.uint64) << 32 | a
         result: ndarray = np.zeros((1, 1), np.uint32)
         for place in range(4):
-            select: ndarray
-            if mode is None:
-                select = control >> 4 * place & 15
-            else:
-                column = np.array([row[3 - place] for row in tables[mode]], np.uint32)
-                select = column[(control & 3).astype(np.intp)]
+            select = (control >> 4 * place & 15 if mode is None else
+                      _PERMUTED[mode](place, control & 3))
             byte = (both >> 8 * (select & 7) & 255).astype(np.uint32)
             result = result | np.where(select & 8, (byte >> 7) * 255, byte) << 8 * place
         return result
