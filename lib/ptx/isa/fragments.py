@@ -66,11 +66,15 @@ class Fragment:
         return rows, self.size("C") * IN_GROUP * self.size("J") * self.packed
 
     @cached_property
-    def _forwards(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of the stacked registers, and the permutation that makes the matrix of them."""
-        named = [a for a in self.order] + ["W", "g", "t"]
-        present = [a for a in ("W", "R", "H", "g", "C", "t", "J") if a in named]
-        return tuple(named.index(a) for a in present), tuple(present.index(a) for a in named)
+    def _layout(self) -> tuple[list[int], list[int], list[int]]:
+        """The permutation that makes the matrix of the stacked registers, the sizes of its axes,
+        and the permutation back; warps are an axis of both, and so are g and t.
+        """
+        sizes = dict(zip(self.order, self.sizes, strict=True))
+        sizes |= {"W": -1, "g": GROUP, "t": IN_GROUP}
+        stacked, matrix = list(sizes), sorted(sizes, key="WRHgCtJ".index)
+        return ([stacked.index(axis) for axis in matrix], [sizes[axis] for axis in matrix],
+                [matrix.index(axis) for axis in stacked])
 
     def assemble(self, registers: ndarray, dtype: np.dtype) -> ndarray:
         """Make the matrices of all warps.
@@ -84,17 +88,15 @@ class Fragment:
     def words(self, registers: ndarray) -> ndarray:
         """Make the matrices of all warps, of whole registers: (warps, rows, registers of a row)."""
         stacked = registers.reshape(*self.sizes, -1, GROUP, IN_GROUP)
-        matrix = np.ascontiguousarray(stacked.transpose(self._forwards[0]))
+        matrix = np.ascontiguousarray(stacked.transpose(self._layout[0]))
         rows, columns = self.shape
         return matrix.reshape(-1, rows, columns // self.packed)
 
     def split(self, matrix: ndarray, word: np.dtype) -> ndarray:
         """Undo `assemble`: (warps, rows, columns) to (registers, lanes) of type `word`."""
-        matrix = np.ascontiguousarray(matrix).reshape(-1).view(word)
-        sizes = dict(zip(self.order, self.sizes, strict=True))
-        sizes |= {"W": -1, "g": GROUP, "t": IN_GROUP}
-        present = [a for a in ("W", "R", "H", "g", "C", "t", "J") if a in sizes]
-        parted = matrix.reshape([sizes[a] for a in present]).transpose(self._forwards[1])
+        words = np.ascontiguousarray(matrix).reshape(-1).view(word)
+        _, sizes, back = self._layout
+        parted = words.reshape(sizes).transpose(back)
         return np.ascontiguousarray(parted).reshape(self.registers, -1)
 
     # Accumulators whose columns stand in an order in which four lanes that are neighbours hold
