@@ -174,11 +174,15 @@ class Decoding:
                 return part
         return default
 
-    def one_of(self, choices: Collection[str]) -> str:
-        """Return the modifier that is one of `choices`; refuse the instruction without one."""
+    def one_of(self, choices: Collection[str], names: str = "") -> str:
+        """Return the modifier that is one of `choices`, which `names` says what they are.
+
+        Refuse the instruction without one.
+        """
         found = self.pick(choices)
         if found is None:
-            self.unsupported(f"one of .{' .'.join(choices)} is needed")
+            self.unsupported(f"the {names} are {' '.join(choices)}" if names else
+                             f"one of .{' .'.join(choices)} is needed")
         return found
 
     def constant(self, operand: int, what: str) -> int:
@@ -394,11 +398,17 @@ class Decoding:
         """Make the step of operands and a result that all have the type of the instruction."""
         return self.computed(compute, *[self.type] * (operands + 1))
 
-    def vector(self, operand: Operand | int) -> tuple:
-        """Return the operands in braces, or the one operand as a list of one."""
+    def vector(self, operand: Operand | int, many: int | None = None, wrong: str = "") -> tuple:
+        """Return the operands in braces, or the one operand as a list of one.
+
+        Refuse the instruction unless there are so many; `wrong` says so, with {} for how many.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
-        return operand.items if isinstance(operand, Vector) else (operand,)
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        if many not in (None, len(items)):
+            self.wrong(wrong.format(len(items)))
+        return items
 
     def pair(self, operand: Operand | int) -> tuple:
         """Return ``p|q`` as two operands; the second is None where it is missing."""

@@ -52,6 +52,10 @@ class Waiter:
     def __init__(self, f: Batch) -> None:
         self.f = f
         self.parties: Any = []  # of `WaitingLanes`, or what has its attributes
+        self.begin()
+
+    def begin(self) -> None:
+        """Make what a kind has of its own."""
 
     @property
     def waiting(self) -> bool:
@@ -127,8 +131,7 @@ class NamedBarriers(Waiter):
 
     NUMBER = 16
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.parties: dict[int, list[Party]] = {}  # by the barrier's number
         self.expected: dict[int, ndarray] = {}  # number -> threads (blocks,), 0: all
 

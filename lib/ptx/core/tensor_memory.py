@@ -82,9 +82,12 @@ class TensorMemory:
         """How many columns are not allocated."""
         return COLUMNS - sum(a.columns for a in self.allocations)
 
-    def place_for(self, columns: int) -> int | None:
-        """Return where so many free columns begin, at a multiple of their number; or None."""
-        starts = np.flatnonzero(~self._taken().reshape(-1, columns).any(axis=1))
+    def place_for(self, columns: int, *others: TensorMemory) -> int | None:
+        """Return where so many columns begin, at a multiple of their number, that are free here
+        and in others; or None.
+        """
+        taken = np.logical_or.reduce([each._taken() for each in (self, *others)])
+        starts = np.flatnonzero(~taken.reshape(-1, columns).any(axis=1))
         return int(starts[0]) * columns if len(starts) else None
 
     def allocated(self, first: int, last: int) -> bool:

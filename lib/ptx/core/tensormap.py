@@ -377,8 +377,8 @@ class Im2colMap(TensorMap):
         """Pixels and channels that arrive in shared memory."""
         return self.box
 
-    def misplaced(self, coordinates: Sequence[int]) -> str:
-        """Say what is wrong with where a copy begins; an empty string if nothing is.
+    def misplaced(self, coordinates: Sequence[int], loads: bool) -> str:
+        """Say what PTX leaves undefined of where a copy begins; an empty string if nothing is.
 
         `coordinates`: C, W, H, D and N, as far as there are; then as many offsets as axes of the
         box.
@@ -395,6 +395,8 @@ class Im2colMap(TensorMap):
         for offset in coordinates[axes + 2 :]:
             if not 0 <= offset <= limit:
                 return f"the im2col offset {offset}; with {axes + 2} dimensions it is 0 to {limit}"
+        if not loads and min(*self.lower, *(-high for high in self.upper), *coordinates) < 0:
+            return "a store needs a bounding box and coordinates inside of the tensor"
         return ""
 
     def pixels(self, coordinates: Sequence[int]) -> ndarray:

@@ -17,7 +17,6 @@ from . import (  # noqa: F401
     mov,
     shfl_vote,
     tcgen05,
-    tcgen05_copy,
     tcgen05_mma,
     textures,
     video,

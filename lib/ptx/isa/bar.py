@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy import ndarray
 
@@ -11,7 +13,7 @@ from ..core.decode import Decoding, opcode, predicated_end
 from ..core.errors import Error
 from ..core.masks import Mask, any_in_warp
 from ..core.registers import DTYPES
-from ..core.scheduler import Waiter, WaitingLanes
+from ..core.scheduler import Finish, Waiter, WaitingLanes
 from ..core.syntax import Instruction
 from ..race.clocks import merged_clocks
 
@@ -22,12 +24,12 @@ def barrier(d: Decoding) -> Run:
     d.only(".cta.sync.arrive.aligned.red", *VOTES)
     if not d.has("sync", "arrive", "red"):
         d.unsupported("bar.sync, bar.arrive, bar.red and bar.warp.sync")
-    if d.has("red"):
-        return _vote(d)
-    parks = d.has("sync")
-    d.count(*((1, 2) if parks else (2,)))
-    number = d.read(0, "u32")
-    count = d.read(1, "u32") if len(d.operands) == 2 else None
+    parks, reduces = not d.has("arrive"), d.has("red")
+    tally = _tally(d) if reduces else None
+    if not reduces:
+        d.count(*((1, 2) if parks else (2,)))
+    number = d.read(int(reduces), "u32")
+    count = d.read(reduces + 1, "u32") if len(d.operands) == 2 + 2 * reduces else None
     following = d.index + 1
 
     def step(f: Batch) -> None:
@@ -35,8 +37,11 @@ def barrier(d: Decoding) -> Run:
         many = None if count is None else count(f.r)
         if which.size == 1 and (many is None or many.size == 1):
             n = None if many is None else int(many[0, 0])
-            f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, parks)
+            f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, parks,
+                              None if tally is None else tally(f))
             return
+        if tally is not None:
+            d.unsupported("a barrier whose number and threads are the same for all lanes")
         # The number is computed: let the lanes of each number arrive in turn.
         whole = f.active
         which = f.full(which)
@@ -50,35 +55,27 @@ def barrier(d: Decoding) -> Run:
     return predicated_end(d, step)
 
 
-def _vote(d: Decoding) -> Run:
-    """{bar,barrier.cta}.red.{and,or}.pred p, a{, b}, {!}c; .red.popc.u32 d, a{, b}, {!}c"""
-    what = d.pick(VOTES)
-    if what is None:
-        d.unsupported(f"the reductions are {' '.join(VOTES)}")
+def _tally(d: Decoding) -> Callable[[Batch], tuple[ndarray, Finish]]:
+    """{bar,barrier.cta}.red.{and,or}.pred p, a{, b}, {!}c; .red.popc.u32 d, a{, b}, {!}c
+
+    Make the function that gives each lane's vote, and who is told of all.
+    """
+    what = d.one_of(VOTES, "reductions")
     d.needs("u32" if what == "popc" else "pred").count(3, 4)
-    put, number = d.write(0, d.type), d.read(1, "u32")
+    put = d.write(0, d.type)
     (slot,) = d.writes or (None,)
     d.writes.clear()  # written for the lanes that the barrier lets go
-    count = d.read(2, "u32") if len(d.operands) == 4 else None
     said, kind = d.read(len(d.operands) - 1, "pred"), DTYPES[d.type]
-    following = d.index + 1
 
-    def step(f: Batch) -> None:
-        which, many = number(f.r), None if count is None else count(f.r)
-        if which.size != 1 or (many is not None and many.size != 1):
-            d.unsupported("a barrier whose number and threads are the same for all lanes")
-        here = f.active_lanes
-        votes = f.full(said(f.r)) & here
-
+    def tally(f: Batch) -> tuple[ndarray, Finish]:
         def finish(yes: ndarray, arrived: ndarray, lanes: ndarray) -> None:
             found = VOTES[what](yes.sum(axis=1), arrived.sum(axis=1))[:, None].astype(kind)
             if slot is not None:
                 put(f.r, np.where(lanes, found, f.full(f.r[slot].view(kind))))
 
-        n = None if many is None else int(many[0, 0])
-        f.barriers.arrive(d.instruction, int(which[0, 0]), n, following, True, (votes, finish))
+        return f.full(said(f.r)) & f.active_lanes, finish
 
-    return predicated_end(d, step)
+    return tally
 
 
 # What a barrier tells of the threads that said yes, and of all that arrived.
@@ -95,8 +92,8 @@ VOTES = {
 class ClusterBarriers(Waiter):
     """The barrier of each cluster: all threads that have not exited arrive, then go on."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
+        f = self.f
         self.arrived = np.zeros(f.shape, bool)  # in this phase
         self.passed = np.zeros(f.shape, bool)  # arrived in a complete phase, has not waited yet
         self.met = np.zeros(f.blocks, bool)  # blocks of which a thread has waited for the others

@@ -33,8 +33,7 @@ class LaunchControl(Waiter):
 
     kind = "launch control"  # hazards of what PTX leaves undefined
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.seen: dict[int, Instruction] = {}
 
 @opcode("clusterlaunchcontrol")
@@ -65,21 +64,16 @@ def _try_cancel(d: Decoding) -> Run:
                 "asks for one more cluster after its block has seen a request that failed, at "
                 f"{f.place(control.seen[by.row])}: that is undefined; end the loop there",
             )
-        given = _response(f, f.geometry.pending.cancel(peers))
+        first = f.geometry.pending.cancel(peers)
+        words = (0, 0, 0, _REFUSED) if first is None else (*f.geometry.index_of(first), _GRANTED)
 
         def write(there: SharedBytes) -> None:
-            there.data.view(np.uint32)[:] = given
+            there.data.view(np.uint32)[:] = words
 
         mask = (1 << peers) - 1 if cast else None
         bring(f, by, write, at, bar, _BYTES, _BYTES, mask, behind_reads=True)
 
     return for_each_lane(d, ask, shared_address(d, 0), shared_address(d, 1))
-
-
-def _response(f: Batch, first: int | None) -> ndarray:
-    if first is None:
-        return np.array([0, 0, 0, _REFUSED], np.uint32)
-    return np.array([*f.geometry.index_of(first), _GRANTED], np.uint32)
 
 
 def _words(d: Decoding) -> Callable[[Batch], list[ndarray]]:

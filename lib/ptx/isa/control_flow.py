@@ -255,7 +255,6 @@ def leave(d: Decoding) -> Run:
 def call(d: Decoding) -> Run:
     """call{.uni} {(results),} function|register{, (arguments)}{, prototype|targets}"""
     d.only("uni")
-    d.ends = True
     operands = list(d.operands)
     results = _listed(operands)
     target = called_name(d.instruction)
@@ -370,13 +369,12 @@ def restore(d: Decoding) -> Run:
 
 
 
-# -- Miscellaneous: trap, brkpt, nanosleep, griddepcontrol. ---------------------------------------
+# -- trap, brkpt. ---------------------------------------------------------------------------------
 
 
 @opcode("trap", "brkpt")
 def trap(d: Decoding) -> Run:
     """trap stops the kernel: assertions end here."""
-    d.ends = True
 
     def stop(f: Batch) -> None:
         row, thread = np.argwhere(f.active_lanes)[0].tolist()
@@ -386,12 +384,6 @@ def trap(d: Decoding) -> Run:
         )
 
     return predicated_end(d, stop)
-
-
-@opcode("nanosleep", "pragma", "griddepcontrol")
-def nothing(d: Decoding) -> Run:
-    """Nothing to do."""
-    return lambda f: None
 
 
 # -- setmaxnreg: registers that the warps of a block hand to each other. ---------------------------
@@ -420,7 +412,7 @@ def set_registers(d: Decoding) -> Run:
 
     def step(f: Batch) -> None:
         pools = f.waiter(RegisterPools)
-        pools.begin(*launched)
+        pools.launch(*launched)
         if not grows and not pools.parties:
             pools.held = np.where(f.active_warps, np.minimum(pools.held, many), pools.held)
             f.go(following, f.active)
@@ -473,12 +465,11 @@ class _Wait:
 class RegisterPools(Waiter):
     """How many registers each warp holds, of each of its threads, and who waits for more."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
-        self.held = np.zeros((f.blocks, f.warps), np.int64)
+    def begin(self) -> None:
+        self.held = np.zeros((self.f.blocks, self.f.warps), np.int64)
         self.each, self.why = 0, ""
 
-    def begin(self, each: int, why: str) -> None:
+    def launch(self, each: int, why: str) -> None:
         """Let all warps have what they are launched with."""
         if not self.each:
             self.held[:], self.each, self.why = each, each, why

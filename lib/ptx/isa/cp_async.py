@@ -9,7 +9,7 @@ then has read or written too early; under either landing, the race detector says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +33,7 @@ WORD = UNSIGNED[4]
 _HINTS = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
-@dataclass(frozen=True)
-class Source:
-    """What some lanes copy from."""
-
-    fetch: Callable[[Mask | None], list[ndarray]]  # reads the words, for a mask of lanes
-    report: Callable[[Mask | None], None] | None = None  # tells the race detector of that
+Fetch = Callable[[Mask | None], list[ndarray]]  # reads the words, for a mask of lanes
 
 
 @dataclass
@@ -52,8 +47,7 @@ class PendingCopy:
     # segment, pattern: where to.
     segment: Segment
     pattern: AccessPattern
-    # Reads the words from the source for a pattern of lanes; None: the bytes are there already.
-    fetch: Callable[[Mask | None], list[ndarray]] | None
+    fetch: Fetch | None  # from the source; None: the bytes are there already
 
     def land(self, f: Batch, lanes: ndarray) -> None:
         """Let the copies of some lanes have their effect, and be known to these lanes."""
@@ -73,8 +67,7 @@ class PendingCopy:
 class CpAsyncGroups(Waiter):
     """The copies of a batch that are on their way, by groups of each thread."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.pending: list[PendingCopy] = []
         self.opened = np.zeros((1, 1), np.int64)  # the group that each lane's next copy joins
         self.promises: list[tuple[Mask | None, Callable]] = []
@@ -204,45 +197,36 @@ def arrive_when_done(d: Decoding) -> Run:
 
 
 @opcode("cp.async.ca", "cp.async.cg")
-def copy_async(d: Decoding) -> Run:
+class CpAsync:
     """cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size | ignore-src}{, policy}"""
-    d.only(".async.ca.cg.shared.shared::cta.global", *_HINTS)
-    if len(d.parts) < 5 or d.parts[3] not in ("shared", "shared::cta") or d.parts[4] != "global":
-        d.unsupported("cp.async.{ca,cg}.shared.global")
-    hinted = d.has("L2::cache_hint")
-    d.count(*((4, 5) if hinted else (3, 4)))
-    size = d.operands[2]
-    if not isinstance(size, Immediate) or size.bits not in _SIZES:
-        d.wrong("a copy has 4, 8 or 16 bytes")
-    width = size.bits
-    if d.has("cg") and width != 16:
-        d.wrong(".cg copies 16 bytes")
-    count, ignored = None, None
-    if len(d.operands) - hinted == 4:
-        operand = d.operands[3]
-        if isinstance(operand, Register) and operand.type == "pred":
-            ignored = d.read(3, "pred")
-        else:
-            count = d.read(3, "u32")
-    to, to_offset = address_operand(d, 0)
-    source, offset = address_operand(d, 1)
-    return _CpAsync(d, width, (to, to_offset), (source, offset), count, ignored)
 
-
-class _CpAsync:
-    """The step of cp.async."""
-
-    def __init__(
-        self, d: Decoding, width: int, to: tuple[int, int], source: tuple[int, int],
-        count: Reader | None, ignored: Reader | None,
-    ) -> None:
-        self.width, self.past_l1, self.place = width, d.has("cg"), d.place
-        self.to, offset = to
+    def __init__(self, d: Decoding) -> None:
+        d.only(".async.ca.cg.shared.shared::cta.global", *_HINTS)
+        if len(d.parts) < 5 or d.parts[3] not in ("shared", "shared::cta") or (
+                d.parts[4] != "global"):
+            d.unsupported("cp.async.{ca,cg}.shared.global")
+        hinted = d.has("L2::cache_hint")
+        d.count(*((4, 5) if hinted else (3, 4)))
+        size = d.operands[2]
+        if not isinstance(size, Immediate) or size.bits not in _SIZES:
+            d.wrong("a copy has 4, 8 or 16 bytes")
+        width = self.width = size.bits
+        self.past_l1, self.place = d.has("cg"), d.place
+        if self.past_l1 and width != 16:
+            d.wrong(".cg copies 16 bytes")
+        self.count: Reader | None = None
+        self.ignored: Reader | None = None
+        if len(d.operands) - hinted == 4:
+            operand = d.operands[3]
+            if isinstance(operand, Register) and operand.type == "pred":
+                self.ignored = d.read(3, "pred")
+            else:
+                self.count = d.read(3, "u32")
+        self.to, offset = address_operand(d, 0)
         self.writing = MemoryAccess(d.index, d.instruction, "copy", "shared", offset, width)
-        self.source, offset = source
+        self.source, offset = address_operand(d, 1)
         self.reading = MemoryAccess(d.index, d.instruction, "load", "global", offset, width)
         self.bytes = [replace(self.reading, offset=offset + i, nbytes=1) for i in range(width)]
-        self.count, self.ignored = count, ignored
 
     def __call__(self, f: Batch) -> None:
         outer = f.active
@@ -253,9 +237,9 @@ class _CpAsync:
         if f.trace is not None:
             self._trace(f, f.trace, pattern)
         for lanes, nbytes in self._sizes(f):
-            for source, mask in self._sources(f, lanes, nbytes):
+            for fetch, source, mask in self._sources(f, lanes, nbytes):
                 f.active = mask
-                self._issue(f, segment, f.pattern(f.r[self.to]), source)
+                self._issue(f, segment, fetch, source)
         f.active = outer
 
     def _sizes(self, f: Batch) -> list[tuple[Mask | None, int]]:
@@ -280,55 +264,37 @@ class _CpAsync:
 
     def _sources(
         self, f: Batch, lanes: Mask | None, nbytes: int
-    ) -> Iterator[tuple[Source, Mask | None]]:
-        """Yield what the lanes copy from, for each array of it, and which lanes."""
+    ) -> list[tuple[Fetch, Segment | None, Mask | None]]:
+        """What the lanes copy from, for each array of it that is read whole, and which lanes."""
         if nbytes == 0:
             zero = [np.zeros((1, 1), WORD)] * (self.width // 4)
-            yield Source(lambda active: zero), lanes
-            return
-        addresses = f.r[self.source]
+            return [(lambda active: zero, None, lanes)]
         outer, f.active = f.active, lanes
-        pattern = f.pattern(addresses)
-        parts: list[tuple[Source, Mask | None]]
+        pattern = f.pattern(f.r[self.source])
+        parts: list[tuple[Fetch, Segment | None, Mask | None]]
         if nbytes < self.width:
-            parts = [self._part(f, addresses, pattern, nbytes)]
+            parts = [(self._part(f, pattern, nbytes), None, lanes)]
         else:
             segment = segment_of(f, pattern, self.reading)
-            if segment is not None:
-                parts = [(self._whole(f, addresses, pattern, segment), lanes)]
-            else:
-                parts = [
-                    (self._whole(f, addresses, None, segment), mask)
-                    for segment, mask in by_segment(f, pattern, self.reading)
-                ]
+            found = by_segment(f, pattern, self.reading) if segment is None else [(segment, lanes)]
+            parts = [(self._whole(f, pattern, each), each, mask) for each, mask in found]
         f.active = outer
-        yield from parts
+        return parts
 
-    def _whole(
-        self, f: Batch, addresses: ndarray, pattern: AccessPattern | None, segment: Segment
-    ) -> Source:
+    def _whole(self, f: Batch, pattern: AccessPattern, segment: Segment) -> Fetch:
         """Let whole copies be read out of one array."""
         words = self.width // 4
 
         def fetch(active: Mask | None) -> list[ndarray]:
             where = pattern
-            if where is None or where.active is not active:
-                where = AccessPattern(addresses, active, f)
+            if where.active is not active:
+                where = AccessPattern(pattern.register, active, f)
             values = f.memory.read(segment, where, self.reading.offset, WORD, words)
             return [values] if words == 1 else [values[..., i] for i in range(words)]
 
-        races = f.races
-        if races is None:
-            return Source(fetch)
+        return fetch
 
-        def report(active: Mask | None) -> None:
-            races.access(f, self.reading, AccessPattern(addresses, active, f), segment, None)
-
-        return Source(fetch, report)
-
-    def _part(
-        self, f: Batch, addresses: ndarray, pattern: AccessPattern, nbytes: int
-    ) -> tuple[Source, Mask | None]:
+    def _part(self, f: Batch, pattern: AccessPattern, nbytes: int) -> Fetch:
         """Let the first bytes only be read, each checked; zeros follow."""
         if (pattern.low + self.reading.offset | pattern.bits) & (self.width - 1):
             f.memory.check(f, self.reading, pattern, None)
@@ -341,30 +307,28 @@ class _CpAsync:
             data = np.zeros((*f.shape, self.width), np.uint8)
             for i, (access, parts) in enumerate(zip(self.bytes, where, strict=False)):
                 for segment, mask in parts:
-                    read = f.memory.read(
-                        segment, AccessPattern(addresses, mask, f), access.offset, UNSIGNED[1], 1
-                    )
+                    read = f.memory.read(segment, AccessPattern(pattern.register, mask, f),
+                                         access.offset, UNSIGNED[1], 1)
                     data[..., i] = np.where(mask.array, read, data[..., i])
             return unstacked(data.view(WORD))
 
-        return Source(fetch), f.active
+        return fetch
 
-    def _issue(
-        self, f: Batch, segment: Segment, pattern: AccessPattern, source: Source
-    ) -> None:
+    def _issue(self, f: Batch, segment: Segment, fetch: Fetch, source: Segment | None) -> None:
+        pattern = f.pattern(f.r[self.to])
         if f.races is not None:
-            if source.report is not None:
-                source.report(f.active)
-            f.races.access(f, self.writing, pattern, segment, source.fetch(f.active))
+            if source is not None:
+                reading = AccessPattern(f.r[self.source], f.active, f)
+                f.races.access(f, self.reading, reading, source, None)
+            f.races.access(f, self.writing, pattern, segment, fetch(f.active))
         if not f.late:
-            f.memory.write(segment, pattern, self.writing.offset, source.fetch(f.active))
+            f.memory.write(segment, pattern, self.writing.offset, fetch(f.active))
             if f.races is None:
                 return
         copies = f.waiter(CpAsyncGroups)
-        fetch = source.fetch if f.late else None
-        copies.pending.append(
-            PendingCopy(f.active_lanes, copies.opened, self.writing, segment, pattern, fetch)
-        )
+        copies.pending.append(PendingCopy(
+            f.active_lanes, copies.opened, self.writing, segment, pattern,
+            fetch if f.late else None))
 
     def _trace(self, f: Batch, trace: Any, pattern: AccessPattern) -> None:
         """Count the write of the shared memory, and the read of lanes that read at all."""

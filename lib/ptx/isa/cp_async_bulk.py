@@ -24,7 +24,7 @@ from ..core.machine import SECTOR, WARP
 from ..core.registers import DTYPES
 from ..core.scheduler import Waiter
 from ..core.segment import PEER_BYTES, Segment, peer_window, rank_at
-from ..core.syntax import SIZES, Address, Instruction, Operand, Register, Vector
+from ..core.syntax import SIZES, Address, Instruction, Operand, Register
 from ..core.tensormap import TENSOR_MAP_BYTES, ChangedMap, Im2colMap, TensorMap, decoded, swizzled
 from ..core.tensormap import bound as bound_map
 from ..race.clocks import EPOCH, FENCED, INITS
@@ -73,12 +73,16 @@ class ThreadGroups:
     committed: int = 0
     read: int = 0  # groups whose sources are known to be read
 
+    @property
+    def first(self) -> int:
+        """How many groups came before the oldest that is kept."""
+        return self.committed + 1 - len(self.groups)
+
 
 class BulkGroups(Waiter):
     """The bulk groups of all threads of a batch."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.threads: dict[tuple[int, int], ThreadGroups] = {}
 
     def add(self, by: Issuer, copy: BulkCopy) -> None:
@@ -109,14 +113,14 @@ class BulkGroups(Waiter):
             if not active[row, thread]:
                 continue
             done = max(0, groups.committed - pending)
-            first = groups.committed + 1 - len(groups.groups)  # number of the oldest group kept
-            for group in groups.groups[: max(0, done - first)]:
+            ready = groups.groups[: max(0, done - groups.first)]
+            for group in ready:
                 for copy in group:
                     copy.fetch() if read else copy.land()
                     if not read and copy.known is not None:
                         copy.known()
             if not read:
-                del groups.groups[: max(0, done - first)]
+                del groups.groups[: len(ready)]
             groups.read = max(groups.read, done)
             if f.races is not None:
                 warp = row, thread // WARP
@@ -125,8 +129,7 @@ class BulkGroups(Waiter):
     def finish(self) -> None:
         """Land what nobody waited for; report copies that may have read a dead block's memory."""
         for (row, thread), groups in self.threads.items():
-            first = groups.committed + 1 - len(groups.groups)
-            for number, group in enumerate(groups.groups, first + 1):
+            for number, group in enumerate(groups.groups, groups.first + 1):
                 for copy in group:
                     if number > groups.read:
                         self.f.hazards.add(
@@ -170,9 +173,7 @@ def reduction(d: Decoding) -> Callable | None:
     """Return what a cp.reduce does with old and new elements, None for a plain copy."""
     if d.parts[1] != "reduce":
         return None
-    name = d.pick(REDUCTIONS)
-    if name is None:
-        d.unsupported(f"the operations are {' '.join(REDUCTIONS)}")
+    name = d.one_of(REDUCTIONS, "operations")
     return in_bf16(REDUCTIONS[name]) if d.type == "bf16" else REDUCTIONS[name]
 
 
@@ -321,11 +322,9 @@ def _tensor(
     if not isinstance(given, Address) or len(given.coordinates) != 1:
         d.wrong("a tensor map with coordinates is missing")
     (inside,) = given.coordinates
-    items = inside.items if isinstance(inside, Vector) else (inside,)
-    if len(items) != rank:
-        d.wrong(f"{len(items)} coordinates for {rank} dimensions")
+    items = d.vector(inside, rank, f"{{}} coordinates for {rank} dimensions")
     first, behind = d.read_all(items, "s32"), d.read_all(offsets, "u16")
-    im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
+    im2col = d.has("im2col", "im2col_no_offs")
     base = given.base
     slot = base.slot if isinstance(base, Register) else d.slot(base, "u64")
     offset = given.offset
@@ -348,7 +347,9 @@ def _tensor(
             )
         coordinates = [of(each) for each in (*first(f.r), *behind(f.r))]
         if isinstance(tensor_map, Im2colMap):
-            _check_pixels(f, tensor_map, coordinates, into, d.instruction)
+            wrong = tensor_map.misplaced(coordinates, d.has("im2col"))
+            if wrong:
+                raise Error(f"{f.place(d.instruction)}: {wrong}")
         _check_box(f, tensor_map, coordinates, d.instruction)
         if isinstance(tensor_map, ChangedMap):
             room = bound.segment.end - bound.segment.base - bound.start
@@ -380,20 +381,6 @@ def _check_box(
             f"{f.place(instruction)}: rows of {inner} bytes with a swizzle of {swizzle} bytes; the "
             "emulator needs them to be equal"
         )
-
-
-def _check_pixels(
-    f: Batch, tensor_map: Im2colMap, coordinates: list[int], into: bool,
-    instruction: Instruction,
-) -> None:
-    """Refuse a filter's place that PTX leaves undefined."""
-    wrong = tensor_map.misplaced(coordinates)
-    if not (wrong or into):
-        corners = *tensor_map.lower, *(-high for high in tensor_map.upper)
-        if min(*corners, *coordinates) < 0:
-            wrong = "a store needs a bounding box and coordinates inside of the tensor"
-    if wrong:
-        raise Error(f"{f.place(instruction)}: {wrong}")
 
 
 class BoundTensorMap(NamedTuple):
@@ -465,9 +452,9 @@ def _load(d: Decoding, rank: int) -> Run:
     multicast, im2col = d.has("multicast::cluster"), d.has("im2col")
     d.count(3 + im2col + multicast + d.has("L2::cache_hint"))
     to, bar = shared_address(d, 0), shared_address(d, 2)
-    offsets = d.vector(3) if im2col else ()
-    if im2col and len(offsets) != rank - 2:
-        d.wrong(f"{len(offsets)} im2col offsets for {rank} dimensions, which have {rank - 2}")
+    offsets = d.vector(
+        3, rank - 2, f"{{}} im2col offsets for {rank} dimensions, which have {rank - 2}",
+    ) if im2col else ()
     mask, pair = _mask(d, 3 + im2col), d.has("cta_group::2")
     tensor = _tensor(d, 1, rank, offsets)
 
@@ -667,16 +654,12 @@ _WORDS = (
 def store_async(d: Decoding) -> Run:
     """st.async{.vec}.type [a], b, [mbar]; red.async.op.type [a], b, [mbar]: to shared::cluster"""
     reduces = d.parts[0] == "red"
-    operation = d.pick(_REDUCED) if reduces else None
     d.only(*_WORDS, *(_REDUCED if reduces else VECTORS[:2])).count(3)
-    if reduces and operation is None:
-        d.unsupported(f"the operations are {' '.join(_REDUCED)}")
+    operation = d.one_of(_REDUCED, "operations") if reduces else None
     d.needs(*(_STORED if operation is None else _REDUCED[operation]))
     kind, combine = d.type, None if operation is None else REDUCTIONS[operation]
-    items, many = d.vector(1), d.many
-    if len(items) != many:
-        d.wrong(f"{many} registers are needed in braces")
-    values, size = d.read_all(items, kind), SIZES[kind] * many
+    items = d.vector(1, d.many, f"{d.many} registers are needed in braces")
+    values, size = d.read_all(items, kind), SIZES[kind] * d.many
 
     def issue(f: Batch, by: Issuer, at: int, b: int) -> None:
         given = np.stack([f.full(value)[by.row, by.thread] for value in values(f.r)])

@@ -68,9 +68,7 @@ def in_bf16(compute: Compute) -> Compute:
 def atomic(d: Decoding) -> Run:
     """atom{.space}.op{.vec}.type d, [a], b{, c}; red is the same without d."""
     space, returns = space_of(d), d.parts[0] == "atom"
-    operation = d.pick(ATOMIC)
-    if operation is None:
-        d.unsupported(f"the operations are {' '.join(ATOMIC)}")
+    operation = d.one_of(ATOMIC, "operations")
     _only_hints(d, *ATOMIC, "noftz")
     if d.type not in TYPES:
         d.unsupported(f"atomics on {' '.join(TYPES)}")
@@ -86,10 +84,10 @@ def atomic(d: Decoding) -> Run:
         d.unsupported("vectors of f32 and of halves, in global memory")
     register = "b32" if packed == 2 else kind
     dtype, size = DTYPES[kind], SIZES[kind]
-    given = [d.vector(operand) for operand in d.operands[1 + returns : len(d.operands) - hinted]]
-    targets = d.vector(0) if returns else ()
-    if any(len(items) != many for items in (*given, *([targets] if returns else ()))):
-        d.wrong(f"{many} registers are needed in braces")
+    needed = f"{many} registers are needed in braces"
+    given = [d.vector(operand, many, needed)
+             for operand in d.operands[1 + returns : len(d.operands) - hinted]]
+    targets = d.vector(0, many, needed) if returns else ()
     put = d.write_all(targets, register)
     reads = [d.read_all(items, register) for items in given]
     base, offset = address_operand(d, 1 if returns else 0)
@@ -154,10 +152,8 @@ def load(d: Decoding) -> Run:
     space = space_of(d)
     _modifiers(d)
     kind, index = d.type, d.index
-    targets = d.vector(0)
     count = d.many
-    if len(targets) != count:
-        d.wrong(f"{len(targets)} destinations for {count} elements")
+    targets = d.vector(0, count, f"{{}} destinations for {count} elements")
     puts = [d.write(target, kind) for target in targets]
     base, offset = address_operand(d, 1)
     dtype, width = DTYPES[kind], SIZES[kind] * count
@@ -218,10 +214,8 @@ def store(d: Decoding) -> Run:
     if space == "const":
         d.unsupported("st writes global, shared, local or generic addresses")
     kind, index = d.type, d.index
-    sources = d.vector(1)
     count = d.many
-    if len(sources) != count:
-        d.wrong(f"{len(sources)} values for {count} elements")
+    sources = d.vector(1, count, f"{{}} values for {count} elements")
     reads = [d.read(source, kind) for source in sources]
     base, offset = address_operand(d, 0)
     access = MemoryAccess(index, d.instruction, "store", space, offset, SIZES[kind] * count)
@@ -303,12 +297,13 @@ def store_bulk(d: Decoding) -> Run:
 
 
 
-# -- Hints to the caches: prefetch, applypriority, discard, createpolicy. -------------------------
+# -- What has no effect here: hints to the caches, pauses. -----------------------------------------
 
 
-@opcode("prefetch", "prefetchu", "applypriority", "discard")
-def hint(d: Decoding) -> Run:
-    """Hints to the caches: nothing to do."""
+@opcode("prefetch", "prefetchu", "applypriority", "discard", "nanosleep", "pragma",
+        "griddepcontrol")
+def nothing(d: Decoding) -> Run:
+    """Nothing to do."""
     return lambda f: None
 
 

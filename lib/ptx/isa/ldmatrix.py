@@ -102,8 +102,7 @@ def _decode(d: Decoding, memory: int, registers: int) -> tuple[int, int, MemoryA
     if not d.has("m8n8") or not d.has(*NUMBERS) or not d.has("sync"):
         d.unsupported(f"{d.parts[0]}.sync.aligned.m8n8.{{x1,x2,x4}}{{.trans}}.shared.b16")
     number = NUMBERS[d.one_of(NUMBERS)]
-    if len(d.vector(registers)) != number:
-        d.wrong(f"{len(d.vector(registers))} registers for {number} matrices")
+    d.vector(registers, number, f"{{}} registers for {number} matrices")
     space = space_of(d)
     base, offset = address_operand(d, memory)
     return number, base, MemoryAccess(d.index, d.instruction, d.parts[0], space, offset, ROW)

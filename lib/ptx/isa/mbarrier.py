@@ -177,8 +177,7 @@ class Mbarrier:
 class Mbarriers(Waiter):
     """All objects of a batch of blocks."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.objects: dict[tuple[int, int], Mbarrier] = {}
         self.ended: dict[tuple[int, int], int] = {}  # times of objects that are no more
         self.retries = 0
@@ -280,22 +279,20 @@ class Mbarriers(Waiter):
     ) -> None:
         """Raise the tx-count of the current phase, which this may complete but before an arrival.
         """
-        barrier.tx += nbytes
-        barrier.bytes_came = True
-        self._check_tx(barrier, instruction)
+        self._count(barrier, nbytes, instruction)
         if completes:
             self._complete(barrier, instruction)
 
     def brought(self, barrier: Mbarrier, nbytes: int, instruction: Instruction) -> None:
         """Lower the tx-count of the current phase: bytes have come."""
-        barrier.tx -= nbytes
-        barrier.bytes_came = True
+        self._count(barrier, -nbytes, instruction)
         if barrier.tx < 0:
             barrier.completions = [*barrier.completions[-3:], instruction]
-        self._check_tx(barrier, instruction)
         self._complete(barrier, instruction)
 
-    def _check_tx(self, barrier: Mbarrier, instruction: Instruction) -> None:
+    def _count(self, barrier: Mbarrier, nbytes: int, instruction: Instruction) -> None:
+        barrier.tx += nbytes
+        barrier.bytes_came = True
         if not -MAX_COUNT <= barrier.tx <= MAX_COUNT:
             raise Error(
                 f"{self.f.place(instruction)}: the tx-count becomes {barrier.tx}, beyond "
@@ -652,10 +649,7 @@ def _wait(d: Decoding) -> Run:
 
     def step(f: Batch) -> None:
         all_, given = f.waiter(Mbarriers), which(f.r)
-        if by_parity:
-            given = given & 1
-        else:
-            given = given >> PENDING_BITS & MAX_COUNT
+        given = given & 1 if by_parity else given >> PENDING_BITS & MAX_COUNT
         done, failed = np.zeros((2, *f.shape), bool)
         held = []
         for by, (at, phase), threads in lane_groups(f, d, address(f), given):

@@ -275,24 +275,15 @@ class MatrixMultiply(Fusible):
         product = np.matmul(one, other.swapaxes(1, 2))
         if self.differ:  # bits that are not the same
             product = a.sum(axis=2)[:, :, None] + b.sum(axis=2)[:, None, :] - 2 * product
-        if fc is fd and fc.packed == 1:
-            # C and D are held alike: add register by register, which saves one transposition.
-            total = fd.split(product, F64)
-            total += gather(f, of_c, DTYPES[self.kinds[2]])
-            values = finished(total, self.kinds[3], self.clamp)
-        else:
-            before = fc.assemble(gather(f, of_c, types[2]), DTYPES[self.kinds[2]])
-            values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
+        before = fc.assemble(gather(f, of_c, types[2]), DTYPES[self.kinds[2]])
+        values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
         for put, value in zip(self.puts, scatter(f, values), strict=True):
             put(f.r, value)
 
 
 def _registers(d: Decoding, operand: int, many: int) -> tuple:
     """The registers of an operand, which must be so many."""
-    items = d.vector(operand)
-    if len(items) != many:
-        d.wrong(f"{'DABC'[operand]} needs {many} registers, not {len(items)}")
-    return items
+    return d.vector(operand, many, f"{'DABC'[operand]} needs {many} registers, not {{}}")
 
 
 def _word(kind: str) -> str:

@@ -362,9 +362,8 @@ class WarpBarriers(Waiter):
     They may have come by different instructions (PTX ISA, bar.warp.sync).
     """
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
-        self.masks = np.zeros(f.shape, np.uint32)
+    def begin(self) -> None:
+        self.masks = np.zeros(self.f.shape, np.uint32)
 
     def arrive(self, mask: ndarray, instruction: Instruction, following: int) -> None:
         """Park the active lanes, and let go of who is complete."""

@@ -1,7 +1,7 @@
 """tcgen05.mma: what one thread issues, and an mbarrier completes (PTX ISA 9.7.16.10).
 
 What orders it is in `race.tensor_order`, what it adds up in `tcgen05_arithmetic`; cp, shift and
-commit are in `tcgen05_copy`.
+commit are in `tcgen05`.
 """
 
 from __future__ import annotations
@@ -92,10 +92,9 @@ def mma(d: Decoding) -> Run:
     operands, rest = _read_operands(d), list(d.operands[4:])
     masks = d.read_all((), "b32")
     if not stationary and isinstance(rest[0], Vector):
-        masks = d.read_all(4, "b32")
-        if len(d.vector(4)) != 4 * blocks:
-            d.wrong(f"disable-output-lane has {4 * blocks} registers"
-                    + ", 4 for each block" * (blocks - 1))
+        masks = d.read_all(d.vector(
+            4, 4 * blocks, f"disable-output-lane has {4 * blocks} registers"
+            + ", 4 for each block" * (blocks - 1)), "b32")
         rest.pop(0)
     if not rest:
         d.wrong("enable-input-d is missing")

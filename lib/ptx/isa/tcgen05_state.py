@@ -73,8 +73,7 @@ class TensorMemories(Waiter):
 
     kind = "tensor memory"  # hazards of what is allocated and who may reach it
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
+    def begin(self) -> None:
         self.blocks: dict[int, TensorMemory] = {}
         self.queues: dict[int, Queue] = {}
         self.stores: dict[Warp, list[Callable[[], None]]] = {}
@@ -326,9 +325,8 @@ def tensor_address(value: Any) -> tuple[int, int]:
 class PairMemories(Waiter):
     """What the blocks of pairs allocate together."""
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
-        self.memories = f.waiter(TensorMemories)
+    def begin(self) -> None:
+        self.memories = self.f.waiter(TensorMemories)
         self.asked: dict[int, list[Waiting]] = {}  # by the block whose warps wait, oldest first
 
     def alloc(self, asks: Waiting) -> None:
@@ -367,23 +365,13 @@ class PairMemories(Waiter):
                     f"{first.columns} and {second.columns} columns together; it must be the same "
                     "number"
                 )
-            place = self._place(pair)
+            place = self.memories.of(row).place_for(
+                pair[0].columns, self.memories.of(row ^ 1))
             if place is None:
                 return
             for each, asks in zip(waiting, pair, strict=True):
                 each.pop(0)
                 self.memories.hand_over(asks, place)
-
-    def _place(self, pair: list[Waiting]) -> int | None:
-        """Return where so many columns begin that are free in both blocks."""
-        many = pair[0].columns
-        for first in range(0, COLUMNS, many):
-            if all(
-                not (each.first < first + many and first < each.first + each.columns)
-                for asks in pair for each in self.memories.of(asks.by.row).allocations
-            ):
-                return first
-        return None
 
     def dealloc(self, by: Issuer, address: int, columns: int) -> None:
         """Take one block's columns back; its peer gives back its own."""

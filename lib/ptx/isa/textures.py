@@ -15,7 +15,7 @@ from ..core.batch import Batch, Reader, Run
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, OutOfBounds
 from ..core.registers import DTYPES, UNSIGNED, unstacked
-from ..core.syntax import SIZES, Address, Operand, Register, Symbol, Vector
+from ..core.syntax import SIZES, Address, Operand, Register, Symbol
 from ..core.texture import Surface, Texture, object_of
 
 Places = Callable[["Batch", Surface, ndarray], tuple[ndarray, ndarray]]
@@ -25,9 +25,7 @@ GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, T
 
 def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, list[Reader]]:
     """Read ``[object, {coordinates}]``: the handle's slot, readers of the layer and coordinates."""
-    geometry = d.pick(GEOMETRIES)
-    if geometry is None:
-        d.unsupported(f"the geometries are {' '.join(GEOMETRIES)}")
+    geometry = d.one_of(GEOMETRIES, "geometries")
     rank, layered = GEOMETRIES[geometry]
     given = d.operands[operand]
     if isinstance(given, Address) and isinstance(given.base, Symbol):
@@ -36,8 +34,7 @@ def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, 
     if (not isinstance(given, Address) or not isinstance(given.base, Register)
             or len(given.coordinates) != 1):
         d.unsupported("[object, {coordinates}] with the object in a register")
-    inside = given.coordinates[0]
-    items = inside.items if isinstance(inside, Vector) else (inside,)
+    items = d.vector(given.coordinates[0])
     if len(items) < rank + layered:
         d.wrong(f"{len(items)} coordinates for .{geometry}")
     layer = d.read(items[0], "u32") if layered else None
@@ -62,14 +59,14 @@ def _each_object(
         yield found, lanes
 
 
-def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run:
+def _sampled(d: Decoding, read: Callable[..., ndarray]) -> Run:
     """Make the step that gives each lane four values of a texture; `read` is asked for them."""
     targets = d.vector(0)
     to, whole = d.types[0], d.types[1] == "s32"
     if len(targets) not in (1, 2, 4) or to not in ("f32", "s32", "u32"):
         d.unsupported("results are one to four of f32, s32 or u32")
     put = d.write_all(targets, to)
-    slot, layer, reads = _place(d, coordinates, whole)
+    slot, layer, reads = _place(d, 1, whole)
     dtype = DTYPES[to]
 
     def step(f: Batch) -> None:
@@ -80,7 +77,8 @@ def _sampled(d: Decoding, coordinates: int, read: Callable[..., ndarray]) -> Run
                 raise Error(
                     f"{d.place}: a texture of {len(texture.sizes)} axes, read with {rank}"
                 )
-            at = [f.full(one(f.r))[lanes] for one in reads]
+            at = [f.full(one(f.r))[lanes].astype(np.int64 if whole else np.float32)
+                  for one in reads]
             which = None
             if layer is not None:
                 which = f.full(layer(f.r))[lanes].astype(np.int64)
@@ -103,14 +101,8 @@ def sample(d: Decoding) -> Run:
     if len(d.types) != 2:
         d.wrong("tex needs the types of results and coordinates")
 
-    def read(
-        texture: Texture, at: list[ndarray], layer: ndarray | None, whole: bool
-    ) -> ndarray:
-        if whole:
-            return texture.element([a.astype(np.int64) for a in at], layer)
-        return texture.fetch(at, layer)
-
-    return _sampled(d, 1, read)
+    return _sampled(d, lambda texture, at, layer, whole: (
+        texture.element if whole else texture.fetch)(at, layer))
 
 
 @opcode("tld4")
@@ -129,18 +121,16 @@ def gather(d: Decoding) -> Run:
             raise Error(f"{d.place}: channel {channel} of {texture.channels}")
         return texture.gather(at, channel)
 
-    return _sampled(d, 1, read)
+    return _sampled(d, read)
 
 
-def _surface(
-    d: Decoding, memory: int, values: int
-) -> tuple[int, int, tuple[Operand, ...], Places]:
+def _surface(d: Decoding, memory: int) -> tuple[int, int, tuple[Operand, ...], Places]:
     """Decode suld and sust: the step calls `move` with bytes of the surface, place and elements."""
     d.only("b", *GEOMETRIES, ".v2.v4.trap.clamp.zero").count(2)
     if not d.has("b"):
         d.unsupported("suld.b and sust.b, which move bytes as they are")
     count = d.many
-    items = d.vector(values)
+    items = d.vector(1 - memory)
     if len(items) != count or d.type not in ("b8", "b16", "b32", "b64"):
         d.wrong(f"{len(items)} registers for {count} elements")
     slot, layer, reads = _place(d, memory, True)
@@ -184,7 +174,7 @@ def _rows(surface: Surface, width: int) -> ndarray:
 @opcode("suld")
 def surface_load(d: Decoding) -> Run:
     """suld.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} {d}, [object, {x, ...}]; x in bytes"""
-    slot, width, items, places = _surface(d, 1, 0)
+    slot, width, items, places = _surface(d, 1)
     put, dtype = d.write_all(items, d.type), UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:
@@ -201,7 +191,7 @@ def surface_load(d: Decoding) -> Run:
 @opcode("sust")
 def surface_store(d: Decoding) -> Run:
     """sust.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} [object, {x, ...}], {a}; x in bytes"""
-    slot, width, items, places = _surface(d, 0, 1)
+    slot, width, items, places = _surface(d, 0)
     read, dtype = d.read_all(items, d.type), UNSIGNED[SIZES[d.type]]
 
     def step(f: Batch) -> None:

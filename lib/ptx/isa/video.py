@@ -59,9 +59,7 @@ def _clamped(value: ndarray, bits: int, signed: bool) -> ndarray:
 
 def _binary(d: Decoding, name: str) -> Compute:
     if name == "vset":
-        compare = _COMPARE.get(d.pick(_COMPARE, ""))
-        if compare is None:
-            d.unsupported(f"the comparisons are {' '.join(_COMPARE)}")
+        compare = _COMPARE[d.one_of(_COMPARE, "comparisons")]
         return lambda a, b: compare(a, b).astype(np.int64)
     return _OPERATIONS[name]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,9 +81,8 @@ class WgmmaGroups(Waiter):
 
     says = "Waiting for the other warps of the warpgroup"
 
-    def __init__(self, f: Batch) -> None:
-        super().__init__(f)
-        shape = (f.blocks, f.warps)
+    def begin(self) -> None:
+        shape = (self.f.blocks, self.f.warps)
         self.in_flight: list[WgmmaInFlight] = []
         # slot -> where its values are
         self.holders: dict[int, list[tuple[WgmmaInFlight, int]]] = {}
@@ -117,18 +116,11 @@ class WgmmaGroups(Waiter):
 
     def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> ndarray:
         """Return the registers as (registers, blocks, threads)."""
-        held = self.holders.get(slots[0])
-        if held and len(held) == 1:
-            mma = held[0][0]
-            if mma.slots == slots and self._whole(mma, slots):
+        for mma, _ in self.holders.get(slots[0], ()):
+            if mma.slots == slots and not (self.f.active_lanes & ~mma.lanes).any() and all(
+                    self.holders.get(slot) == [(mma, i)] for i, slot in enumerate(slots)):
                 return mma.values
         return np.stack([self.value(slot, dtype) for slot in slots])
-
-    def _whole(self, mma: WgmmaInFlight, slots: Sequence[int]) -> bool:
-        f = self.f
-        if f.active is not None and (f.active.array & ~mma.lanes).any():
-            return False
-        return all(self.holders.get(s) == [(mma, i)] for i, s in enumerate(slots))
 
     def issue(
         self, instruction: Instruction, slots: tuple[int, ...], values: ndarray, reads: set[int]
@@ -321,11 +313,9 @@ class WgmmaGroups(Waiter):
         f = self.f
         active = f.active_lanes
         party = join(self.parties, instruction, following, active)
-        live = f.live_lanes
-        came, need = any_in_warp(party.lanes), any_in_warp(live)
-        came, need = by_warpgroup(came), by_warpgroup(need)
-        full = (came | ~need).all(axis=2) & came.any(axis=2)
-        ready = party.lanes & spread(np.repeat(full, 4, axis=1)[:, : f.warps], f.threads)
+        came, need = (by_warpgroup(any_in_warp(lanes)) for lanes in (party.lanes, f.live_lanes))
+        full = (came | ~need).all(axis=2)
+        ready = party.lanes & np.repeat(full, GROUP, axis=1)[:, : f.threads]
         if ready.any():
             party.lanes = party.lanes & ~ready
             if not party.lanes.any():
@@ -584,10 +574,8 @@ def _product(d: Decoding) -> Run:
     d.writes.clear()  # merged here, for the lanes that are not active
     slots = tuple(t.slot for t in targets)
     in_registers = isinstance(d.operands[1], Vector)
-    parts_of_a = d.vector(1) if in_registers else ()
+    parts_of_a = d.vector(1, 4, "A in registers has 4 of them") if in_registers else ()
     a_registers = d.read_all(parts_of_a, "b32")
-    if in_registers and len(parts_of_a) != 4:
-        d.wrong("A in registers has 4 of them")
     reads = {i.slot for i in parts_of_a if isinstance(i, Register)}
     descriptors = [d.read(i, "b64") for i in ((2,) if in_registers else (1, 2))]
     sparse = _sparsity(d, a_kind) if d.has("sp") else None
@@ -599,8 +587,8 @@ def _product(d: Decoding) -> Run:
     metadata = d.read(3, "b32") if sparse is not None else None
     flags = [d.constant(i, "a scale or a transposition") for i in range(after + 1, len(d.operands))]
     flags = flags if dtype != "s32" else []
-    minus = [flag < 0 or flag == (1 << 64) - 1 for flag in flags[:2]]
-    sign = -1 if minus in ([True, False], [False, True]) else 1
+    negated = sum(flag < 0 or flag == (1 << 64) - 1 for flag in flags[:2])
+    sign = -1 if negated == 1 else 1
     if flags[2:] and ELEMENT_BITS[a_kind] != 16:
         d.wrong("only elements of 2 bytes can be transposed")
     majors = [("mn" if flag else "k") for flag in flags[2:]] or ["k"]
@@ -625,24 +613,25 @@ def _product(d: Decoding) -> Run:
         products.check_fence(instruction, slots, reads)
         here = f.active_warps
         groups = _warpgroups(here)
+        leaders = [4 * group + int(here[row, 4 * group : 4 * group + 4].argmax())
+                   for row, group in groups]
         _check_groups(f, groups, instruction)
         if f.trace is not None:
             f.trace.multiplied(d.index, instruction, 4 * len(groups), wavefronts * len(groups))
-        known_b = _uniform(f, descriptors[-1](f.r), groups, here, instruction)
+        known_b = _uniform(f, descriptors[-1](f.r), groups, leaders, instruction)
         b = of_b.read(f, groups, known_b)
         warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
         if in_registers:
             a = from_registers(f, a_registers(f.r), warps, a_kind)
         else:
-            known_a = _uniform(f, descriptors[0](f.r), groups, here, instruction)
+            known_a = _uniform(f, descriptors[0](f.r), groups, leaders, instruction)
             a = of_a.read(f, groups, known_a)
         if sparse is not None and metadata is not None:
             words = gather(f, [metadata(f.r)], np.dtype("u4")).reshape(-1, WARP)[warps]
             a = sparse.whole(f, a.reshape(len(warps), ROWS, -1), words, warps)
         a = a.reshape(len(groups), 4 * ROWS, -1)
         if f.proxy is not None:
-            for i, (row, group) in enumerate(groups):
-                warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
+            for i, ((row, _), warp) in enumerate(zip(groups, leaders, strict=True)):
                 by, time = Issuer(row, warp * WARP, instruction, d.index), products.committed + 1
                 of_b.report(f, by, int(time[row, warp]), known_b[i])
                 if not in_registers:
@@ -692,44 +681,30 @@ def _in_step(f: Batch, descriptors: list[Reader]) -> list[Mask | None]:
     bits = [read(f.r) for read in descriptors]
     if all(each.shape[1] == 1 for each in bits):
         return [f.active]
-    firsts = np.stack([f.full(each)[:, ::WARP] for each in bits], axis=-1)
-    here = f.active_warps
-    padded, each = by_warpgroup(here), by_warpgroup(firsts)
-    first = np.take_along_axis(each, padded.argmax(axis=2)[..., None, None], axis=2)
-    if ((each == first).all(axis=-1) | ~padded).all():
-        return [f.active]
-    left = f.active_warps.copy()
-    parts = []
+    each = by_warpgroup(np.stack([f.full(values)[:, ::WARP] for values in bits], axis=-1))
+    parts, left = [], by_warpgroup(f.active_warps)
     while left.any():
-        chosen = np.zeros_like(left)
-        for row, group in _warpgroups(left):
-            warps = 4 * group + np.flatnonzero(left[row, 4 * group : 4 * group + 4])
-            same = (firsts[row, warps] == firsts[row, warps[0]]).all(axis=-1)
-            chosen[row, warps[same]] = True
-        parts.append(chosen)
-        left &= ~chosen
+        first = np.take_along_axis(each, left.argmax(axis=2)[..., None, None], axis=2)
+        parts.append(left & (each == first).all(axis=-1))
+        left = left & ~parts[-1]
     if len(parts) == 1:
         return [f.active]
-    active = f.active_lanes
-    return [Mask(spread(chosen, f.threads) & active) for chosen in parts]
+    warps = [part.reshape(f.blocks, -1)[:, : f.warps] for part in parts]
+    return [Mask(spread(some, f.threads) & f.active_lanes) for some in warps]
 
 
 def _uniform(
-    f: Batch, bits: ndarray, groups: list[tuple[int, int]], here: ndarray,
+    f: Batch, bits: ndarray, groups: list[tuple[int, int]], leaders: list[int],
     instruction: Instruction,
 ) -> list[int]:
-    """Return the descriptor of each warpgroup; all of its lanes must have the same."""
-    if bits.shape[1] == 1:
-        return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
-    full = f.full(bits)
-    active = spread(here, f.threads)
-    rows, first = np.array([
-        (row, group * GROUP + WARP * int(here[row, group * 4 : group * 4 + 4].argmax()))
-        for row, group in groups
-    ]).T
-    found = full[rows, first]
-    lanes = np.array([group for _, group in groups])[:, None] * GROUP + np.arange(GROUP)
-    other = (full[rows[:, None], lanes] != found[:, None]) & active[rows[:, None], lanes]
+    """Return the descriptor of each warpgroup; all of its lanes must have the same.
+
+    `leaders`: the first active warp of each.
+    """
+    full, (rows, numbers) = f.full(bits), np.array(groups).T[..., None]
+    found = full[rows[:, 0], np.array(leaders) * WARP]
+    lanes = rows, numbers * GROUP + np.arange(GROUP)
+    other = (full[lanes] != found[:, None]) & f.active_lanes[lanes]
     if other.any():
         row, group = groups[int(other.any(axis=1).argmax())]
         raise Error(

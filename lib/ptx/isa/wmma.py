@@ -184,9 +184,8 @@ class _Move:
             self.stride = lambda r: fixed
         self.repeats = repeats(use, kind, self.fragment)
         self.word = word = kind if kind in ("f32", "f64") else "b32"
-        self.operands = d.vector(registers)
-        if len(self.operands) != self.fragment.registers * self.repeats:
-            d.wrong(f"{self.fragment.registers * self.repeats} registers are needed")
+        many = self.fragment.registers * self.repeats
+        self.operands = d.vector(registers, many, f"{many} registers are needed")
         old = d.registers.program.machine.startswith("sm_7")
         matrix = (2 if old else 4) if self.space == "shared" and use in "ab" else 0
         self.parts = parts_of(self.fragment, self.nbytes, self.natural, matrix)
@@ -199,7 +198,7 @@ class _Move:
         self.first_byte = MemoryAccess(
             d.index, d.instruction, d.parts[1], self.space, self.offset, 1
         )
-        self.alignment = min(32, self.fragment.registers * self.repeats * SIZES[word])
+        self.alignment = min(32, many * SIZES[word])
 
     def places(self, f: Batch) -> list[tuple[Mask | None, list[Placed]]]:
         """Return, for each array that warps access, its lanes and the parts' places in it."""
@@ -215,21 +214,22 @@ class _Move:
         first = min(p.low for p in patterns)
         end = max(p.high + part.nbytes for p, part in zip(patterns, self.parts, strict=True))
         segment = f.memory.locate(self.space, first, end)
-        outer, found = f.active, []
+        outer = f.active
         if segment is not None:
-            found.append((outer, self._in(f, segment, addresses, patterns)))
+            found = [(outer, self._in(f, segment, patterns))]
         else:
             for pattern, access in zip(patterns, self.accesses, strict=True):
                 f.memory.check(f, access, pattern, None)
+            found = []
             whole = AccessPattern(base, outer, f)
-            for segment, lanes in list(by_segment(f, whole, self.first_byte)):
+            for segment, lanes in by_segment(f, whole, self.first_byte):
                 f.active = lanes
                 patterns = [AccessPattern(each, lanes, f) for each in addresses]
                 for pattern, part in zip(patterns, self.parts, strict=True):
                     inside = f.memory.locate(self.space, pattern.low, pattern.high + part.nbytes)
                     if inside is not segment:
                         raise Error(f"{self.place}: a matrix lies in several arrays")
-                found.append((lanes, self._in(f, segment, addresses, patterns)))
+                found.append((lanes, self._in(f, segment, patterns)))
             f.active = outer
         f.resolved[self.index] = (base, stride, outer, found)
         return found
@@ -278,27 +278,24 @@ class _Move:
         whole = base.view(f"i{base.dtype.itemsize}").astype(np.int64) + self.offset
         return (whole + away).view(np.uint64)
 
-    def _in(
-        self, f: Batch, segment: Segment, addresses: list[ndarray],
-        patterns: list[AccessPattern],
-    ) -> list[Placed]:
+    def _in(self, f: Batch, segment: Segment, patterns: list[AccessPattern]) -> list[Placed]:
         """Place the parts in a segment: rows for ldmatrix, patterns for the others."""
         found: list[Placed] = []
-        each = zip(self.parts, self.accesses, addresses, patterns, strict=True)
-        for part, access, where, pattern in each:
+        for part, access, pattern in zip(self.parts, self.accesses, patterns, strict=True):
+            rows = None
             if part.form == "lines":
-                rows = rows_of(f, where, len(part.registers), access)
-                found.append((segment, rows.pattern, rows))
-            else:
-                found.append((segment, pattern, None))
+                rows = rows_of(f, pattern.register, len(part.registers), access)
+                pattern = rows.pattern
+            found.append((segment, pattern, rows))
         return found
 
 
-class _Load(_Move):
-    """The step of wmma.load."""
+@opcode("wmma.load")
+class Load(_Move):
+    """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
 
-    def __init__(self, d: Decoding, use: str) -> None:
-        super().__init__(d, use, 1, 0)
+    def __init__(self, d: Decoding) -> None:
+        super().__init__(d, d.parts[2], 1, 0)
         count = self.fragment.registers
         self.puts = [
             [d.write(self.operands[r + i * count], self.word) for i in range(self.repeats)]
@@ -351,8 +348,9 @@ class _Load(_Move):
         return [value]
 
 
-class _Store(_Move):
-    """The step of wmma.store."""
+@opcode("wmma.store")
+class Store(_Move):
+    """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
 
     def __init__(self, d: Decoding) -> None:
         super().__init__(d, "d", 0, 1)
@@ -380,15 +378,3 @@ def _turned(f: Batch, register: ndarray) -> ndarray:
     """Transpose the 8 x 8 matrix that each warp holds in a register (MOVM)."""
     words = gather(f, [f.full(register)], UNSIGNED[4])
     return scatter(f, transposed(words.reshape(1, -1, 8, 4)).reshape(1, -1))[0]
-
-
-@opcode("wmma.load")
-def wmma_load(d: Decoding) -> Run:
-    """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
-    return _Load(d, d.parts[2])
-
-
-@opcode("wmma.store")
-def wmma_store(d: Decoding) -> Run:
-    """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
-    return _Store(d)
