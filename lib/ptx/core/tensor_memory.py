@@ -6,6 +6,7 @@ bits 15 to 0. Whole columns are allocated, a power of two of them from 32 on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,19 +83,13 @@ class TensorMemory:
         """How many columns are not allocated."""
         return COLUMNS - sum(a.columns for a in self.allocations)
 
-    def place_for(self, columns: int, *others: TensorMemory) -> int | None:
-        """Return where so many columns begin, at a multiple of their number, that are free here
-        and in others; or None.
-        """
-        taken = np.logical_or.reduce([each._taken() for each in (self, *others)])
-        starts = np.flatnonzero(~taken.reshape(-1, columns).any(axis=1))
-        return int(starts[0]) * columns if len(starts) else None
-
     def allocated(self, first: int, last: int) -> bool:
         """Tell whether all columns from `first` to `last`, not included, are allocated."""
-        return 0 <= first < last <= COLUMNS and bool(self._taken()[first:last].all())
+        return 0 <= first < last <= COLUMNS and bool(self.taken[first:last].all())
 
-    def _taken(self) -> np.ndarray:
+    @property
+    def taken(self) -> np.ndarray:
+        """Which columns are allocated."""
         taken = np.zeros(COLUMNS, bool)
         for each in self.allocations:
             taken[each.first : each.first + each.columns] = True
@@ -104,3 +99,12 @@ class TensorMemory:
         """Let freed columns hold what nobody wrote."""
         self.words[:, first : first + columns] = UNWRITTEN
         self.written[:, first : first + columns] = False
+
+
+def place_for(columns: int, memories: Iterable[TensorMemory]) -> int | None:
+    """Return where so many columns begin, at a multiple of their number, that are free in all of
+    these; or None.
+    """
+    taken = np.logical_or.reduce([memory.taken for memory in memories])
+    starts = np.flatnonzero(~taken.reshape(-1, columns).any(axis=1))
+    return int(starts[0]) * columns if len(starts) else None

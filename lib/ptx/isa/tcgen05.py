@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -42,7 +41,6 @@ from .tcgen05_operands import (
     report_chunks,
 )
 from .tcgen05_state import (
-    PairMemories,
     TensorMemories,
     Waiting,
     check_pairs,
@@ -122,7 +120,7 @@ def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], ndarray]:
 
 def _manage(d: Decoding, what: str) -> Run:
     d.only(*_MANAGEMENT, ".cta_group::1.cta_group::2.sync.aligned.shared::cta")
-    kind: Any = PairMemories if check_group(d) == 2 else TensorMemories
+    pair = check_group(d) == 2
     if what == "relinquish_alloc_permit":
         d.count(0)
 
@@ -139,7 +137,8 @@ def _manage(d: Decoding, what: str) -> Run:
         def dealloc(f: Batch) -> None:
             for by in each_warp(f, d):
                 at = same_in_warp(f, address(f.r), by, "addresses")
-                f.waiter(kind).dealloc(by, at, same_in_warp(f, columns(f.r), by, "columns"))
+                many = same_in_warp(f, columns(f.r), by, "columns")
+                f.waiter(TensorMemories).dealloc(by, at, many, pair)
 
         return dealloc
     put = shared_address(d, 0)
@@ -151,8 +150,9 @@ def _manage(d: Decoding, what: str) -> Run:
             at = same_in_warp(f, places, by, "addresses")
             lanes = np.zeros(f.shape, bool)
             lanes[by.row, by.thread : by.thread + WARP] = True
-            f.waiter(kind).alloc(Waiting(
-                by, d.index + 1, same_in_warp(f, many, by, "columns"), lanes, _teller(f, by, at)))
+            f.waiter(TensorMemories).alloc(Waiting(
+                by, d.index + 1, same_in_warp(f, many, by, "columns"), lanes, _teller(f, by, at),
+                pair))
 
     return predicated_end(d, alloc)
 

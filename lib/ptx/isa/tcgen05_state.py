@@ -20,7 +20,16 @@ from ..core.machine import WARP
 from ..core.masks import Mask
 from ..core.scheduler import Waiter
 from ..core.syntax import Instruction
-from ..core.tensor_memory import COLUMNS, EVERY_LANE, LANES, LEAST, Allocation, Area, TensorMemory
+from ..core.tensor_memory import (
+    COLUMNS,
+    EVERY_LANE,
+    LANES,
+    LEAST,
+    Allocation,
+    Area,
+    TensorMemory,
+    place_for,
+)
 from ..race.tensor_order import TensorAccess
 from .bar import ClusterBarriers
 
@@ -57,6 +66,7 @@ class Waiting:
     columns: int
     lanes: ndarray
     give: Callable[[int], None]
+    pair: bool  # whether a warp of the peer must ask, too
     time: int = 0  # of its warp's clock, for what a peer must know
 
 
@@ -88,14 +98,10 @@ class TensorMemories(Waiter):
     # -- allocation -----------------------------------------------------------------------------
 
     def alloc(self, asks: Waiting) -> None:
-        """Give columns to a warp, or let it wait for them."""
-        self.admit(asks)
-        if not self._give(asks):
-            self.parties.append(asks)
-
-    def admit(self, asks: Waiting) -> None:
-        """Refuse an allocation that its block may not make."""
+        """Give columns to a warp, or let it wait for them; refuse what its block may not have."""
         f, memory, columns = self.f, self.of(asks.by.row), asks.columns
+        if asks.pair:
+            check_pairs(f, asks.by.instruction)
         self._check_columns(columns, asks.by.instruction)
         if memory.relinquished is not None:
             raise Error(
@@ -109,24 +115,72 @@ class TensorMemories(Waiter):
                 f"allocates {columns} columns after {memory.least}: allocations may not grow",
             )
 
-    def _give(self, asks: Waiting) -> bool:
-        first = self.of(asks.by.row).place_for(asks.columns)
+        if asks.pair and f.races is not None:
+            asks.time = int(f.races.clock[asks.by.warp])
+            self._check_launched(f.races, asks.by)
+        self.parties.append(asks)
+        self._give(asks.by.row, asks.pair)
+
+    def _check_launched(self, races: Any, by: Issuer) -> None:
+        """Report an alloc of a warp that cannot know whether the peer runs."""
+        barriers, peer = self.f.waiters.get(ClusterBarriers), by.row ^ 1
+        if barriers is not None and barriers.met[by.row]:
+            return
+        if not races.ended[by.warp][races.own[peer]].any():
+            self.hazard(
+                by,
+                f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
+                "and nothing tells it that this block runs: insert barrier.cluster.arrive and "
+                "barrier.cluster.wait before it, in both blocks",
+            )
+
+    def _asking(self, row: int) -> list[Waiting]:
+        """The warps of a block that wait for columns, oldest first."""
+        return [asks for asks in self.parties if asks.by.row == row]
+
+    def _give(self, row: int, pair: bool) -> None:
+        """Give columns to warps of a block, or to the oldest of a pair, if they are free."""
+        if not pair:
+            for asks in self._asking(row):
+                self._hand_over(asks)
+            return
+        waiting = [self._asking(each) for each in pair_of(row)]
+        for first, second in zip(*waiting, strict=False):
+            if first.columns != second.columns:
+                raise Error(
+                    f"{self.f.place(second.by.instruction)}: the blocks of a pair allocate "
+                    f"{first.columns} and {second.columns} columns together; it must be the same "
+                    "number"
+                )
+            if not self._hand_over(first, second):
+                return
+
+    def _hand_over(self, *all_of_them: Waiting) -> bool:
+        """Let warps have the same columns of their blocks, and go on, if these are free."""
+        memories = [self.of(asks.by.row) for asks in all_of_them]
+        first = place_for(all_of_them[0].columns, memories)
         if first is None:
             return False
-        self.hand_over(asks, first)
+        for memory, asks in zip(memories, all_of_them, strict=True):
+            self.parties.remove(asks)
+            memory.least = min(memory.least, asks.columns)
+            memory.allocations.append(Allocation(first, asks.columns, asks.by, asks.time))
+            asks.give(first)
+            self.f.go(asks.next, Mask(asks.lanes))
         return True
 
-    def hand_over(self, asks: Waiting, first: int) -> None:
-        """Let a warp have columns, and go on."""
-        memory = self.of(asks.by.row)
-        memory.least = min(memory.least, asks.columns)
-        memory.allocations.append(Allocation(first, asks.columns, asks.by, asks.time))
-        asks.give(first)
-        self.f.go(asks.next, Mask(asks.lanes))
+    def dealloc(self, by: Issuer, address: int, columns: int, pair: bool) -> None:
+        """Take columns back, and give them to who waits for them.
 
-    def dealloc(self, by: Issuer, address: int, columns: int) -> None:
-        """Take columns back, and give them to who waits for them."""
+        The peer of a pair gives back its own.
+        """
         f, memory = self.f, self.of(by.row)
+        if pair:
+            check_pairs(f, by.instruction)
+            peer = next((a for a in self.of(by.row ^ 1).allocations if a.first == address), None)
+            if peer is not None:
+                check_peer(f, by, peer, "frees")
+            self.land(by.row ^ 1)  # what the peer issued for both
         self._check_columns(columns, by.instruction)
         found = next((a for a in memory.allocations if a.first == address), None)
         if found is None or found.columns != columns:
@@ -141,9 +195,7 @@ class TensorMemories(Waiter):
         self.land(by.row)
         memory.allocations.remove(found)
         memory.forget(found.first, columns)
-        for asks in list(self.parties):
-            if asks.by.row == by.row and self._give(asks):
-                self.parties.remove(asks)
+        self._give(by.row, pair)
 
     def _check_columns(self, columns: int, instruction: Instruction) -> None:
         if not LEAST <= columns <= COLUMNS or columns & (columns - 1):
@@ -264,16 +316,25 @@ class TensorMemories(Waiter):
         """Say who waits for columns, for a deadlock report."""
         f, lines = self.f, []
         for asks in self.parties:
+            where, peer = f.place(asks.by.instruction), asks.by.row ^ 1
             memory = self.of(asks.by.row)
             held = ", ".join(
                 f"columns {a.first}-{a.first + a.columns - 1} by {f.place(a.by.instruction)}"
                 for a in memory.allocations
             )
-            lines.append(
-                f"{f.lane_names(asks.lanes, 1)} waits for {asks.columns} columns of tensor memory "
-                f"at {f.place(asks.by.instruction)}; {memory.free} of {COLUMNS} are free, "
-                f"allocated are {held}: tcgen05.dealloc some of them first, or allocate fewer."
-            )
+            if not asks.pair:
+                what = (
+                    f"for {asks.columns} columns of tensor memory at {where}; {memory.free} of "
+                    f"{COLUMNS} are free, allocated are {held}: tcgen05.dealloc some of them "
+                    "first, or allocate fewer."
+                )
+            elif self._asking(peer):
+                what = (f"for {asks.columns} columns that are free in both blocks of its pair, at "
+                        f"{where}.")
+            else:
+                what = (f"until a warp of block {f.geometry.block_name(peer)} runs "
+                        f"tcgen05.alloc.cta_group::2, too, at {where}.")
+            lines.append(f"{f.lane_names(asks.lanes, 1)} waits {what}")
         return " ".join(lines)
 
     def shown(self, row: int) -> list[str]:
@@ -308,7 +369,7 @@ def tensor_address(value: Any) -> tuple[int, int]:
 
 
 
-# Tensor memory that the two blocks of a pair allocate and free together (``.cta_group::2``).
+# Of tensor memory that the two blocks of a pair allocate and free together (``.cta_group::2``):
 #
 # A warp of each block runs tcgen05.alloc (PTX ISA 9.7.16.5, table 46): here the first of the two
 # waits until the second has come, and both get the same columns. On a GPU the first *may* wait, and
@@ -320,91 +381,6 @@ def tensor_address(value: Any) -> tuple[int, int]:
 # * a dealloc that nothing orders behind the peer's alloc (cutlass #3435: the launch fails on a
 #   B300);
 # * an mma, cp or shift of both, likewise: the peer's columns may not be there yet.
-
-
-class PairMemories(Waiter):
-    """What the blocks of pairs allocate together."""
-
-    def begin(self) -> None:
-        self.memories = self.f.waiter(TensorMemories)
-        self.asked: dict[int, list[Waiting]] = {}  # by the block whose warps wait, oldest first
-
-    def alloc(self, asks: Waiting) -> None:
-        """Give columns of both blocks when a warp of each has asked and they are free."""
-        f = self.f
-        check_pairs(f, asks.by.instruction)
-        self.memories.admit(asks)
-        if f.races is not None:
-            asks.time = int(f.races.clock[asks.by.warp])
-            self._check_launched(f.races, asks.by)
-        self.asked.setdefault(asks.by.row, []).append(asks)
-        self._match(asks.by.row)
-
-    def _check_launched(self, races: Any, by: Issuer) -> None:
-        """Report an alloc of a warp that cannot know whether the peer runs."""
-        barriers, peer = self.f.waiters.get(ClusterBarriers), by.row ^ 1
-        if barriers is not None and barriers.met[by.row]:
-            return
-        if not races.ended[by.warp][races.own[peer]].any():
-            self.memories.hazard(
-                by,
-                f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
-                "and nothing tells it that this block runs: insert barrier.cluster.arrive and "
-                "barrier.cluster.wait before it, in both blocks",
-            )
-
-    def _match(self, row: int) -> None:
-        """Give columns to the oldest warps of a pair, if both are there."""
-        waiting = [self.asked.get(each, []) for each in pair_of(row)]
-        while all(waiting):
-            pair = [each[0] for each in waiting]
-            if pair[0].columns != pair[1].columns:
-                first, second = pair
-                raise Error(
-                    f"{self.f.place(second.by.instruction)}: the blocks of a pair allocate "
-                    f"{first.columns} and {second.columns} columns together; it must be the same "
-                    "number"
-                )
-            place = self.memories.of(row).place_for(
-                pair[0].columns, self.memories.of(row ^ 1))
-            if place is None:
-                return
-            for each, asks in zip(waiting, pair, strict=True):
-                each.pop(0)
-                self.memories.hand_over(asks, place)
-
-    def dealloc(self, by: Issuer, address: int, columns: int) -> None:
-        """Take one block's columns back; its peer gives back its own."""
-        check_pairs(self.f, by.instruction)
-        memories, other = self.memories, by.row ^ 1
-        peer = next((a for a in memories.of(other).allocations if a.first == address), None)
-        if peer is not None:
-            check_peer(self.f, by, peer, "frees")
-        memories.land(other)  # what the peer issued for both
-        memories.dealloc(by, address, columns)
-        self._match(by.row)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether any warp waits for its peer or for columns."""
-        return any(self.asked.values())
-
-    def describe(self) -> str:
-        """Say who waits, for a deadlock report."""
-        f, lines = self.f, []
-        for row, all_ in self.asked.items():
-            for asks in all_:
-                peer = f.geometry.block_name(row ^ 1)
-                what = (
-                    f"for {asks.columns} columns that are free in both blocks of its pair"
-                    if self.asked.get(row ^ 1)
-                    else f"until a warp of block {peer} runs tcgen05.alloc.cta_group::2, too"
-                )
-                lines.append(
-                    f"{f.lane_names(asks.lanes, 1)} waits {what}, at "
-                    f"{f.place(asks.by.instruction)}."
-                )
-        return " ".join(lines)
 
 
 def check_peer(f: Batch, by: Issuer, theirs: Allocation, verb: str) -> None:
