@@ -206,38 +206,3 @@ def test_quoted_names_exist():
              for name in _QUOTED.findall(words(path.read_text(encoding="utf-8")))
              if not name.endswith(_ENDINGS) and not resolves(name, module_of(path))]
     assert not wrong, "\n".join(wrong)
-
-
-WRONG = '''
-def f(x, y, *rest):
-    """Do.
-
-    Parameters
-    ----------
-    x, z : int
-    *rest : int
-    """
-
-class C:
-    """A thing.
-
-    Attributes
-    ----------
-    a, b : int
-    """
-    a: int
-'''
-
-
-def test_a_mistake_of_each_kind_is_seen():
-    assert mistakes(ast.parse(WRONG)) == [
-        "f: no parameter z", "f: y is missing", "C: no attribute b"]
-    assert mistakes(ast.parse(WRONG), frozenset("y")) == ["f: no parameter z", "C: no attribute b"]
-    assert sectioned(ast.parse(WRONG)) == ["f", "C"] and not sectioned(
-        ast.parse(WRONG.replace("def f", "def gemm").replace("class C", "class Module")))
-    assert "version" in described_once()
-    assert exists("lib.problem.Problem.shape") and exists("lib.gemm") and exists("lib.ptx.core")
-    assert not exists("lib.problem.Problem.shapes") and not exists("lib.nothing.at.all")
-    assert resolves("chart.finish", "lib.show.html") and resolves("Drawing.alt",
-                                                                       "lib.show.chart")
-    assert not resolves("models.ldmatrix", "lib.show.ldmatrix")

@@ -24,7 +24,6 @@ from lib.kernels import catalogue
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from lib.ptx.core import machine
-from lib.run import device
 
 Sources = Mapping[str, str]
 
@@ -38,7 +37,6 @@ DRAWS = ("matplotlib", "ipywidgets", "IPython")
 MAX_AT_ROOT = 7
 # The most names of `Chapter`, and modules from a call on a page to its figure.
 MAX_VERBS = 30
-MAX_BETWEEN = 10
 
 
 @cache
@@ -450,29 +448,3 @@ def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
     used = {name: sum(bool(re.search(rf"\.{name}\b", code)) for code in chapters)
             for name in names}
     assert not {name: times for name, times in used.items() if times < 3}
-
-
-@pytest.mark.parametrize("verb", [
-    "issue_slots", "occupancy", "coalescing", "banks", "busiest", "timeline", "roofline",
-])
-def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, monkeypatch):
-    """The chapter's, its subject's, and what draws: not those that the numbers come from."""
-    monkeypatch.setattr(device, "available", lambda: False)
-    draw = getattr(Chapter("02_shared_tile"), verb)
-    draw()  # loads and emulates what it needs
-    ran = set()
-
-    def note(frame, event, argument):
-        if event == "call":
-            ran.add(frame.f_globals.get("__name__", ""))
-
-    sys.setprofile(note)
-    try:
-        draw()
-    finally:
-        sys.setprofile(None)
-    between = {name for name in ran if name == "lib.chapter"
-               or room(name) == "show"}
-    between -= {"lib.show.words", "lib.show.colours"}  # a word, a contrast: not a step of the way
-    assert between & {"lib.show.html", "lib.show.scene"}
-    assert len(between) <= MAX_BETWEEN, sorted(between)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +12,6 @@ from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
 from tests import played
-from tests.conftest import why_not_here
 from tests.pages import cells
 
 MEASURED, MEASURED_H100 = "measured: Tesla T4", "measured: H100"
@@ -117,12 +115,3 @@ def test_the_units_of_the_gpu_here_come_before_those_of_the_recorded_one(shown, 
     assert "T4 data sheet" in shown[0] and MEASURED in shown[0] and "H100" in shown[1]
     Chapter("16_cp_async").busiest()
     assert len(shown) == 3 and "H100" in shown[2]
-
-
-def test_a_gpu_test_of_another_gpu_s_kernel_says_why_it_is_skipped(monkeypatch):
-    played.play(played.H100, monkeypatch.setattr)
-    reasons = [why_not_here(SimpleNamespace(callspec=SimpleNamespace(
-        params={"kernel": kernel, "variant": kernel.variants[0]})))
-        for kernel in (CATALOGUE["28_cta_pairs"], CATALOGUE["27_tcgen05"], CATALOGUE["18_tma"])]
-    assert reasons == [*2 * ["NVIDIA H100 80GB HBM3 doesn't run sm_100a code"], None]
-    assert why_not_here(SimpleNamespace()) is None  # has no parameters

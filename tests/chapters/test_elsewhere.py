@@ -38,18 +38,3 @@ def missing(tmp_path_factory) -> dict[str, list[str]]:
 @pytest.mark.parametrize("stem", CHAPTERS)
 def test_a_chapter_finds_its_files_wherever_it_runs(missing, stem):
     assert missing[stem] == []
-
-
-@pytest.mark.parametrize(("cell", "lost"), [
-    ("open('../cuda/nothing.cu')", "../cuda/nothing.cu"),
-    ("from lib import RawModule\nmodule = RawModule(code='', options=['-I../nothing'])",
-     "../nothing"),
-    ("from pathlib import Path\nfrom lib.compiler.compiled import compile_source\n"
-     "for count in range(2):\n    compile_source('', include=Path('nothing'))\n", "nothing"),
-    ("import lib\na = lib.b() / 2\nopen('nothing')", "nothing"),
-])
-def test_a_file_that_is_not_there_is_told(tmp_path, cell, lost):
-    notebook = {"cells": [{"cell_type": "code", "source": [cell], "metadata": {}}]}
-    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
-    [message] = dry_run(tmp_path, tmp_path)["a"]
-    assert f"No such file or directory: '{lost}'" in message

@@ -11,11 +11,10 @@ from lib.kernels import blackwell, hopper
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.source import edited
-from lib.ptx.mutants import SETTINGS, mutants
+from lib.ptx.mutants import SETTINGS
 from lib.run.runner import run
 from tests.kernels.conftest import clean, found_out, pairwise
 from tests.kernels.test_cta_pairs import small as pair
-from tools.mutation import template
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
 emulated = partial(run, TENSOR, backend="emulator", exact=True, trace=False, races=True)
@@ -110,26 +109,8 @@ def test_a_planted_mistake_is_found(old, new):
     assert found_out(partial(emulated, problem, variant=variant, sms=1, source=source), {})
 
 
-def test_code_for_blackwell_is_legal_there_alone():
-    with pytest.raises(ValueError, match="27_tcgen05 is compiled for sm_100a, not for sm_90a"):
-        compile_kernel(TENSOR, None, "sm_90a")
-    with pytest.raises(ValueError, match="20_persistent is compiled for sm_90a, not for sm_100a"):
-        compile_kernel(PERSISTENT, None, "sm_100a")
-
-
 def test_a_compiler_that_is_too_old_is_named(monkeypatch):
     monkeypatch.setattr(architectures, "nvrtc_architectures", lambda: (75, 80, 90))
     monkeypatch.setattr(architectures, "nvrtc_version", lambda: (12, 6))
     with pytest.raises(ValueError, match=r"NVRTC 12\.6 doesn't know sm_100a; 12\.8 and later do"):
         compile_kernel(TENSOR)
-
-
-@pytest.mark.parametrize("stem, meeting", [
-    ("27_tcgen05", "bar.sync"), ("28_cta_pairs", "barrier.cluster")])
-def test_every_kind_of_order_has_a_mutant(stem, meeting):
-    code = compile_kernel(CATALOGUE[stem], None, ptx_only=True)
-    begun = {".".join(mutant.opcode.split(".")[:2]) for mutant in mutants(code.ptx, code.name)}
-    assert {"tcgen05.commit", "tcgen05.wait::ld", "tcgen05.dealloc",
-            "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
-            "mbarrier.try_wait", "mbarrier.arrive", meeting, "fence.proxy"} <= begun
-    assert template(code.name) == CATALOGUE[stem].function

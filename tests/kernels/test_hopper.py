@@ -12,7 +12,6 @@ from lib.dispatch.plan import packing_launch, plan
 from lib.kernels import hopper
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE, RULES
-from lib.kernels.grid import LastWave
 from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
 from lib.problem import Problem
@@ -336,23 +335,6 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order(tiles, clusters):
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
-@cases("""
-tiles | steps | share | cut
-3     | 16    | 8     | (3, 2)
-3     | 1     | 8     | (0, 1)
-4     | 16    | 8     | (0, 1)
-1     | 32    | 8     | (1, 2)
-1     | 8     | 8     | (0, 1)
-3     | 16    | 0     | (0, 1)
-""")
-def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, cut):
-    grid = LastWave(blocks_per_sm=1, stream_k_share=share)
-    problem = CUT.problem(1, 64 * tiles, 64 * steps)
-    blocks = grid.blocks(problem, (64, 64), 64, 2)
-    assert grid.workspace(problem, (64, 64), 64, blocks).scalars == cut
-    assert blocks[0] == max(min(tiles, 2), cut[1])
-
-
 def test_the_counts_of_arrivals_are_left_as_they_were():
     """The next product takes the same workspace."""
     problem = CUT.problem(128, 64, 64 * 4)
@@ -398,17 +380,6 @@ def test_products_in_flight_need_a_stage_that_nobody_reads():
         whole = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, races=True,
                          trace=False, schedule="random", landing="late")
         assert whole.verdict.ok and not whole.launch.hazards
-
-
-def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():
-    """17's copies are ordinary writes; wgmma reads through the async proxy."""
-    text = edited(WGMMA.source.read_text(), "        fence_async_proxy();", "        ")
-    variant = WGMMA.variants[0]
-    for landing in ("early", "late"):
-        done = emulated(WGMMA, variant.problem(128, 256, 320), variant=variant, source=text,
-                        races=True, trace=False, landing=landing)
-        assert done.verdict.ok
-        assert done.launch.hazards and "proxy" in str(done.launch.hazards[0])
 
 
 def test_a_cluster_loads_each_tile_once():

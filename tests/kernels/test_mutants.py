@@ -18,7 +18,6 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE, OWN, find
 from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.problem import ITEM_BYTES
-from lib.ptx.mutants import mutants
 from lib.run import runner
 from tests.kernels.conftest import on_changed
 from tools.mutation import Equivalent
@@ -169,26 +168,3 @@ def check(stem, table, monkeypatch, one_of_a_kind):
 def test_mutants_are_found_out_or_equivalent(stem, every, table, monkeypatch):
     """One of each kind, or each statement of the source that orders something."""
     check(stem, table, monkeypatch, one_of_a_kind=not every)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stem", [*CATALOGUE, *OWN])
-def test_larger_variants_have_no_statement_that_the_small_ones_lack(stem):
-    kernel = find(stem)
-
-    def keys(variant):
-        selected = plan(kernel, variant, problems_of(variant)[0][0], exact=True).variant
-        compiled = compile_kernel(kernel, selected, kernel.oldest(selected), ptx_only=True)
-        return {mutant.key for mutant in mutants(compiled.ptx, compiled.name)}
-
-    tried = representatives(kernel)
-    known = set().union(*map(keys, tried))
-    for variant in kernel.variants:
-        assert variant in tried or keys(variant) <= known, variant.name
-
-
-@pytest.mark.slow
-def test_no_listed_equivalent_is_stale(table):
-    if len({kernel for kernel, *_ in table.rows}) < len(CATALOGUE) // 2:
-        pytest.skip("only some kernels were run")
-    assert not table.stale()

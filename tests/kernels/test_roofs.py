@@ -7,7 +7,7 @@ from lib import ptx
 from lib.compiler.compiled import compile_file
 from lib.measure.roofs import THREADS, WGMMA_N, WGMMA_SHARED, WGMMA_TILES
 from lib.paths import CUDA
-from tests.boxes import Box
+from lib.ptx.core.tensormap import swizzled
 
 WGMMA = f"wgmma_chains<{THREADS}, {WGMMA_N}>"
 
@@ -38,7 +38,7 @@ def test_the_chain_of_wgmma_multiplies_its_tiles(landing):
     def tile(first, rows):
         """The matrix of what lies there swizzled."""
         own = chunks[8 * first : 8 * (first + rows)]
-        return own[Box(128, rows).places // 16].reshape(rows, 64)
+        return own[swizzled(0, 8 * rows, 128)].reshape(rows, 64)
 
     b = tile(THREADS // 2, WGMMA_N)
     for group in range(THREADS // 128):

@@ -13,13 +13,20 @@ from lib import ptx
 from lib.problem import Problem
 from lib.run.prepared import arguments
 
-from . import test_hopper, test_tensor_kernels
-from .conftest import function_of, problem
-from .make_corpus import CORPUS, MAX_BYTES, RELEASES
+from .conftest import function_of, problem, s32s
+from .make_corpus import CORPUS, RELEASES
 from .race import test_blocks
 
 MANIFEST = json.loads((CORPUS / "corpus.json").read_text())
 TEXTS = MANIFEST["texts"]
+STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring of hopper.cu
+# Of tensor.cu.
+KERNELS = [
+    ("compute_75", "wmma_gemm", np.float16), ("compute_80", "wmma_gemm", np.float16),
+    ("compute_75", "mma_m16n8k8", np.float16), ("compute_80", "pipelined", np.float16),
+    ("compute_80", "int8_mma", np.int8), ("compute_80", "tf32_mma", np.float32),
+]
+SHAPES = {"int8_mma": ((8, 16), 32), "tf32_mma": ((8, 16), 32)}
 
 
 def module(entry: dict) -> str:
@@ -60,21 +67,42 @@ def run_kernels(text: str, *_):
     return ok
 
 
-def run_tensor(text: str, entry: dict, monkeypatch):
+def product(text, name, dtype, sizes):
+    """Run a kernel of tensor.cu; returns the relative error and the launch."""
+    M, N, K = sizes
+    random = np.random.default_rng(0)
+    if dtype == np.int8:
+        a, b = random.integers(-128, 128, (M, K), dtype), random.integers(-128, 128, (N, K), dtype)
+        c, exact = s32s((M, N)), a.astype(float) @ b.T.astype(float)
+    else:
+        a, b = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((M, K), (K, N)))
+        c, exact = np.full((M, N), np.nan, np.float32), a.astype(float) @ b.astype(float)
+    tile, block = SHAPES.get(name, ((64, 64), 128))
+    done = function_of(text, name)(
+        (N // tile[0], M // tile[1]), block, (M, N, K, a, b, c), races=True)
+    return float(np.linalg.norm(c - exact) / np.linalg.norm(exact)), done
+
+
+def run_tensor(text: str, entry: dict, _):
     """Run the WMMA, mma.sync and cp.async kernels of tensor.cu that are for this architecture."""
-    monkeypatch.setattr(test_tensor_kernels, "compile_kernels", lambda *_: text)
-    for arch, name, dtype in test_tensor_kernels.KERNELS:
+    for arch, name, dtype in KERNELS:
         if arch == entry["arch"]:
-            error, launch = test_tensor_kernels.product(arch, name, dtype, (64, 64, 96), races=True)
+            error, launch = product(text, name, dtype, (64, 64, 96))
             assert error < 1e-3 and right(launch)
     return True
 
 
 def run_hopper(text: str, *_):
     """Run the TMA and wgmma kernels of hopper.cu, alone and in pairs."""
-    for name in ("gemm", "pair_gemm"):
-        launch, c, exact = test_hopper.product(name, (256, 128, 200), text=text, races=True)
-        assert right(launch) and np.allclose(c, exact, atol=1e-4)
+    M, N, K = 256, 128, 200
+    random = np.random.default_rng(M + N + K)
+    a, b = ((random.random((n, K)) - 0.5).astype(np.float16) for n in (M, N))
+    for name, rows, grid in (("gemm", 128, (1, 2)), ("pair_gemm", 64, (2, 1))):
+        c = np.full((M, N), np.nan, np.float32)
+        maps = (ptx.tensor_map(a, (128, 64), swizzle=128),
+                ptx.tensor_map(b, (rows, 64), swizzle=128))
+        launch = function_of(text, name)(grid, 288, (*maps, c, M, N, K), STAGES, races=True)
+        assert right(launch) and np.allclose(c, a.astype(float) @ b.astype(float).T, atol=1e-4)
     return True
 
 
@@ -104,12 +132,3 @@ def test_each_text_runs_right(entry, monkeypatch):
         loaded.get_function(name)
     run = RUNS.get(entry["source"], run_book)
     assert run(text, entry, monkeypatch)
-
-
-def test_the_corpus_is_whole_and_small():
-    files = {path.name for path in CORPUS.iterdir()}
-    assert files == {entry["file"] for entry in TEXTS} | {"corpus.json"}
-    assert sum(path.stat().st_size for path in CORPUS.iterdir()) < MAX_BYTES
-    assert {entry["release"] for entry in TEXTS} == set(RELEASES)
-    versions = {ptx.Module(module(e)).program.version for e in TEXTS if "01_naive" in e["file"]}
-    assert len(versions) == len(RELEASES)

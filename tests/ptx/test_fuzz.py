@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from . import fuzz
@@ -20,17 +19,3 @@ needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++ t
 @pytest.mark.parametrize("seed", range(8))
 def test_programs_agree_with_the_compiler_bit_for_bit(seed):
     fuzz.try_program(seed)
-
-
-@needs_compiler
-def test_a_wrong_bit_is_found(monkeypatch):
-    right = fuzz.by_emulator
-
-    def wrong(*given):
-        o, g = right(*given)
-        o[-1] ^= np.uint64(1)
-        return o, g
-
-    monkeypatch.setattr(fuzz, "by_emulator", wrong)
-    with pytest.raises(AssertionError, match="whole numbers differ"):
-        fuzz.try_program(1)

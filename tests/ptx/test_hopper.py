@@ -1,59 +1,11 @@
-"""Whole kernels of sm_90a: TMA, mbarrier rings, wgmma, clusters, and the faults put into them."""
+"""Clusters of sm_90: where blocks are in them, and each other's shared memory."""
 
 import numpy as np
 import pytest
 
 from lib import ptx
 
-from .conftest import HERE, compile_kernels, each_landing, each_schedule, function_of, kinds, u32s
-
-STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring
-# Each with each of the others: a schedule with its landing, shape and whether races are looked for.
-ORDERS = [("lowest", "early", (256, 128, 392), True), ("lowest", "late", (72, 136, 328), False),
-          ("highest", "late", (128, 128, 128), False), ("highest", "early", (72, 136, 328), False),
-          ("random", "late", (256, 128, 392), True), ("random", "early", (128, 128, 128), False)]
-
-
-def product(name, shape, options=(), text=None, **launch):
-    """Run a GEMM of hopper.cu; returns the launch, C and C in float64."""
-    M, N, K = shape
-    text = text or compile_kernels("compute_90a", str(HERE / "hopper.cu"), tuple(options))
-    random = np.random.default_rng(M + N + K)
-    a, b = ((random.random((n, K)) - 0.5).astype(np.float16) for n in (M, N))
-    c = np.full((M, N), np.nan, np.float32)
-    pair = name == "pair_gemm"
-    maps = (
-        ptx.tensor_map(a, (128, 64), swizzle=128),
-        ptx.tensor_map(b, (64 if pair else 128, 64), swizzle=128),
-    )
-    grid = (2 * -(-M // 256), -(-N // 128)) if pair else (-(-N // 128), -(-M // 128))
-    function = function_of(text, name)
-    result = function(grid, 288, (*maps, c, M, N, K), STAGES, **launch)
-    return result, c, a.astype(float) @ b.astype(float).T
-
-
-@pytest.mark.parametrize("schedule, landing, shape, races", ORDERS)
-@pytest.mark.parametrize("name", ["gemm", "pair_gemm"])
-def test_products(name, schedule, landing, shape, races):
-    result, c, exact = product(
-        name, shape, schedule=schedule, landing=landing, seed=2, races=races)
-    np.testing.assert_allclose(c, exact, atol=1e-4)
-    assert not result.hazards
-
-
-# -- faults -------------------------------------------------------------------------------------
-
-LONG = (128, 128, 512)
-
-
-def test_missing_expect_tx_is_a_deadlock_that_says_so():
-    with pytest.raises(ptx.Deadlock, match=r"tx-count -\d+ \(bytes came that nobody expected\)"):
-        product("gemm", LONG, ["-DSKIP_EXPECT"])
-    with pytest.raises(ptx.UninitialisedRead, match=r"wgmma.*nobody wrote"):
-        product("gemm", LONG, ["-DSKIP_EXPECT"], landing="late")
-
-
-# -- clusters -----------------------------------------------------------------------------------
+from .conftest import each_landing, each_schedule, function_of, kinds, u32s
 
 
 def test_cluster_geometry():

@@ -5,7 +5,7 @@ import pytest
 
 from lib import ptx
 
-from ..conftest import entry, u32s
+from ..conftest import entry
 
 TARGETS = [("sm_75", 0), ("sm_80", 0), ("sm_89", 0), ("sm_90", 1024), ("sm_90a", 1024),
            ("sm_120", 1024)]
@@ -44,21 +44,6 @@ def test_what_lies_before_and_behind_is_nobody_s(machine, base):
         else:
             with pytest.raises(ptx.OutOfBounds):
                 launched(body, machine, np.zeros(1, np.uint64), shared_mem=64)
-
-
-@pytest.mark.parametrize("machine, base", TARGETS)
-def test_a_swizzle_of_addresses_is_none_of_indices(machine, base):
-    """Index 0 put where bit 10 of its index says, and looked for where that of its address does."""
-    out = u32s(1)
-    launched("""
-    .reg .b64 %o; .reg .b32 %a, %s, %v, %t; .reg .pred %p;
-    ld.param.u64 %o, [out];
-    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; @%p ret;
-    mov.u32 %a, d; st.shared.u32 [%a], 5; st.shared.u32 [%a+64], 9;
-    and.b32 %s, %a, 1024; shr.u32 %s, %s, 4; xor.b32 %a, %a, %s;
-    ld.shared.u32 %v, [%a]; st.global.u32 [%o], %v;
-    """, machine, out, shared_mem=128)
-    assert out[0] == (9 if base else 5)
 
 
 @pytest.mark.parametrize("machine, base", TARGETS)

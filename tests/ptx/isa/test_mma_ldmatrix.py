@@ -21,13 +21,25 @@ def encoded(values, kind: str) -> np.ndarray:
     return np.asarray(values).astype(code.get(kind) or f"f{int(kind[1:]) // 8}")
 
 
-def in_words(values):
-    """Elements of lanes as their registers have them."""
-    return values.view("u8" if values.itemsize == 8 else "u4")
+BITS = {"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8,
+        "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
 
 
-def per_register(kind: str) -> int:
-    return {"f16": 2, "bf16": 2, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4}.get(kind, 1)
+def in_words(values, kind: str) -> np.ndarray:
+    """Elements of each lane, (32, elements), as its registers have them."""
+    bits = BITS[kind]
+    if bits < 8:
+        parts = np.asarray(values).astype(int) & (1 << bits) - 1
+        parts = parts.reshape(32, -1, 32 // bits) << np.arange(0, 32, bits)
+        return parts.sum(axis=2).astype(np.uint32)
+    return encoded(values, kind).view("u8" if bits == 64 else "u4")
+
+
+def operand(matrix, kind: str, place) -> np.ndarray:
+    """Lay a matrix out by lanes: their registers, each lane's elements by their places."""
+    each = max(1, 32 // BITS[kind])
+    return in_words([[matrix[place(lane, i, each)] for i in range(matrix.size // 32)]
+                     for lane in range(32)], kind)
 
 
 # -- mma.sync -----------------------------------------------------------------------------------
@@ -46,15 +58,9 @@ def b_place(lane: int, i: int, n: int) -> tuple[int, int]:
     return lane % 4 * n + i % n + i // n * 4 * n, lane >> 2
 
 
-def c_place(lane: int, i: int) -> tuple[int, int]:
+def c_place(lane: int, i: int, _: int = 1) -> tuple[int, int]:
     """PTX ISA 9.7.14.5, the accumulators."""
     return (lane >> 2) + (8 if i >= 2 else 0), lane % 4 * 2 + (i & 1)
-
-
-def fragment(matrix, kind, place, count):
-    """Lay a matrix out by lanes: (32, elements of a lane)."""
-    values = encoded(matrix, kind)
-    return np.array([[values[place(lane, i)] for i in range(count)] for lane in range(32)])
 
 
 def random_matrices(kind: str, m: int, n: int, k: int, seed: int = 0):
@@ -68,24 +74,26 @@ def random_matrices(kind: str, m: int, n: int, k: int, seed: int = 0):
     )
 
 
-def run_mma(m, n, k, kind, after, before, a, b, c, modifier="", kind_b=None):
+def run_mma(m, n, k, kind, after, before, a, b, c, modifier="", kind_b=None, tail=""):
     """Run one mma and return D."""
-    per, kind_b = per_register(kind), kind_b or kind
+    kind_b = kind_b or kind
 
-    def place_a(lane, i):  # an 8-row A counts its registers along k only, as B does
-        return a_place(lane, i, per) if m == 16 else b_place(lane, i, per)[::-1]
+    def place_a(lane, i, each):  # an 8-row A counts its registers along k only, as B does
+        return a_place(lane, i, each) if m == 16 else b_place(lane, i, each)[::-1]
 
-    operands = [
-        encoded(np.zeros((32, m * n // 32)), after), fragment(a, kind, place_a, m * k // 32),
-        fragment(b, kind_b, lambda lane, i: b_place(lane, i, per), k * n // 32),
-        fragment(c, before, c_place, m * n // 32),
-    ]
-    lanewise(f"mma.sync.aligned.m{m}n{n}k{k}.row.col{modifier}.{after}.{kind}.{kind_b}.{before} "
-             "D, A, B, C;", *map(in_words, operands))
-    result = np.zeros((m, n))
-    for lane in range(32):
-        for i in range(m * n // 32):
-            result[c_place(lane, i)] = operands[0][lane, i]
+    values = encoded(np.zeros((32, m * n // 32)), after)
+    lanewise(f"mma.sync.aligned.m{m}n{n}k{k}.row.col{modifier}.{after}.{kind}.{kind_b}.{before}"
+             f"{tail} D, A, B, C;", values.view("u8" if kind == "f64" else "u4"),
+             operand(a, kind, place_a), operand(b, kind_b, b_place), operand(c, before, c_place))
+    return gathered(values, n)
+
+
+def gathered(values, n: int = 8) -> np.ndarray:
+    """Put D together of the elements of each lane."""
+    result = np.zeros((values.size // n, n))
+    for lane, of_lane in enumerate(values):
+        for i, value in enumerate(of_lane):
+            result[c_place(lane, i)] = value
     return result
 
 
@@ -154,33 +162,30 @@ def test_quad_pairs(kind, layouts):
                for shape in ((8, 4), (4, 8), (8, 8)))
     row_a, col_b = layouts.startswith("row"), layouts.endswith("col")
 
-    def quad(lane):
-        return lane % 16 // 4
+    def placed(by_lane):
+        """The place of an element in a matrix of one's quad pair, (row, column) or turned."""
+        def place(lane, i, _):
+            here, high = lane % 4, lane // 16 * 4
+            row, column = (here + high, i) if by_lane else (i % 4 + high, here)
+            return lane % 16 // 4, row, column
 
-    def place_a(lane, i):
-        high = lane // 16 * 4
-        return (lane % 4 + high, i) if row_a else (i % 4 + high, lane % 4)
+        return place
 
-    def place_b(lane, i):
-        high = lane // 16 * 4
-        return (i, lane % 4 + high) if col_b else (lane % 4, i % 4 + high)
+    def place_b(lane, i, _):
+        matrix, column, row = placed(col_b)(lane, i, _)
+        return matrix, row, column
 
-    def place_c(lane, i):
+    def place_c(lane, i, _):
         high = lane // 16 * 4
         if kind == "f16":
-            return lane % 4 + high, i
-        return (lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)
+            return placed(True)(lane, i, _)
+        return lane % 16 // 4, (lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)
 
-    def laid(matrices, of, place, count):
-        values = encoded(matrices, of)
-        return np.array([[values[quad(lane)][place(lane, i)] for i in range(count)]
-                         for lane in range(32)])
-
-    operands = [encoded(np.zeros((32, 8)), kind), laid(a, "f16", place_a, 4),
-                laid(b, "f16", place_b, 4), laid(c, kind, place_c, 8)]
-    lanewise(f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} D, A, B, C;",
-             *map(in_words, operands))
-    assert (operands[0] == laid(a @ b + c, kind, place_c, 8)).all()
+    found, wanted = (operand(one, kind, place_c) for one in (0 * c, a @ b + c))
+    lanewise(f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind} D, A, B, C;", found,
+             operand(a, "f16", placed(row_a)), operand(b, "f16", place_b),
+             operand(c, kind, place_c))
+    assert (found == wanted).all()
 
 
 def test_unknown_shapes_are_named():

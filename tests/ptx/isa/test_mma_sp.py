@@ -10,7 +10,7 @@ from lib.compiler.nvrtc import CompileError, compile_nvrtc
 from tests.tables import rows
 
 from ..conftest import function_of, lanewise
-from .test_mma_ldmatrix import c_place, encoded, fragment, in_words
+from .test_mma_ldmatrix import BITS, a_place, b_place, c_place, gathered, operand
 
 # Shape in K, types of A, B, and of C and D; elements of a chunk, of which half are stored.
 FORMS = rows("""
@@ -32,7 +32,6 @@ FORMS = rows("""
 128 s4   u4   s32 8
 128 u4   u4   s32 8
 """)
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4}
 RANGES = {"u8": (0, 9), "s4": (-8, 8), "u4": (0, 16)}
 
 
@@ -77,37 +76,6 @@ def sparse_matrix(k: int, kind: str, chunk: int, random, ordered: bool):
     return whole, packed, codes
 
 
-def words(values, kind: str) -> np.ndarray:
-    """Elements of each lane, (32, elements), as words."""
-    if kind in ("s4", "u4"):
-        nibbles = np.asarray(values).astype(np.int64) & 15
-        parts = nibbles.reshape(32, -1, 8) << np.arange(0, 32, 4)
-        return parts.sum(axis=2).astype(np.uint32)
-    return np.ascontiguousarray(encoded(values, kind)).view(np.uint32)
-
-
-def operand_a(packed: np.ndarray, kind: str) -> np.ndarray:
-    """Registers of A: rows g, g + 8, then the second half of the columns; stored elements alone."""
-    many = 32 // BITS[kind]
-    out = np.zeros((32, packed.size // 32))
-    for lane in range(32):
-        for i in range(out.shape[1]):
-            register, element = divmod(i, many)
-            row = lane // 4 + 8 * (register % 2)
-            out[lane, i] = packed[row, register // 2 * 4 * many + lane % 4 * many + element]
-    return words(out, kind)
-
-
-def operand_b(b: np.ndarray, kind: str) -> np.ndarray:
-    many = 32 // BITS[kind]
-    out = np.zeros((32, b.size // 32))
-    for lane in range(32):
-        for i in range(out.shape[1]):
-            register, element = divmod(i, many)
-            out[lane, i] = b[register * 4 * many + lane % 4 * many + element, lane // 4]
-    return words(out, kind)
-
-
 def operand_e(codes: np.ndarray, k: int, kind: str, selector: int, random) -> np.ndarray:
     """Registers of the metadata; those that nobody reads hold anything."""
     out = random.integers(0, 1 << 32, 32, dtype=np.uint64)
@@ -142,18 +110,13 @@ def operands(form, selector: int, ordered: bool, seed: int = 0):
     whole, packed, codes = sparse_matrix(k, a_kind, chunk, random, ordered)
     b = random.integers(*RANGES.get(b_kind, (-8, 9)), (k, 8)).astype(float)
     c = random.integers(-9, 9, (16, 8)).astype(float)
-    registers = [in_words(fragment(c, c_kind, c_place, 4)), operand_a(packed, a_kind),
-                 operand_b(b, b_kind), operand_e(codes, k, a_kind, selector, random)]
+    registers = [operand(c, c_kind, c_place), operand(packed, a_kind, a_place),
+                 operand(b, b_kind, b_place), operand_e(codes, k, a_kind, selector, random)]
     return whole, b, c, registers
 
 
 def result(registers: np.ndarray, kind: str) -> np.ndarray:
-    values = registers.view({"f32": "f4", "f16": "f2", "s32": "i4"}[kind])
-    found = np.zeros((16, 8))
-    for lane in range(32):
-        for i in range(4):
-            found[c_place(lane, i)] = values[lane, i]
-    return found
+    return gathered(registers.view({"f32": "f4", "f16": "f2", "s32": "i4"}[kind]))
 
 
 CASES = [(form, selector) for form in FORMS for selector in range(selectors(form[0], form[1]))]

@@ -9,6 +9,7 @@ from lib import ptx
 from tests.tables import cases
 
 from ..conftest import lanewise, run, u32s
+from .test_mma_ldmatrix import BITS, run_mma
 from .test_opcodes import apply, clamp, draw, lane
 
 WORDS = st.lists(st.integers(0, 2**32 - 1), min_size=16, max_size=16)
@@ -129,42 +130,14 @@ m  n k   kind operation
 16 8 256 b1   xor
 """)
 def test_products_of_tiny_elements(m, n, k, kind, operation):
-    bits = 1 if kind == "b1" else 4
-    each, random = 32 // bits, np.random.default_rng(k)
-    low = -8 if kind == "s4" else 0
-    a, b = random.integers(low, low + (1 << bits), (m, k)), random.integers(
-        low, low + (1 << bits), (k, n))
+    random, low = np.random.default_rng(k), -8 if kind == "s4" else 0
+    a, b = (random.integers(low, low + (1 << BITS[kind]), shape) for shape in ((m, k), (k, n)))
     c = random.integers(-99, 99, (m, n))
-
-    def packed(element, places):
-        bits_of = [[element(t, i) & (1 << bits) - 1 for i in range(places * each)]
-                   for t in range(32)]
-        parts = np.array(bits_of).reshape(32, places, each) << np.arange(0, 32, bits)
-        return parts.sum(axis=2).astype(np.uint32)
-
-    def a_element(t, i):  # PTX ISA, mma of .u4/.s4 and .b1: registers go down, then along k
-        register, upper = i // each, 0
-        if m == 16:
-            register, upper = divmod(register, 2)
-        return int(a[t // 4 + 8 * upper, register * 4 * each + t % 4 * each + i % each])
-
-    def b_element(t, i):
-        return int(b[i // each * 4 * each + t % 4 * each + i % each, t // 4])
-
-    def laid(matrix):
-        return np.array([[matrix[t // 4 + 8 * (i // 2), t % 4 * 2 + i % 2]
-                          for i in range(m * n // 32)] for t in range(32)], np.int32)
-
-    tail, out = f".{operation}.popc" if kind == "b1" else "", laid(0 * c)
-    lanewise(f"mma.sync.aligned.m{m}n{n}k{k}.row.col.s32.{kind}.{kind}.s32{tail} D, A, B, C;", out,
-             packed(a_element, m * k // 32 // each), packed(b_element, n * k // 32 // each),
-             laid(c))
+    exact, tail = a @ b + c, ""
     if kind == "b1":
-        join = np.bitwise_xor if operation == "xor" else np.bitwise_and
+        join, tail = np.bitwise_and if operation == "and" else np.bitwise_xor, f".{operation}.popc"
         exact = join(a[:, :, None], b[None]).sum(axis=1) + c
-    else:
-        exact = a @ b + c
-    assert (out == laid(exact)).all()
+    assert (run_mma(m, n, k, kind, "s32", "s32", a, b, c, tail=tail) == exact).all()
 
 
 def test_a_matrix_is_transposed_in_registers():

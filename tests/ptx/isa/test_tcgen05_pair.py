@@ -313,3 +313,11 @@ def test_a_multicast_signals_the_block_of_one_parity(signalled, landing):
         2, 32, (ptx.tensor_map(array, (4, 64)), out), cluster=2, races=True, landing=landing)
     assert not launch.hazards
     assert (out == array.ravel()).all()
+
+
+def test_the_barrier_of_another_block_needs_the_group():
+    text = CAST.replace("SIGNALLED", "1").replace("cta_group::2.", "").replace(
+        ".multicast::cluster", "").replace(", %m;", ";")
+    array = np.zeros((4, 64), np.uint8)
+    with pytest.raises(ptx.Error, match="or with .cta_group::2 the other one of its pair"):
+        function_of(text)(2, 32, (ptx.tensor_map(array, (4, 64)), array), cluster=2)

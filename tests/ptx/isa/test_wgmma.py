@@ -14,7 +14,7 @@ from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
 from tests.ptx.exact import number
 from tests.tables import cases
 
-from ..conftest import each_landing, each_schedule, f32s, function_of, kinds, run_on_gpu
+from ..conftest import f32s, function_of, kinds, run_on_gpu
 
 SPAN = {0: 16, 1: 128, 2: 64, 3: 32}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
@@ -293,13 +293,6 @@ def test_types_on_a_gpu(kind, dtype, n):
     for options in ({}, {"keep": 0}, {"a_registers": True}, {"signs": (-1, 1)}):
         if dtype != "s32" or "signs" not in options:
             check(kind, dtype, n, gpu=True, **options)
-
-
-@each_schedule
-@each_landing
-def test_schedules(schedule, landing):
-    result = check("f16", "f32", 64, schedule=schedule, landing=landing, races=True)
-    assert not result.hazards
 
 
 SMALL = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")

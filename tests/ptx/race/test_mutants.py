@@ -1,17 +1,15 @@
-"""The emulator's own kernels without each thing that orders them: tensor cores, TMA, flags.
+"""Kernels whose blocks wait for each other without each thing that orders them.
 
 The table of mutants and verdicts is written to _build/mutants-emulator.md.
 """
 
-import numpy as np
 import pytest
 
 from lib import ptx
-from lib.ptx.mutants import SETTINGS, mutants
+from lib.ptx.mutants import mutants
 from tools.mutation import BUILD, Table
 
-from .. import test_hopper
-from ..conftest import HERE, compile_kernels, function_of
+from ..conftest import HERE, compile_kernels
 from . import test_blocks
 
 
@@ -21,44 +19,6 @@ def table():
     table = Table("Mutants of the emulator's test kernels", ())
     yield table
     table.write(BUILD / "mutants-emulator.md")
-
-
-@pytest.mark.parametrize("arch, name", [
-    pytest.param("compute_75", "wmma_gemm", marks=pytest.mark.slow),
-    pytest.param("compute_75", "mma_m16n8k8", marks=pytest.mark.slow), ("compute_80", "pipelined"),
-])
-def test_tensor_kernels(arch, name, table):
-    K = 256
-    random = np.random.default_rng(0)
-    a, b = (random.uniform(-1, 1, shape).astype(np.float16) for shape in ((64, K), (K, 64)))
-    exact = a.astype(float) @ b.astype(float)
-
-    def runs(text):
-        function = function_of(text, name)
-
-        def run(**options):
-            c = np.full((64, 64), np.nan, np.float32)
-            launch = function((1, 1), 128, (64, 64, K, a, b, c), **options)
-            return launch, np.allclose(c, exact, atol=1e-3)
-
-        return run
-
-    table.check(name, [(compile_kernels(arch, str(HERE / "tensor.cu")), name, runs)])
-
-
-@pytest.mark.parametrize("name", ["gemm", pytest.param("pair_gemm", marks=pytest.mark.slow)])
-def test_kernels_of_tma_and_wgmma(name, table):
-    def runs(text):
-        def run(**options):
-            launch, c, exact = test_hopper.product(
-                name, (256 if name == "pair_gemm" else 128, 128, 9 * 64), text=text, **options
-            )
-            return launch, np.allclose(c, exact, atol=1e-4)
-
-        return run
-
-    text = compile_kernels("compute_90a", str(HERE / "hopper.cu"))
-    table.check(name, [(text, name, runs)], SETTINGS[:3])
 
 
 @pytest.mark.parametrize("pattern", test_blocks.PATTERNS)
