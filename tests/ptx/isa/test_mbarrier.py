@@ -223,6 +223,9 @@ def test_bytes_that_nobody_expected():
     result, _ = run(body)
     assert [h.kind for h in result.hazards] == ["mbarrier"]
     assert "16 bytes came that nobody expected" in result.hazards[0].message
+    waits = "W: mbarrier.try_wait.parity.shared.b64 %p, [%b], 0; @!%p bra W;"
+    with pytest.raises(ptx.Deadlock, match=r"tx-count -16 \(bytes came that nobody expected\)"):
+        run(body.replace("[%b], 1;", "[%b], 2;") + waits)
 
 
 @each_landing
