@@ -11,8 +11,7 @@ from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.paths import ROOT
-from lib.problem import Problem
-from lib.run import device, launching, runner
+from lib.run import device, launching
 from tests import played
 from tests.tables import cases
 
@@ -71,17 +70,6 @@ def test_what_a_gpu_can_run(gpu, name, why, monkeypatch):
     said = device.why_not(kernel, variant)
     assert (said is None) == (why is None) and (why is None or why in said)
     assert device.runs(kernel, variant) == (why is None)
-
-
-def test_what_a_gpu_can_t_run_is_emulated_unless_the_gpu_is_asked_for(monkeypatch):
-    played.play(played.T4, monkeypatch.setattr)
-    problem = Problem(64, 64, 64)
-    for stem, backend in (("02_shared_tile", "gpu"), ("16_cp_async", "emulator")):
-        kernel = kernels.find(stem)
-        done = runner.run(kernel, kernel.variants[0].typed(problem), trace=False)
-        assert (done.backend, done.verdict.ok) == (backend, True)
-    with pytest.raises(device.NoGpu, match="Tesla T4 doesn't run sm_80 code"):
-        runner.run(kernel, kernel.variants[0].typed(problem), backend="gpu")
 
 
 @pytest.mark.parametrize("gpu, arch", [

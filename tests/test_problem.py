@@ -51,14 +51,6 @@ def test_one_unwritten_element_fails():
     assert "1 elements are NaN" in str(verdict)
 
 
-def test_one_wrong_element_fails():
-    def spoil(C):
-        C[0, 0] += 0.01
-        return C
-
-    assert not judged(Problem(64, 64, 64), spoil).ok
-
-
 def test_half_precision_sums_do_not_pass():
     problem = Problem(64, 64, 4096)
     A, B, C = problem.inputs()

@@ -88,17 +88,12 @@ def right(kernel, variant, problem, **options):
     return chosen
 
 
-@pytest.mark.parametrize("name, problem", SEEN)
+@pytest.mark.parametrize("name, problem", SEEN + HELD_OUT)
 def test_every_layout_type_gap_and_batch(name, problem):
     chosen = right(RULE, RULE.variant(name), problem)
     assert chosen.variant.a_layout == problem.a_layout
     assert chosen.variant.strided == (
         not problem.plain if chosen.variant.warps_read else not problem.operand("C").tight)
-
-
-@pytest.mark.parametrize("name, problem", HELD_OUT)
-def test_those_that_were_held_out(name, problem):
-    right(RULE, RULE.variant(name), problem)
 
 
 @pytest.mark.slow

@@ -36,20 +36,15 @@ mov.u32 %v, %d3;
 
 @each_schedule
 @pytest.mark.parametrize("block", [32, 64, 96])
-def test_a_torn_warp_comes_together_before_a_shuffle_beside_whole_ones(block, schedule):
-    out = u32s(block)
-    done = run(TORN.replace("WHOLE", SHUFFLE), out, block=block, schedule=schedule)
-    assert not done.hazards and (out == np.arange(block) ^ 16).all()
-
-
-@each_schedule
-@pytest.mark.parametrize("block", [32, 64, 96])
-def test_a_torn_warp_comes_together_before_an_aligned_instruction(block, schedule):
-    out = u32s(block)
-    done = run(TORN.replace("WHOLE", MATRIX), out, block=block, schedule=schedule)
+@pytest.mark.parametrize("whole, expected", [
+    (SHUFFLE, lambda lanes: lanes ^ 16),
     # The fourth matrix: rows of lanes 24 to 31, four lanes a row.
-    lanes = np.arange(block)
-    assert not done.hazards and (out == lanes // 32 * 32 + 24 + lanes % 32 // 4).all()
+    (MATRIX, lambda lanes: lanes // 32 * 32 + 24 + lanes % 32 // 4),
+], ids=["shuffle", "aligned"])
+def test_a_torn_warp_comes_together_beside_whole_ones(whole, expected, block, schedule):
+    out = u32s(block)
+    done = run(TORN.replace("WHOLE", whole), out, block=block, schedule=schedule)
+    assert not done.hazards and (out == expected(np.arange(block))).all()
 
 
 # Half of a warp waits for a copy that lands as late as it may, the other half for the whole warp.

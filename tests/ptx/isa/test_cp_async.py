@@ -196,12 +196,6 @@ def test_lanes_wait_for_their_own_copies(landing):
         assert copied(4, apart, "", races=True)[2].hazards
 
 
-def test_bank_conflicts_of_copies():
-    spread = "mul.lo.u32 %r2, %r0, 16; add.u32 %r2, %r2, %r1;"
-    counters = copied(4, spread + COPY)[2].trace.matrix_counters()
-    assert counters["copy_wavefronts"] == 4 and counters["copy_wavefronts_ideal"] == 1
-
-
 RING = """.shared .align 8 .b64 bar; .reg .b32 %b; .reg .pred %w, %first, %producer;
 mov.u32 %b, bar; setp.eq.u32 %first, %r0, 0; setp.lt.u32 %producer, %r0, 32;
 @%first mbarrier.init.shared.b64 [%b], COUNT; bar.sync 0;

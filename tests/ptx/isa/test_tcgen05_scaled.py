@@ -4,7 +4,6 @@ Sums are held against `scaled_product`, which has tests of its own; where each s
 index formula of this file: row r in lane r mod 32 of column r / 32, byte by byte.
 """
 
-import re
 
 import numpy as np
 import pytest
@@ -24,15 +23,7 @@ mov.b64 %sfa, FIRST; add.u64 %sfa, %sfa, %x; mov.b64 %sfb, SECOND; add.u64 %sfb,
 @%issues tcgen05.cp.cta_group::GROUP.32x128b.warpx4 [%t+64], %sfa;
 @%issues tcgen05.cp.cta_group::GROUP.SHAPE [%t+68], %sfb;
 """
-OPCODES = """
-tcgen05.mma.cta_group::1.kind::mxf8f6f4
-tcgen05.mma.cta_group::2.kind::mxf8f6f4
-tcgen05.mma.cta_group::1.kind::mxf4
-tcgen05.mma.cta_group::2.kind::mxf4
-tcgen05.mma.cta_group::1.kind::mxf4nvf4
-tcgen05.mma.cta_group::2.kind::mxf4nvf4
-""".split()
-MMA = ("@%issues OPCODE.block_scaleSIZE "
+MMA = ("@%issues tcgen05.mma.cta_group::GROUP.kind::KIND.block_scaleSIZE "
        "[%t], %a, %b, %idesc, [%t+64], [%t+68], %q;\n")
 CONSTANTS = {
     name: str(desc(at, 16, 128, 0))
@@ -102,8 +93,7 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     load = load.replace("mov.b64 %sfa", base + "mov.b64 %sfa", 1)
     text = module.PROGRAM.replace(module.MMA, load + MMA)
     for name, value in {**CONSTANTS, "GROUP": str(blocks), "SIZE": size,
-                        "OPCODE": next(name for name in OPCODES if re.search(
-                            f"::{blocks}.*::{kind}$", name)),
+                        "KIND": kind,
                         "%issues": "%leader" if blocks == 2 else "%one"}.items():
         text = text.replace(name, value)
     out = u32s((blocks, 128, 64))

@@ -95,6 +95,7 @@ def test_d_keeps_13_bits_where_nothing_is_added():
 
 def test_specials():
     inf, nan = np.inf, np.nan
+    assert one([0], [0], -0.0).view(np.uint32) == 0  # +0
     assert one([inf], [1]) == inf and one([-inf, 1], [1, 1], 5.0) == -inf
     for bad in (one([inf], [0]), one([inf, -inf], [1, 1]), one([nan], [1]),
                 one([1], [1], nan), one([inf], [1], -inf)):

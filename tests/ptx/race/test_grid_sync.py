@@ -37,10 +37,3 @@ def test_the_grid_meets(arch, schedule):
     exact = 3 * ((i + 77) % 256)
     assert (b == exact).all() and (a == exact[(i + 5) % 256]).all()
     assert not launch.hazards, launch.hazards[:2]
-
-
-@each_schedule
-def test_a_barrier_of_the_block_is_not_enough(schedule):
-    a, b = s32s((2, 256))
-    launch = kernel("__syncthreads()", "compute_75")(4, 64, (a, b), races=True, schedule=schedule)
-    assert any(h.kind == "race" for h in launch.hazards)

@@ -19,7 +19,7 @@ from ..conftest import (
 )
 
 MISSING = ("WEAK", "SKIP_BARRIER", "SKIP_WAIT", "USE_GUESS")  # each for a kernel of its own
-ARCHES = ("compute_75", "compute_80", "compute_90a")
+ARCHES = ("compute_75", "compute_90a")
 
 
 def launch(name, arch="compute_75", macros=(), **options):
@@ -47,12 +47,6 @@ def test_what_is_synchronised_is_clean(name, arch, schedule):
     done, x, y = launch(name, arch, schedule=schedule)
     assert is_right(name, x, y)
     assert not done.hazards, done.hazards[:2]
-
-
-@pytest.mark.parametrize("name", ["copy", "copies"])
-def test_copies_that_land_late(name):
-    done, x, y = launch(name, "compute_90a", landing="late")
-    assert is_right(name, x, y) and not done.hazards
 
 
 @each_schedule
