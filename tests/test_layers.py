@@ -124,14 +124,16 @@ def packages_out_of_order(sources: Sources) -> Iterator[str]:
 
 
 def emulator_importing(sources: Sources) -> Iterator[str]:
-    """`lib.ptx` importing anything but itself, NumPy and the standard library."""
+    """`lib.ptx` importing anything but itself, by no name that a copy hasn't, NumPy and the
+    standard library.
+    """
     for name in sources:
         if room(name) == "ptx":
-            for other in imports(name, sources):
-                top = other.split(".")[0]
-                if not other.startswith("lib.ptx") and top != "numpy" and (
-                        top not in sys.stdlib_module_names):
-                    yield f"{name} imports {other}"
+            above = name.count(".") + any(other.startswith(f"{name}.") for other in sources)
+            for level, module, _ in written(sources[name]):
+                top = module.split(".")[0]
+                if level >= above or not level and top not in {"numpy", *sys.stdlib_module_names}:
+                    yield f"{name} imports {'.' * level}{module}"
 
 
 def emulator_out_of_order(sources: Sources) -> Iterator[str]:
@@ -352,7 +354,10 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     packages_out_of_order: {
         "lib.run.runner": "from lib.panel import session",
     },
-    emulator_importing: {"lib.ptx.core.errors": "import cupy"},
+    emulator_importing: {
+        "lib.ptx.core.errors": "import cupy", "lib.ptx.core.lanes": "from lib.ptx import files",
+        "lib.ptx.files": "from ..problem import Problem",
+    },
     emulator_out_of_order: {"lib.ptx.core.memory": "from lib.ptx.isa import mma"},
     compiler_importing: {"lib.compiler.sass": "from lib import problem"},
     drawing_where_numbers_are_made: {

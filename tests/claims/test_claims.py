@@ -16,7 +16,6 @@ from lib.compiler.compiled import Resources
 from lib.kernels.catalogue import CATALOGUE
 from lib.measure import counters
 from lib.paths import CHAPTERS
-from lib.records.reader import RecordedRival
 from lib.records.schema import Swept
 from tests import built
 from tests.built import record, row
@@ -207,11 +206,6 @@ def test_what_is_missing_is_named(monkeypatch):
     assert verdict.sentence == f"Not recorded yet: {READ} of 01_naive/coalesced."
 
 
-def test_counters_of_cublas_are_read_from_its_own_record():
-    found = evidence.counter("cublas/fp32", 8192, READ)
-    assert found == RecordedRival("H100").counters(8192, "fp32")[READ]
-
-
 def test_records_are_read(results):
     made = record(rows=[row(2048)])
     del made["variants"]["swapped"]
@@ -236,55 +230,6 @@ def test_claims_ask_for_counters_that_are_recorded():
     asked = {name for line in lines for name in re.findall(
         r'"(\w+_(?:bytes|percent)|stall_\w+)"', line)}
     assert len(asked) > 10 and asked <= set(counters.HARDWARE)
-
-
-def test_emulated_evidence_of_both_kernels():
-    for name, each in (("coalesced", {"A": 1, "B": 4}), ("swapped", {"A": 32, "B": 1})):
-        loads = evidence.loads(f"01_naive/{name}")
-        assert {m: loads[m].sectors_per_request for m in "AB"} == each
-    assert evidence.l1_load_bytes("01_naive/coalesced", 64) == 5 * 64**3 // 32 * 32
-
-
-def test_emulated_conflicts_of_the_strip_s_two_mappings():
-    rows, strips = (evidence.shared_loads(f"03_strip/{variant}")
-                    for variant in ("columns_first", "strips_first"))
-    assert (rows["As"].conflict, rows["Bs"].conflict) == (1, 1)
-    assert (strips["As"].conflict, strips["Bs"].conflict) == (8, 1)
-    assert rows["As"].requests == strips["As"].requests == 2 * rows["Bs"].requests
-
-
-def test_evidence_of_two_buffers():
-    seed, staged = (f"07_double_buffer/tile_{form}" for form in ("two_buffers", "both"))
-    assert evidence.buffers(seed)[:3] == [(1, 0), (0, 1), (1, 0)]
-    assert evidence.work_between(seed, "sm_90a") == 0 and (
-        evidence.work_between(staged, "sm_90a") > 16)
-    assert evidence.prologue_loads(staged, "sm_75") == 2
-
-
-def test_the_assembler_says_who_may_copy_asynchronously():
-    assert not evidence.legal("cp_async.cuh", "copies_commit()", "sm_75")
-    assert evidence.legal("cp_async.cuh", "copies_commit()", "sm_80")
-
-
-def test_costs_of_a_multiply_add_and_busiest_units_are_those_of_the_repository():
-    assert evidence.per_fma("02_shared_tile")["shared memory"] == pytest.approx(50 / 32 / 32)
-    assert evidence.busiest("02_shared_tile", 2048) == "shared memory"
-    with pytest.raises(Missing, match="3,000"):
-        evidence.busiest("02_shared_tile", 3000)
-
-
-def test_a_run_that_is_stopped_tells_its_addresses():
-    refused = evidence.refused("14_ldmatrix/swapped")
-    assert refused.shape == (32,) and (refused % 16 != 0).sum() == 28
-    assert not len(evidence.refused("14_ldmatrix/k8"))
-
-
-def test_what_warps_do_is_read_off_their_own_accesses():
-    warps = evidence.work_of_warps("12_wmma_pipeline/roles")
-    assert warps == [{"multiply"}] * 4 + [{"load"}] * 4
-    assert evidence.work_of_warps("12_wmma_pipeline/at_once") == [{"load", "multiply"}] * 4
-    with_c = evidence.counters_with_beta("12_wmma_pipeline/at_once")
-    assert with_c["ffma_thread_instructions"] == 64 * 64
 
 
 def test_claims_about_a_t4_that_another_gpu_judged_wait_for_one():

@@ -11,7 +11,6 @@ import pytest
 
 from lib import ptx
 from lib.compiler.nvrtc import compile_nvrtc
-from lib.ptx.core.tensormap import EMPTY
 from tests.tables import cases, numbers, rows, settings
 
 from ..conftest import compile_text, each_landing, f32s, function_of
@@ -159,18 +158,6 @@ def test_loads(case, landing):
     (site,) = (s for s in launch.trace.sites if s.kind == "bulk load")
     touched = set((np.flatnonzero(np.isin(array, want[want != 0])) * 4 // 32).tolist())
     assert (site.requests, site.sectors) == (1, len(touched))
-
-
-def test_half_precision_with_a_swizzle_and_nan_outside():
-    array = images((2, 5, 6, 64), np.float16)
-    made = ptx.im2col_map(array, (-1, -1), (-1, -1), 64, 32, swizzle=128, fill="nan")
-    out = np.zeros((32, 64), np.float16)
-    module(4).get_function("load")(1, 64, (made, place(w=-1, h=2, ow=1, oh=1), out, out.nbytes))
-    want = expected(array.view(np.uint16), (-1, -1), (-1, -1), 64, 32, (1, 1), (0, 2, -1), 0,
-                    (1, 1), EMPTY[2])
-    row, chunk = np.ogrid[:32, :8]  # the swizzle of 128 bytes: chunk ^ row % 8
-    chunks = out.view(np.uint16).reshape(32, 8, 8)[row, chunk ^ row % 8]
-    np.testing.assert_array_equal(chunks.reshape(32, 64), want)
 
 
 @pytest.mark.parametrize("name", ["store", "add"])

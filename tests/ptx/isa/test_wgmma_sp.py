@@ -133,29 +133,9 @@ def test_the_hardware_reads_metadata_where_the_figures_say(form, selector):
     check(form, 64, selector, modes=(3, 0), gpu=True)
 
 
-@pytest.mark.parametrize("form, code", [(FORMS[0], 0b0101), (FORMS[3], 0b0001), (FORMS[6], 0b1111)])
-def test_undefined_metadata_is_an_error_where_it_matters(form, code):
-    _, out, args = operands(form, 8)
-    lane, bit = metadata_place(form[3], form[0], 11, 2, 0)
-    args[5][64 + lane] = args[5][64 + lane] & ~np.uint32(15 << bit) | np.uint32(code << bit)
-    function = function_of(text_of(form, 8, len(out), 0, True, ("k", "k")))
-    args[1][:] = args[1] | np.uint32(0x01010101)  # nothing stored is zero
-    with pytest.raises(ptx.Error, match=rf"metadata {code:#06b} of row 11, .* undefined: .*warp 2"):
-        function(1, 128, args, len(args[0]))
-    args[1][:] = 0  # zeros may stand anywhere
-    function(1, 128, args, len(args[0]))
-
-
 def test_a_span_too_short_for_k_is_refused():
     with pytest.raises(ptx.Error, match="swizzle of 32 bytes, and K is 64 bytes long"):
         check(FORMS[0], 8, modes=(1, 3))
-
-
-@pytest.mark.parametrize("form, selector", [(FORMS[0], 2), (FORMS[3], 2), (FORMS[6], 1)])
-def test_selectors_that_ptxas_refuses_are_refused(form, selector):
-    text = text_of(form, 8, 4, selector, True, ("k", "k"))
-    with pytest.raises(ptx.ParseError, match="the sparsity selector is a constant from 0 to"):
-        function_of(text)
 
 
 @pytest.mark.parametrize("change, said", [
