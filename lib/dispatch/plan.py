@@ -110,8 +110,7 @@ def nearest(variant: Variant, problem: Problem, search: Sequence[Timed]) -> Choi
     A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. For
     the kernels of older instruction sets no formula of a few lines knows where one overtakes the
     other. So the candidates are timed on a few shapes, once (`lib.measure.search`). Hopper's
-    kernels have a model (`lib.dispatch.cost`), which chooses better on either of two searches than
-    the other one, handed in here, would (`tests/dispatch/test_rule.py`).
+    kernels have a model (`lib.dispatch.cost`).
 
     Shapes lie as far apart as their sizes differ in powers of two, M, N and K added up.
     """

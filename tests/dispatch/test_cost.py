@@ -79,8 +79,3 @@ def test_the_model_explains_orders_and_chooses_what_was_recorded():
 def test_without_one_of_its_costs_it_explains_or_orders_less(name):
     without = replace(H100, **{name: WITHOUT[name]})
     assert error(without) > error(H100) * 1.002 or ordered(without) < ordered(H100) - 1e-4
-
-
-def test_a_rule_that_takes_the_largest_tile_orders_and_chooses_worse(monkeypatch):
-    monkeypatch.setattr(cost, "cycles", lambda variant, *_: -math.prod(variant.tile))
-    assert ordered(H100) < ORDERED and longer(H100) > LONGER

@@ -6,14 +6,10 @@ FP32, on an H100 and an H200, and after the fit on an H200 once more.
 """
 
 from functools import cache
-from statistics import geometric_mean
-from types import SimpleNamespace
 
 import pytest
 
-from lib.dispatch import cost
-from lib.dispatch.plan import nearest
-from lib.dispatch.rule import RULE, types_of
+from lib.dispatch.rule import RULE
 from lib.kernels import layers
 from lib.kernels.hopper import every_type, rows_of_22, searched_of_21, searched_of_22
 from lib.records import rule_searches
@@ -59,10 +55,6 @@ def chosen(which):
     return grouped(choices(searched(which)))
 
 
-def share(which, costs=None):
-    return summary(choices(searched(which), costs)).share
-
-
 @pytest.mark.parametrize("which, held_out", [("h100/fitted", False), ("h100/held_out", True)])
 def test_what_was_timed_is_what_was_asked(which, held_out):
     asked = {(one.of, one.problem) for one in layers.products(held_out)}
@@ -87,58 +79,6 @@ def test_cubes_get_what_was_recorded_as_the_fastest():
     large = [one for one in cubes if one.timed.problem.M in (2048, 4096, 8192)]
     assert len(large) == 9
     assert all(one.first in one.timed.seconds and one.share > 0.98 for one in large)
-
-
-@pytest.mark.parametrize("rows, sharing_b_is_faster", [(512, True), (4096, False)])
-def test_which_operand_a_cluster_should_share_hangs_on_the_rows_of_c(rows, sharing_b_is_faster):
-    """By pairs that differ in nothing else, a tile for a block: what `aspect` stands for."""
-    ratios = []
-    for which in ("h100/fitted", "h100/held_out"):
-        for one in searched(which):
-            for name, took in one.seconds.items():
-                other = one.seconds.get(name.replace("_2x1x1", "_1x2x1"))
-                if one.problem.M == rows and name.endswith("_2x1x1") and other:
-                    ratios.append(other / took)
-    assert len(ratios) > 20
-    assert (geometric_mean(ratios) > 1.02) if sharing_b_is_faster else (
-        geometric_mean(ratios) < 0.98)
-
-
-@pytest.mark.parametrize("which", [
-    pytest.param("h100/fitted", marks=pytest.mark.slow), "h100/held_out"])
-def test_without_what_searches_added_it_chooses_worse(which, monkeypatch):
-    """Tiles of 8 rows, clusters that share B, and widths between the multiples of 64 columns."""
-    ranked = cost.ranked
-    assert ADDED <= {name for variant in RULE.variants for name in variant.candidates}
-    monkeypatch.setattr(cost, "ranked", lambda *given: [
-        one for one in ranked(*given) if one.name not in ADDED])
-    assert share(which) < SHARE[which] - 0.015
-
-
-def test_rows_between_others_gain_by_tiles_of_their_own(monkeypatch):
-    ranked = cost.ranked
-    monkeypatch.setattr(cost, "ranked", lambda *given: [
-        one for one in ranked(*given) if one.name not in OF_ROWS])
-    assert share("h100/rows") < SHARE["h100/rows"] - 0.05
-
-
-@pytest.mark.parametrize("searched_on, asked_on", [
-    ("h100/fitted", "h100/held_out"),
-    pytest.param("h100/held_out", "h100/fitted", marks=pytest.mark.slow)])
-def test_what_was_fastest_on_the_nearest_product_is_a_worse_choice(searched_on, asked_on):
-    """Of a search that is handed in, the nearest product that shares a candidate with the one."""
-    shares = []
-    for one in searched(asked_on):
-        variant, problem = types_of(one.problem), one.problem
-        rows = [SimpleNamespace(M=other.problem.M, N=other.problem.N, K=other.problem.K,
-                                seconds={name: took for name, took in other.seconds.items()
-                                         if name in one.seconds})
-                for other in searched(searched_on) if types_of(other.problem) == variant]
-        name = nearest(variant, problem, rows).name
-        if name in one.seconds:  # else no product of its types shares a candidate with it
-            shares.append(min(one.seconds.values()) / one.seconds[name])
-    assert len(shares) > 0.98 * len(searched(asked_on))
-    assert geometric_mean(shares) < summary(chosen(asked_on)["all"]).share - 0.015
 
 
 def test_only_what_a_search_has_timed_is_a_candidate_of_a_b_by_columns():
