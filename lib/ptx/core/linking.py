@@ -112,15 +112,16 @@ def link(program: Program, entry: Entry) -> Linked:
 def _note(
     name: str, program: Program, function: Entry, mentions: dict[str, set[str]],
     called: dict[str, set[str]],
-) -> set[str]:
+) -> list[str]:
     """Note which functions one mentions and calls; return those that it mentions.
 
-    Raises ParseError if it could not be read.
+    By name, so that a kernel's steps stand in the same order in every process. Raises ParseError if
+    it could not be read.
     """
     if function.name in program.broken:
         raise program.broken[function.name]
     mentions[name], called[name] = _mentioned(program, function), _called(program, function)
-    return mentions[name]
+    return sorted(mentions[name])
 
 
 class _Move:

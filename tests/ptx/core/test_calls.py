@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.ptx.core.linking import link
+from lib.ptx.core.parser import parse
 from tests.tables import cases
 
 from ..conftest import (
@@ -238,3 +240,13 @@ def test_a_kernel_that_cannot_be_read_refuses_no_other():
         module.get_function("bad")
     with pytest.raises(ptx.ParseError):
         ptx.Module(entry(".nonsense;"))
+
+
+def test_functions_stand_in_the_order_of_their_names_in_every_process():
+    """Else diverged warps would go in the order of Python's hashes, another in each process."""
+    names = [f"f{i}" for i in range(8)]
+    text = HEAD + "".join(f".func {name}()\n{{\n ret;\n}}\n" for name in names) + (
+        ".entry k()\n{\n" + "".join(f" call {name};\n" for name in reversed(names)) + " ret;\n}\n")
+    program = parse(text)
+    (kernel,) = program.entries.values()
+    assert [*link(program, kernel).functions] == names

@@ -122,6 +122,12 @@ def bfi(kind, a, b, start, length):
     return b & ~(mask << start) | (a & mask) << start
 
 
+# Bytes that prmt's modes pick, by the two lowest bits of c. PTX ISA 9.7.9.7.
+BYTES = {"f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+         "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+         "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232)}
+
+
 def prmt(a, b, c):
     parts = [lane(b << 32 | a, c >> 4 * i & 7, 8, False) for i in range(4)]
     signs = [c >> 4 * i & 8 for i in range(4)]
@@ -189,6 +195,12 @@ s32 | add.sat.s32     | T | T T     | clamp(x + y, 32, True)
     | max.relu.s32    | T | T T     | max(x, y, 0)
     | min.relu.s32    | T | T T     | max(min(x, y), 0)
 b32 | prmt.b32        | T | T T T   | prmt(x, y, z)
+    | prmt.b32.f4e    | T | T T T   | prmt(x, y, BYTES["f4e"][z & 3])
+    | prmt.b32.b4e    | T | T T T   | prmt(x, y, BYTES["b4e"][z & 3])
+    | prmt.b32.rc8    | T | T T T   | prmt(x, y, BYTES["rc8"][z & 3])
+    | prmt.b32.ecl    | T | T T T   | prmt(x, y, BYTES["ecl"][z & 3])
+    | prmt.b32.ecr    | T | T T T   | prmt(x, y, BYTES["ecr"][z & 3])
+    | prmt.b32.rc16   | T | T T T   | prmt(x, y, BYTES["rc16"][z & 3])
     | shf.l.wrap.b32  | T | T T by  | (y << 32 | x) << (z & 31) >> 32
     | shf.l.clamp.b32 | T | T T by  | (y << 32 | x) << min(z, 32) >> 32
     | shf.r.wrap.b32  | T | T T by  | (y << 32 | x) >> (z & 31)
