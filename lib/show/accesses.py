@@ -7,6 +7,7 @@ an address names the array it falls into, and the source line shows how it is in
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -132,7 +133,19 @@ def named(launch: ptx.Launch, space: str, arguments: Sequence[str] = ARGUMENTS) 
         key = (where, name, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one
-    return list(found.values())
+    return _apart(list(found.values()))
+
+
+def _apart(accesses: list[Named]) -> list[Named]:
+    """Accesses without those of a line whose code the compiler has joined with another's.
+
+    There the line that names one array is said to access another, too, which a line of its own has.
+    """
+    shared = Counter((one.where, one.kind, one.label) for one in accesses)
+    alone = {(one.array, one.kind) for one in accesses
+             if shared[one.where, one.kind, one.label] == 1}
+    return [one for one in accesses if shared[one.where, one.kind, one.label] == 1
+            or (one.array, one.kind) not in alone]
 
 
 def _copied(accesses: list[ptx.WarpAccess]) -> tuple[ptx.WarpAccess, ptx.WarpAccess] | None:

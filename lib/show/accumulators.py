@@ -160,7 +160,7 @@ def _a(a: Tile, rows: int) -> Grid:
     parts = a.k // deep
     grid = Grid(rows, parts, (250.0 / parts, 21.0), left=92, down=down | {rows - 2: "⋮"},
                 across={part: f"k {part * deep}–{(part + 1) * deep - 1}" for part in range(parts)})
-    grid.boxes([grid.box(at, 0) for at in range(rows) if at != rows - 2], "load")
+    grid.boxes([grid.box(at, 0) for at in range(rows)], "load")
     return grid.ruled().frames([grid.box(at, 0, 1, parts) for at in range(rows)])
 
 

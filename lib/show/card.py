@@ -201,11 +201,12 @@ def standing_alone(kernel: Kernel, variant: Variant) -> str:
 
 # Inside the output: a page and Colab show it alike.
 _STYLE = (
-    "<style>.card-code pre{padding-left:.6rem}"
-    ".card-code .code-line{border-left:.3rem solid transparent}"
-    ".card-code .code-line::before{content:'';display:inline-block;width:.3rem}"
-    ".card-code .changed{background:rgba(31,162,116,.22);border-color:rgb(31,162,116);"
-    "display:inline-block;width:100%}details.whole-kernel{margin:.5rem 0 1rem}</style>"
+    # A mark stands in the margin, so that code is indented alike with and without one.
+    "<style>.card-code pre{padding-left:1.2rem}"
+    ".card-code .changed::before{content:'';display:inline-block;width:.3rem}"
+    ".card-code .changed{background:rgba(31,162,116,.22);border-left:.3rem solid rgb(31,162,116);"
+    "box-sizing:border-box;display:inline-block;margin-left:-.6rem;width:calc(100% + .6rem)}"
+    "details.whole-kernel{margin:.5rem 0 1rem}</style>"
 )
 
 

@@ -14,7 +14,7 @@ from lib.show import chart as style
 
 _NAME, _NARROW_NAME = 142.0, 96.0  # pt
 _ROW, _AXIS, _KEY = 18.0, 30.0, 20.0
-_TICK = 44.0  # from one tick to the next, at least
+_TICK, _NARROW_TICK = 44.0, 33.0  # from one tick to the next, at least
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 # How a kind of dot is drawn: ours, filled, or a ring for a second kind of ours; others in grey; and
@@ -75,7 +75,7 @@ def draw(
     lines = last + 1 if len(kinds) > 1 else 0
     height = _AXIS + _ROW * len(rows) + _KEY * lines
     fig, ax = style.canvas(title, height, narrow)
-    low, high, step = _scale([*values, 1.0], long)
+    low, high, step = _scale([*values, 1.0], long, _NARROW_TICK if narrow else _TICK)
 
     def place(value: float) -> float:
         return left + long * (value - low) / (high - low)
@@ -115,12 +115,14 @@ def between(rows: Sequence[Row], only: str = "") -> str:
     return " to ".join(dict.fromkeys((f"{min(values):.0%}", f"{max(values):.0%}")))
 
 
-def _scale(values: Sequence[float], long: float) -> tuple[float, float, float]:
+def _scale(
+    values: Sequence[float], long: float, tick: float = _TICK
+) -> tuple[float, float, float]:
     """An axis that holds all values: its ends and the distance of its ticks."""
     for step in _STEPS:
         low = math.floor(min(values) / step + 1e-9) * step
         high = max(math.ceil(max(values) / step - 1e-9) * step, low + step)
-        if (high - low) / step * _TICK <= long:
+        if (high - low) / step * tick <= long:
             break
     return low, high, step
 

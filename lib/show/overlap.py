@@ -289,7 +289,9 @@ def orders(shown: Sequence[tuple[str, str, Overlap]], *, cycles: float, title: s
                                                             f"{found.step:,.0f}")),
                   lanes(rows, cycles, unit=last)]
     steps = ", ".join(f"{found.step:,.0f} {name}" for name, _, found in shown)
-    return Scene(title or f"Cycles per step: {steps}", _KEY + "".join(parts), evidence)
+    # One column of names for all, so that they begin at one place.
+    body = f'<div style="--names:9.8em">{"".join(parts)}</div>'
+    return Scene(title or f"Cycles per step: {steps}", _KEY + body, evidence)
 
 
 def _spans(spans: Iterable[Span]) -> list[scene.Span]:

@@ -197,7 +197,7 @@ def draw(version: Version, variant: str) -> None:
 
 # How a shape fared, and its dot.
 FASTER, SLOWER, LEVEL = "faster with the cut", "slower", "as fast within the spreads"
-KINDS = {FASTER: dots.FULL, SLOWER: dots.RING, LEVEL: dots.GREY}
+KINDS = {FASTER: dots.FULL, SLOWER: dots.HOLLOW, LEVEL: dots.GREY}
 
 
 @once_recorded()
@@ -225,7 +225,8 @@ def gains(version: Version, cubes: Sequence[int] = ()) -> None:
     rows = [dots.Row(f"{one.full:.0%}: {sides(one.shape)}", [(one.kind, one.speed)],
                      f"{one.speed - 1:+.1%}".replace("-", "−"))
             for one in sorted(points, key=lambda one: one.full)]
-    both(dots.draw, rows, KINDS, title=_when(points), evidence=records.label(version.record),
+    kinds = {kind: dot for kind, dot in KINDS.items() if any(p.kind == kind for p in points)}
+    both(dots.draw, rows, kinds, title=_when(points), evidence=records.label(version.record),
          same="speed with whole tiles; before a shape: how full its last wave is")
 
 

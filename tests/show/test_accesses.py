@@ -90,3 +90,13 @@ def test_pages_draw_copies_and_say_what_has_none():
     assert "storage" in figures[1].text and "4 wavefronts, ideal 4" in figures[1].text
     with pytest.raises(ValueError, match="draw its boxes"):
         Chapter("20_persistent").coalescing("staged")
+
+
+def test_a_line_that_names_one_array_is_not_said_to_load_another():
+    """NVRTC joins the end of 09's copies of A with those of B, whose line it names for both."""
+    kernel = kernels.find("09_fp32_limit")
+    run = runner.run(kernel, Problem(256, 256, 256), variant=kernel.variant("large"),
+                     backend="emulator", watch=(0, 0))
+    loads = [(n.array, n.label) for n in named(run.launch, "global") if n.kind == "load"]
+    assert loads[:2] == [("A", "copies_a[i]"), ("B", "copies_b[i - A_COPIES]")]
+    assert [array for array, _ in loads].count("A") == 1
