@@ -80,17 +80,19 @@ class Access:
 
 
 def _banks(loads: Sequence[Access]) -> str:
-    rows = [row for load in loads for row in load.rows()]
+    rows = [(*row, f"load {number}: " * (len(loads) > 1))
+            for number, load in enumerate(loads, 1) for row in load.rows()]
     wide, high = 240.0, 16.0
     each, end = wide / BANKS, high * len(rows) + 12
     drawing = Drawing(345, end + 6)
     drawing.boxes([(_LEFT + bank * each, i * high, each - 1, high - 2)
-                   for i, (banks, _) in enumerate(rows) for bank in range(BANKS)
+                   for i, (banks, *_) in enumerate(rows) for bank in range(BANKS)
                    if bank not in banks], "wait", pale=True)
     drawing.boxes([(_LEFT + bank * each, i * high, each - 1, high - 2)
-                   for i, (banks, _) in enumerate(rows) for bank in sorted(banks)], "load")
-    for i, (_, lanes) in enumerate(rows):
-        drawing.text(_LEFT + wide + 6, (i + 1) * high - 5, f"lanes {lanes[0]} to {lanes[-1]}")
+                   for i, (banks, *_) in enumerate(rows) for bank in sorted(banks)], "load")
+    for i, (_, lanes, which) in enumerate(rows):
+        whom = "all lanes" if len(lanes) == WARP else f"lanes {lanes[0]} to {lanes[-1]}"
+        drawing.text(_LEFT + wide + 6, (i + 1) * high - 5, which + whom)
     drawing.text(_LEFT, end, "bank 0").text(_LEFT + wide, end, "bank 31", "end")
     return drawing.html()
 

@@ -59,11 +59,11 @@ def blocks_overlap(load: float, store: float, multiply: float, blocks: int) -> S
 
     Of one block alone on its SM: cycles of a step that it waits, stores and multiplies.
     """
-    rows = shifted(blocks, [("load", load), ("store", store), ("compute", multiply)])
+    rows = shifted(blocks, [("wait", load), ("load", store), ("compute", multiply)])
     return Scene("While one block waits for its loads, others store and multiply",
                  column(bars(rows, 2 * (load + store + multiply), high=13),
-                        key(("load", "waits for its loads", False),
-                            ("store", "stores the tile", False),
+                        key(("wait", "waits for its loads", False),
+                            ("load", "stores the tile", False),
                             ("compute", "multiplies", False))),
                  "modelled: from recorded cycles of a block alone on its SM",
                  f"one buffer, as in 11: two steps of the {blocks} blocks of an SM")
