@@ -66,15 +66,15 @@ class Fragment:
         return rows, self.size("C") * IN_GROUP * self.size("J") * self.packed
 
     @cached_property
-    def _layout(self) -> tuple[list[int], list[int], list[int]]:
+    def _layout(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """The permutation that makes the matrix of the stacked registers, the sizes of its axes,
         and the permutation back; warps are an axis of both, and so are g and t.
         """
         sizes = dict(zip(self.order, self.sizes, strict=True))
         sizes |= {"W": -1, "g": GROUP, "t": IN_GROUP}
         stacked, matrix = list(sizes), sorted(sizes, key="WRHgCtJ".index)
-        return ([stacked.index(axis) for axis in matrix], [sizes[axis] for axis in matrix],
-                [matrix.index(axis) for axis in stacked])
+        return (tuple(map(stacked.index, matrix)), tuple(sizes[axis] for axis in matrix),
+                tuple(map(matrix.index, stacked)))
 
     def assemble(self, registers: ndarray, dtype: np.dtype) -> ndarray:
         """Make the matrices of all warps.
