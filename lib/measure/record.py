@@ -254,8 +254,8 @@ def usable(
 
 def _clocked(code: Code) -> Code:
     """Machine code with those of its rows that have the clock of their launches."""
-    return structs.replace(code, bench=[
-        row for row in code.bench if row.clock and getattr(row, "cublas_clock", True)])
+    return structs.replace(code, bench=tuple(
+        row for row in code.bench if row.clock and getattr(row, "cublas_clock", True)))
 
 
 def _old(stored: AnyRecord) -> bool:

@@ -141,11 +141,12 @@ def _apart(accesses: list[Named]) -> list[Named]:
 
     There the line that names one array is said to access another, too, which a line of its own has.
     """
-    shared = Counter((one.where, one.kind, one.label) for one in accesses)
-    alone = {(one.array, one.kind) for one in accesses
-             if shared[one.where, one.kind, one.label] == 1}
-    return [one for one in accesses if shared[one.where, one.kind, one.label] == 1
-            or (one.array, one.kind) not in alone]
+    named_by = Counter((access.where, access.kind, access.label) for access in accesses)
+    joined = [access for access in accesses
+              if named_by[access.where, access.kind, access.label] > 1]
+    alone = {(access.array, access.kind) for access in accesses if access not in joined}
+    return [access for access in accesses
+            if access not in joined or (access.array, access.kind) not in alone]
 
 
 def _copied(accesses: list[ptx.WarpAccess]) -> tuple[ptx.WarpAccess, ptx.WarpAccess] | None:

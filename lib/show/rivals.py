@@ -285,11 +285,11 @@ def _fastest(types: Types, size: int, energy: bool = False) -> tuple[Recorded, s
 
     With `energy` that of those whose joules are recorded.
     """
-    found = [(row.ratio, stem, name) for stem, kernel in KERNELS.items()
+    found = [(row.ratio, stem, variant.name) for stem, kernel in KERNELS.items()
              if (record := records.load(KernelRecord, RECORDED_ON, stem))
-             for variant in kernel.measured if types.takes(variant)
-             for name in record.variants.keys() & {variant.name}
-             for row in record.variants[name].bench
+             for variant in kernel.measured
+             if types.takes(variant) and variant.name in record.variants
+             for row in record.variants[variant.name].bench
              if row.is_cube(size) and (row.joules or not energy)]
     if not found:
         return None
