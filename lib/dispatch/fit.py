@@ -96,13 +96,6 @@ def refusal(variant: Variant, problem: Problem) -> str:
 
     Empty if there is one that takes it. Shapes and addresses are none of it (`fit`).
     """
-    given = (
-        ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
-        ("B in layout", variant.b_layout, problem.b_layout),
-        ("A in layout", variant.a_layout, problem.a_layout),
-        ("scales by", variant.scaling or "nothing", problem.scaling or "nothing"),
-        ("the epilogue", _named(variant.epilogue), _named(problem.epilogue)),
-    )
     if variant.any_layout:
         if ITEM_BYTES[variant.dtype] != ITEM_BYTES[problem.dtype]:
             return f"A and B in {variant.dtype}, not {problem.dtype}"
@@ -110,6 +103,13 @@ def refusal(variant: Variant, problem: Problem) -> str:
             return (f"A by columns only in tiles whose rows are multiples of {ROW}, operands not "
                     "swapped")
         return ""
+    given = (
+        ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
+        ("B in layout", variant.b_layout, problem.b_layout),
+        ("A in layout", variant.a_layout, problem.a_layout),
+        ("scales by", variant.scaling or "nothing", problem.scaling or "nothing"),
+        ("the epilogue", _named(variant.epilogue), _named(problem.epilogue)),
+    )
     for what, takes, asked in given:
         if takes != asked:
             return f"{what} {takes}, not {asked}"
@@ -139,10 +139,10 @@ def laid(variant: Variant, problem: Problem) -> Variant:
     `problem`: one that it takes (`refusal`).
     """
     one = variant
-    if variant.any_layout:
-        one = replace(one, dtype=problem.dtype, out=problem.out, b_layout=problem.b_layout,
-                      a_layout=problem.a_layout)
-        if one.maps and one != variant:
+    types = {name: getattr(problem, name) for name in ("dtype", "out", "b_layout", "a_layout")}
+    if variant.any_layout and any(getattr(one, name) != it for name, it in types.items()):
+        one = replace(one, **types)
+        if one.maps:
             one = replace(one, maps=replace(one.maps, boxes=boxes(one)))
     if variant.any_layout and not one.strided:
         one = _strided(one, problem)
@@ -157,10 +157,11 @@ def _strided(variant: Variant, problem: Problem) -> Variant:
     """With the arguments of the template behind its first ones, as far as the problem asks."""
     # Tensor maps know the gaps of A and B, and warps that read them don't.
     gaps = not problem.operand("C").tight if variant.maps else not problem.plain
-    by = ("A_BY_ROWS",) if gaps or variant.a_layout == "column" else ()
-    if by and variant.vectors.narrow:
+    if not gaps and variant.a_layout == "row":
+        return variant
+    if variant.vectors.narrow:
         variant = variant.scheduled(**variant.vectors.narrow)
-    template = (*variant.template, *by, *(("S",) if gaps else ()))
+    template = (*variant.template, "A_BY_ROWS", *(("S",) if gaps else ()))
     if gaps and variant.maps and "C" in variant.maps.boxes:  # its lanes store C
         variant = stored_by_lanes(variant)
     return replace(variant, template=template, strided=gaps)

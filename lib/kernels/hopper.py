@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TypedDict, Unpack
 
 from lib.gpus import LANES, for_arch
@@ -378,12 +379,14 @@ _UNALIGNED_SWAPPED_TILES = """
 """
 
 
+@cache
 def launched_of_20(prefix: str = "") -> tuple[Variant, ...]:
     """The instantiations of 20 that the rule may launch, in the types of a prefix."""
     return tuple(persists(prefix + name, f"{_sizes(one)}, without clusters", one, **TYPES[prefix])
                  for name, one in OF_20.items())
 
 
+@cache
 def launched_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 21."""
     return tuple(
@@ -394,6 +397,7 @@ def launched_of_21(prefix: str = "") -> tuple[Variant, ...]:
     )
 
 
+@cache
 def launched_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 22: a tile for a block, and persistent with operands swapped."""
     whole = (
@@ -405,11 +409,13 @@ def launched_of_22(prefix: str = "") -> tuple[Variant, ...]:
             *_shared_out(few_tiles, prefix, _SWAPPED_TILES, swapped=True))
 
 
+@cache
 def searched_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Further ones of 21 that the rule may launch, since a search timed them; B by columns."""
     return _widths_of_21(prefix, _SEARCHED_WIDTHS_OF_21)
 
 
+@cache
 def searched_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Further ones of 22 that the rule may launch, likewise; some only for a B by columns."""
     return (*_shared_out(few_tiles, prefix, _SEARCHED_TILES),
@@ -438,11 +444,13 @@ def _by_eights(prefix: str) -> Iterator[Variant]:
                                " ".join(names), swapped=True)
 
 
+@cache
 def untimed_of_21(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 21 that only a search launches: the rule may not until one has timed them."""
     return _widths_of_21(prefix, _UNTIMED_WIDTHS_OF_21)
 
 
+@cache
 def untimed_of_22(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 22 that only a search launches."""
     return (*_shared_out(few_tiles, prefix, _UNTIMED_TILES),
@@ -486,12 +494,14 @@ def _shared_out(
         )
 
 
+@cache
 def launched_of_23() -> tuple[Variant, ...]:
     """Those of 23: 21's tiles, where A lies by columns or products come in batches."""
     return tuple(stream_k(name, f"{_sizes(one)}, its last wave whole", one, stream_k_share=0)
                  for name, one in OF_21.items())
 
 
+@cache
 def launched_of_24(prefix: str = "") -> tuple[Variant, ...]:
     """Those of 24, whose warps read A and B."""
     found = []

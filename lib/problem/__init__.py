@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,7 @@ class Problem:
                 raise ValueError(f"layout {layout!r} is unknown; use {' or '.join(LAYOUTS)}")
         if self.batch < 1:
             raise ValueError(f"a batch of {self.batch}: it must have at least 1 product")
-        operands = self.operands
+        operands = tuple(map(self._operand, range(3)))  # as they are said, before what follows
         for one in operands:
             one.check()
         # One name for each problem: a lead or stride that says nothing new is not kept.
@@ -285,18 +286,21 @@ class Problem:
 
     def operand(self, name: str) -> Operand:
         """How ``"A"``, ``"B"`` or ``"C"`` lies in memory."""
-        place, K = "ABC".index(name), self.K // self.per_byte
+        return self.operands["ABC".index(name)]
+
+    @cached_property
+    def operands(self) -> tuple[Operand, Operand, Operand]:
+        """How A, B and C lie."""
+        return self._operand(0), self._operand(1), self._operand(2)
+
+    def _operand(self, place: int) -> Operand:
+        K = self.K // self.per_byte
         rows, columns = ((self.M, K), (K, self.N), (self.M, self.columns))[place]
         layout = (self.a_layout, self.b_layout, "row")[place]
         lines, length = (rows, columns) if layout == "row" else (columns, rows)
         lead = self.leads[place] or length
         stride = self.strides[place] if self.strides else lines * lead
-        return Operand(name, layout, lines, length, lead, self.batch, stride)
-
-    @property
-    def operands(self) -> tuple[Operand, Operand, Operand]:
-        """How A, B and C lie."""
-        return self.operand("A"), self.operand("B"), self.operand("C")
+        return Operand("ABC"[place], layout, lines, length, lead, self.batch, stride)
 
     @property
     def plain(self) -> bool:
