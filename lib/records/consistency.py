@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import NoneType
 from typing import Any
 
 from msgspec import Struct
@@ -53,6 +55,8 @@ APART_FROM = {
     "sustained.own": "seconds", "cublas_alone": "cublas_seconds",
     "sustained.cublas": "cublas_seconds", "rival.fastest": "cublas_seconds"}
 
+_PLAIN = str, float, int, NoneType  # nothing is in them
+
 Faults = Iterator[str]
 Parts = tuple[Any, ...]
 
@@ -61,15 +65,16 @@ def faults(record: AnyRecord) -> Faults:
     """What is wrong with a record of the right schema, a clause each; nothing if it is sound."""
     yield from _gpu(record)
     yield from _of_catalogue(record)
-    yield from _twice(record)
+    parts = list(walk(record))
+    yield from _twice(parts)
     for name, chunk in chunks_of(record).items():
         yield from _chunk(name, chunk, record.date)
-    for place, parts in walk(record):
-        part, where = parts[-1], ", ".join(filter(None, place))
-        for kind, rule in RULES:
-            if isinstance(part, kind):
-                yield from (f"{where}: {fault}" for fault in rule(part, parts, GPUS.get(
-                    record.gpu.key)))
+    sheet = GPUS.get(record.gpu.key)
+    for place, above in parts:
+        part: Struct = above[-1]
+        for rule in _rules_of(type(part)):
+            for fault in rule(part, above, sheet):
+                yield f"{', '.join(filter(None, place))}: {fault}"
 
 
 def walk(record: AnyRecord) -> Iterator[tuple[tuple[str, str], Parts]]:
@@ -84,8 +89,9 @@ def walk(record: AnyRecord) -> Iterator[tuple[tuple[str, str], Parts]]:
             above = (*above, value)
             yield (where, field), above
             for name in value.__struct_fields__:
-                path = f"{field}.{name}" if field else name
-                yield from inside(getattr(value, name), where, path, above)
+                if not isinstance(item := getattr(value, name), _PLAIN):
+                    path = f"{field}.{name}" if field else name
+                    yield from inside(item, where, path, above)
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 if field == "ptx":
@@ -344,6 +350,11 @@ RULES: tuple[tuple[Any, Rule], ...] = (
     (schema.Roofs, _roofs), (schema.PublicPeer, _peer))
 
 
+@cache
+def _rules_of(kind: type[Struct]) -> tuple[Rule, ...]:
+    return tuple(rule for kinds, rule in RULES if issubclass(kind, kinds))
+
+
 # -- rules of a whole record ---------------------------------------------------------------------
 
 
@@ -369,11 +380,11 @@ def _chunk(name: str, chunk: Chunk, date: str) -> Faults:
         yield f"chunk {name} is of {started.date()}, and the record of {written}"
 
 
-def _twice(record: AnyRecord) -> Faults:
+def _twice(every: Sequence[tuple[tuple[str, str], Parts]]) -> Faults:
     """No problem is twice in a list, and no row is another's."""
     problems: set[tuple[Any, ...]] = set()
     seen: dict[tuple[float, ...], str] = {}
-    for (where, _), parts in walk(record):
+    for (where, _), parts in every:
         row = parts[-1]
         if isinstance(row, Rows):
             problem = (where, row.types, row.alpha, row.beta)
