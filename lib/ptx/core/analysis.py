@@ -140,12 +140,12 @@ def sources_of(step: Step) -> list[int]:
     return [slot for operand in operands for slot in registers_of(operand)]
 
 
-def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, set[int]]:
-    """Return the live slots where each block begins, by its first instruction.
+def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, int]:
+    """Return the live slots where each block begins, as bits, by its first instruction.
 
     What a guard lets write only some lanes' registers leaves those live that it may write.
     """
-    read: dict[int, int] = {}  # sets are the bits of numbers
+    read: dict[int, int] = {}
     written: dict[int, int] = {}
     following = {start: _following(steps, block) for start, block in blocks.items()}
     for start, block in blocks.items():
@@ -169,7 +169,7 @@ def live(steps: list[Step], blocks: Mapping[int, BasicBlock]) -> dict[int, set[i
             now = read[start] | behind & ~written[start]
             if now != found[start]:
                 found[start], changed = now, True
-    return {start: _members(bits) for start, bits in found.items()}
+    return found
 
 
 def written(instruction: Instruction) -> list[int]:
@@ -289,10 +289,6 @@ def _following(steps: list[Step], block: BasicBlock) -> list[int]:
     if last.parts[0] not in ("bra", "brx", *_ENDS) or last.guard is not None:
         found.append(block.next)
     return found
-
-
-def _members(bits: int) -> set[int]:
-    return {at for at, digit in enumerate(reversed(bin(bits)[2:])) if digit == "1"}
 
 
 

@@ -120,7 +120,7 @@ class Batch:
 
     def full(self, values: ndarray) -> ndarray:
         """Return a register's values in all lanes, (blocks, threads), not to be changed."""
-        return np.broadcast_to(values, self.shape)
+        return values if values.shape == self.shape else np.broadcast_to(values, self.shape)
 
     def of_active(self, values: ndarray) -> ndarray:
         """Return a register's values in the active lanes: (blocks, threads) of all, (lanes,)."""

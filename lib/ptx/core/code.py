@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .addressing import mark_origins
+from .addressing import mark_origins, space_of
 from .analysis import (
     Regions,
     is_between_blocks,
@@ -20,6 +20,7 @@ from .batch import PASSED, BasicBlock, Step, fuse
 from .decode import DECODE_PASSES, Decoding, decoder, predicated
 from .errors import ParseError
 from .linking import link
+from .memory import LOADS
 from .registers import RegisterFile
 from .syntax import Entry, Instruction, Program, Variable
 
@@ -69,8 +70,8 @@ class Code:
         )
 
     @cached_property
-    def live(self) -> dict[int, set[int]]:
-        """The slots that are live where each block begins, by its first instruction."""
+    def live(self) -> dict[int, int]:
+        """The slots that are live where each block begins, as bits, by its first instruction."""
         return live(self.steps, self.blocks)
 
     @cached_property
@@ -79,9 +80,15 @@ class Code:
         return Regions(self.steps, self.blocks)
 
     @cached_property
-    def unwritten(self) -> set[int]:
-        """The slots of registers that may be read before anybody writes them."""
-        return self.live.get(self.start, set())
+    def unwritten(self) -> int:
+        """The slots of registers that may be read before anybody writes them, as bits."""
+        return self.live.get(self.start, 0)
+
+    @cached_property
+    def touched(self) -> list[int]:
+        """The slots of each step's registers, as bits; -1 if it may read what nobody wrote."""
+        return [-1 if _reads_more(step.instruction) else sum(1 << slot for slot in _slots(step))
+                for step in self.steps]
 
     @cached_property
     def unused_loads(self) -> set[int]:
@@ -142,13 +149,23 @@ class Code:
 
 def _touched(step: Step) -> set[int] | None:
     """The slots that a step reads or writes; None if steps before it must not wait for it."""
-    instruction = step.instruction
-    if instruction.parts[0] not in PASSED:
-        return None
-    slots = slots_of(instruction).union(step.writes)
-    if step.guard is not None:
-        slots.add(step.guard[0])
-    return slots
+    return _slots(step) if step.instruction.parts[0] in PASSED else None
+
+
+def _slots(step: Step) -> set[int]:
+    """The slots that a step reads or writes."""
+    guard = () if step.guard is None else step.guard[:1]
+    return slots_of(step.instruction).union(step.writes, guard)
+
+
+def _reads_more(instruction: Instruction) -> bool:
+    """Whether what nobody wrote may come from elsewhere than the registers that are named.
+
+    What lies in global memory is the caller's.
+    """
+    kind = instruction.parts[0]
+    return kind in ("shfl", "tcgen05") or (
+        kind in LOADS and space_of(instruction) not in ("global", "const"))
 
 
 def _needs_warps(step: Step) -> bool:

@@ -105,7 +105,7 @@ class Execution(Batch):
                 self.origin = self.steps - at
                 if trace is not None:
                     trace.executed(block, self)
-                if self.unwritten is not None:
+                if self.unwritten is not None and self.unwritten.concerns(block):
                     self.unwritten.run(block, at)
                 else:
                     active, merge = self.active, self.merge

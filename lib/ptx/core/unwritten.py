@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 
 import numpy as np
 from numpy import ndarray
@@ -67,14 +68,16 @@ class Unwritten:
         self.f = f
         self.origins = [Origin("")]
         self.doubts: dict[int, ndarray] = {}
+        self._doubted = 0  # their slots, as bits
+        self._suspects = np.zeros(f.shape, bool)  # lanes that may have a register in doubt
         self._known: dict[str, int] = {}  # numbers of origins by their text
         # Of this step, while it runs: a shuffle's lanes and origin, what tensor memory gave whom.
         self._shuffled: tuple[ndarray, int] | None = None
         self._words: dict[int, ndarray] = {}
         self._stored_from = 0  # the read that a value stored last came from
         self._in_memory = False  # whether such a value was stored
-        # Numbers of registers that nobody wrote and nobody has read: in `origins` by their names.
-        self._unread: set[int] = set()
+        # Registers that nobody wrote and nobody has read stand first in `origins`, by their names.
+        self._unread = 0
         # On which read it depends where each lane is, and the block at which it does no more.
         self.astray = np.zeros(f.shape, np.int32)
         self.home = np.full(f.shape, -1, np.int64)
@@ -88,11 +91,10 @@ class Unwritten:
             return None
         made = cls(f)
         for register in f.code.entry.registers:
-            if register.slot in slots:
+            if slots >> register.slot & 1:
                 made.origins.append(Origin(f"register {register.name}"))
-                number = len(made.origins) - 1
-                made._unread.add(number)
-                made._hold(register.slot, np.full(f.shape, number, np.int32))
+                made._unread += 1
+                made._hold(register.slot, np.full(f.shape, made._unread, np.int32))
         return made
 
     def undefined(self, lanes: ndarray, text: str, reader: Access) -> None:
@@ -116,16 +118,28 @@ class Unwritten:
             self.origins.append(origin)
         return self._known[origin.text]
 
+    def concerns(self, block: BasicBlock) -> bool:
+        """Hear that a block begins; tell whether it may have to do with what is followed."""
+        f, here = self.f, self.f.active_lanes
+        if self.astray.any():
+            self.astray = np.where(here & (self.home == block.start), 0, self.astray)
+        doubted = 0
+        if np.count_nonzero(self._suspects & here):
+            self._forget(f.code.live[block.start])
+            doubted = self._doubted
+        self._end_if_over()
+        if f.unwritten is None:
+            return False
+        touched = reduce(or_, f.code.touched[block.start : block.start + block.length], 0)
+        return touched < 0 or touched & doubted != 0 or bool(self.astray.any())
+
     def run(self, block: BasicBlock, first: int) -> None:
         """Run the steps of a block from the instruction `first` on, and look at its end.
 
         Following ends where nothing is left to follow.
         """
         f = self.f
-        merge = f.merge
-        if first == block.start:
-            self.astray = np.where(f.active_lanes & (self.home == first), 0, self.astray)
-            self._forget(f.code.live[first])
+        merge, touched, astray = f.merge, f.code.touched, bool(self.astray.any())
         for index, (run, writes) in enumerate(block.single[first - block.start :], first):
             def one(f: Batch, run: Run = run, writes: tuple[int, ...] = writes) -> None:
                 if merge is None:
@@ -133,29 +147,29 @@ class Unwritten:
                 else:
                     f.masked(run, writes, merge)
 
-            if f.recorder is None:
+            taking = None if f.recorder is None else f.recorder.begin(f, index)
+            if astray or touched[index] < 0 or touched[index] & self._doubted:
                 self._step(index, one)
             else:
-                taking = f.recorder.begin(f, index)
-                self._step(index, one)
+                one(f)
+            if f.recorder is not None:
                 f.recorder.end(f, index, taking)
         if block.end is not None:
             self._end(block.start + block.length - 1)
-        if self.over:
-            f.unwritten, f.memory.follows = None, False
+        self._end_if_over()
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing is left to follow."""
-        return not self.doubts and not self._in_memory and not self.astray.any()
+    def _end_if_over(self) -> None:
+        if not self.doubts and not self._in_memory and not self.astray.any():
+            self.f.unwritten, self.f.memory.follows = None, False
 
-    def _forget(self, live: set[int]) -> None:
-        """Follow no further what the active lanes read no more: `live` are slots that they may."""
-        if self.f.code.calls:
+    def _forget(self, live: int) -> None:
+        """Follow no further what the active lanes read no more: `live`, as bits, they may."""
+        if self.f.code.calls or not self._doubted & ~live:
             return  # what a function doesn't read, who called it may
-        here = self.f.active_lanes
-        for slot in [slot for slot in self.doubts if slot not in live]:
-            self._hold(slot, np.where(here, np.int32(0), self.doubts[slot]))
+        others = self.f.live_lanes & ~self.f.active_lanes
+        for slot in [slot for slot in self.doubts if not live >> slot & 1]:
+            self._hold(slot, self.doubts[slot] * others)
+        self._suspects = reduce(np.logical_or, self.doubts.values(), np.zeros(self.f.shape, bool))
 
     def _step(self, index: int, run: Run) -> None:
         f, step = self.f, self.f.code.steps[index]
@@ -375,7 +389,7 @@ class Unwritten:
         with self._in_place_of_memory(lambda segment: bytes_of.setdefault(
                 id(segment.storage), np.zeros_like(segment.storage))):
             self._shadow(given, step, run)
-        return [(s, np.flatnonzero(bytes_of[id(s.storage)]), 1) for s in self._tracked()]
+        return [(s, np.flatnonzero(bytes_of[id(s.storage)].view(bool)), 1) for s in self._tracked()]
 
     @contextmanager
     def _in_place_of_memory(self, other: Callable[[Segment], ndarray]) -> Iterator[None]:
@@ -462,8 +476,11 @@ class Unwritten:
         if not self._unread or slot not in self.doubts:
             return
         numbers = self.doubts[slot]
-        for number in self._unread.intersection(np.unique(numbers[lanes]).tolist()):
-            here = lanes & (numbers == number)
+        unread = lanes & (numbers > 0) & (numbers <= self._unread)
+        if not unread.any():
+            return
+        for number in np.unique(numbers[unread]).tolist():
+            here = unread & (numbers == number)
             origin = self._number(Origin(
                 f"{self.f.place(instruction)}: {self.origins[number].text} was read before anybody "
                 f"wrote it: {self.f.lane_names(here)}"))
@@ -517,8 +534,11 @@ class Unwritten:
     def _hold(self, slot: int, origins: ndarray) -> None:
         if origins.any():
             self.doubts[slot] = self.f.full(origins)
+            self._doubted |= 1 << slot
+            self._suspects = self._suspects | (origins != 0)
         else:
             self.doubts.pop(slot, None)
+            self._doubted &= ~(1 << slot)
 
 
 def follows(error: UninitialisedRead, steps: Iterable[Step], strict: bool) -> int | None:
