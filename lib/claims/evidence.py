@@ -327,13 +327,13 @@ def busiest(name: str, n: int) -> str:
         one: counter(name, n, one) for one in (
             "global_load_requests", "global_store_requests", "global_load_sectors",
             "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
-            "instructions", "l2_bytes", "dram_read_bytes", "dram_write_bytes")
+            "hmma_instructions", "gmma_instructions", "instructions", "l2_bytes",
+            "dram_read_bytes", "dram_write_bytes")
     }
     machine = records.load(MachineRecord, GPU)
     return bottleneck.longest(bottleneck.of_record(
         found, gpu(GPU), roofline.Roofs.from_record(machine, gpu(GPU)) if machine else None,
-        product=roofline.product_of(_emulate(name, 128).trace.instructions),
-        flops=2.0 * n**3, clock_mhz=mhz(bench(name, n).clock),
+        dtype=_of(name)[1].dtype, flops=2.0 * n**3, clock_mhz=mhz(bench(name, n).clock),
     ))
 
 

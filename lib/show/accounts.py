@@ -61,7 +61,7 @@ from lib.show.columns import (
 from lib.show.display import note, table
 from lib.show.issue_slots import SLOTS_PER_SM
 from lib.show.markdown import NOT_YET
-from lib.show.roofline import FP8
+from lib.show.roofline import FP8, instruction
 from lib.show.version import RECORDED_ON, Version, short_name
 
 
@@ -175,16 +175,6 @@ def rate(found: Mapping[str, float], flops: float) -> float:
     """
     active = found["active_cycles"] / SLOTS_PER_SM
     return flops / (active * found["tensor_pipe_percent"] / 100)
-
-
-def instruction(found: Mapping[str, float], flops: float, dtype: str) -> str:
-    """Name the instruction that a launch on tensor cores multiplied with, by what it counted.
-
-    An m16n8k8 of a warp does 2,048 FLOP, an m16n8k16 twice as many.
-    """
-    if found["gmma_instructions"]:
-        return FP8 if dtype.startswith("float8") else "wgmma"
-    return "mma.m16n8k16" if flops / found["hmma_instructions"] > 3000 else "mma.m16n8k8"
 
 
 @cache
@@ -338,14 +328,14 @@ def measured_rates(size: int = SIZE) -> dict[str, list[float]]:
     for record in records.versions():
         for name, seen in record.variants.items():
             variant = KERNELS[record.kernel].variant(name)
-            if variant.dtype == "float32" or record.gpu.key != RECORDED_ON:
+            if record.gpu.key != RECORDED_ON:
                 continue
             for row in seen.counters:
                 if row.is_cube(size):
                     (M, N), metrics = variant.tile, row.metrics
                     flops = 2.0 * M * N * -(-size // M) * -(-size // N) * size
-                    which = instruction(metrics, flops, variant.dtype)
-                    found[which].append(rate(metrics, flops))
+                    if which := instruction(metrics, flops, variant.dtype):
+                        found[which].append(rate(metrics, flops))
     return found
 
 

@@ -185,8 +185,8 @@ def fp8_flops(gpu: Gpu, clock_hz: float) -> float:
 
 
 def of_record(
-    metrics: Mapping[str, float], gpu: Gpu, roofs: Roofs | None, *, product: str | None,
-    flops: float, clock_mhz: float | None,
+    metrics: Mapping[str, float], gpu: Gpu, roofs: Roofs | None, *, dtype: str, flops: float,
+    clock_mhz: float | None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs for a launch that ncu has counted.
 
@@ -197,8 +197,8 @@ def of_record(
     gpu : Gpu
     roofs : Roofs, optional
         Measured on that GPU: of the product's instruction.
-    product : str, optional
-        What `lib.show.roofline.product_of` says; None where no tensor core works.
+    dtype : str
+        Of A and B.
     flops : float
         Of the launch.
     clock_mhz : float, optional
@@ -206,7 +206,7 @@ def of_record(
     """
     tensor: dict[str, Any] = {}
     hz = clock_mhz * 1e6 if clock_mhz else gpu.clock_hz
-    if product is not None:
+    if product := roofline.instruction(metrics, flops, dtype):
         tensor = {
             "tensor_flops": flops,
             "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
@@ -324,8 +324,7 @@ def draw(version: Version) -> None:
     times = of_record(
         version.metrics(TIMED), gpus.GPUS[RECORDED_ON],
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
-        product=roofline.product_of(version.traced().trace.instructions), flops=2.0 * TIMED**3,
-        clock_mhz=mhz(row.clock))
+        dtype=version.kernel.fastest.dtype, flops=2.0 * TIMED**3, clock_mhz=mhz(row.clock))
     show(picture(
         times, row.seconds, note="L1 lines: a wavefront each",
         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {TIMED:,}³"))

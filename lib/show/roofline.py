@@ -8,7 +8,7 @@ intensity = FLOP / bytes that cross that level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,26 +109,32 @@ class Point:
     flops_per_s: float
 
 
-def product_of(opcodes: Iterable[str]) -> str | None:
-    """Return which tensor-core instruction a kernel multiplies with, by `PRODUCTS`' names.
+def instruction(metrics: Mapping[str, float], flops: float, dtype: str) -> str | None:
+    """Name the tensor cores' instruction that a launch multiplied with, by what it counted.
+
+    An m16n8k8 of a warp does 2,048 FLOP, an m16n8k16 twice as many; of a wmma ptxas makes the
+    latter from sm_80 on.
 
     Parameters
     ----------
-    opcodes : iterable of str
-        PTX opcodes that ran, as ``Trace.instructions`` has them. wmma counts as m16n8k16, which
-        ptxas makes of it from sm_80 on.
+    metrics : mapping of str to float
+        By the names of ``lib.measure.counters``.
+    flops : float
+        Of the launch.
+    dtype : str
+        Of A and B.
 
     Returns
     -------
     str or None
-        None if there is none of them; `FP8` for a wgmma of 8-bit floats.
+        Of `PRODUCTS`' names, or `FP8` for a wgmma of 8-bit floats; None of FP32, which CUDA cores
+        multiply.
     """
-    names = [opcode.split(".") for opcode in opcodes]
-    if any(parts[0] == "wgmma" and parts[1] == "mma_async" for parts in names):
-        return FP8 if any({"e4m3", "e5m2"} & {*parts} for parts in names) else "wgmma"
-    if any(parts[0] == "wmma" and parts[1] == "mma" or "m16n8k16" in parts for parts in names):
-        return "mma.m16n8k16"
-    return "mma.m16n8k8" if any("m16n8k8" in parts for parts in names) else None
+    if dtype == "float32":
+        return None
+    if metrics["gmma_instructions"]:
+        return FP8 if dtype.startswith("float8") else "wgmma"
+    return "mma.m16n8k16" if flops / metrics["hmma_instructions"] > 3000 else "mma.m16n8k8"
 
 
 def l1_bytes(counters: Mapping[str, float]) -> float:
@@ -386,7 +392,7 @@ def draw(version: Version, against: str = "") -> None:
     if version.measures(version.kernel.fastest):
         points += _here(version)
         label = f"{measured_on()} (yours); {label}"
-    product = product_of(version.traced().trace.instructions)
+    product = instruction(version.metrics(SIZE), 2.0 * SIZE**3, version.kernel.fastest.dtype)
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
         "FFMA"
     ]

@@ -34,9 +34,8 @@ def launches(stem):
 def test_no_lower_bound_is_over_the_time_it_bounds(stem):
     """Nor is a kernel over a roof: what is passed is no roof."""
     for variant, row, metrics in launches(stem):
-        product = None if variant.dtype == "float32" else accounts.instruction(
-            metrics, row.flops, variant.dtype)
-        times = busiest.of_record(metrics, SHEET, ROOFS, product=product, flops=row.flops,
+        product = roofline.instruction(metrics, row.flops, variant.dtype)
+        times = busiest.of_record(metrics, SHEET, ROOFS, dtype=variant.dtype, flops=row.flops,
                                   clock_mhz=mhz(row.clock))
         assert max(times.values()) < row.seconds, (variant.name, row.shape, times)
         shares = ROOFS.shares(roofline.points("x", row.flops, row.seconds, {
@@ -79,7 +78,7 @@ def test_joules_of_what_the_power_cap_slows_are_the_cap_s():
 def test_a_step_of_a_block_alone_holds_its_products_and_its_wait(name, size):
     version, variant = Numbers("12_wmma_pipeline")._of(name)
     step = overlap.step_of(version, name, size)
-    product = accounts.instruction(version.metrics(size, name), 2.0 * size**3, variant.dtype)
+    product = roofline.instruction(version.metrics(size, name), 2.0 * size**3, variant.dtype)
     rows, columns = variant.tile
     products = 2 * rows * columns * variant.step / accounts.RATES[product]
     assert 0 < products + step.wait < step.cycles

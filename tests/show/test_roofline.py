@@ -15,7 +15,7 @@ from lib.show import bottleneck as busiest
 from lib.show import instruction_mix as mix
 from lib.show import roofline
 from lib.show.roofline import Point, Roofs, l1_bytes, roofs_table
-from lib.show.version import tensor_flops
+from lib.show.version import Version, tensor_flops
 from tests.show.conftest import roofs_of, sheet_roofs, words_of
 from tests.tables import cases
 
@@ -261,16 +261,16 @@ def test_names_at_the_roofline_never_overlap(speeds):
 
 
 @cases("""
-opcode                                                   | product
-mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32         | mma.m16n8k8
-mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32        | mma.m16n8k16
-wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32          | mma.m16n8k16
-wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16      | wgmma
-wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3     | wgmma, FP8
-wgmma.mma_async.sync.aligned.m64n64k32.f32.e5m2.e5m2     | wgmma, FP8
-wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2     | wgmma, FP8
-wgmma.fence.sync.aligned                                 | None
-fma.rn.f32                                               | None
+version            | name            | product
+09_fp32_limit      | tuned           | None
+13_wmma_vectorized | vectors_128x128 | mma.m16n8k16
+14_ldmatrix        | k8              | mma.m16n8k8
+14_ldmatrix        | k16             | mma.m16n8k16
+17_wgmma           | wide            | wgmma
+26_fp8             | two_parts       | wgmma, FP8
 """)
-def test_which_instruction_multiplies(opcode, product):
-    assert roofline.product_of(["add.s32", opcode]) == product
+def test_which_instruction_multiplies(version, name, product):
+    page = Version(version)
+    found = roofline.instruction(
+        page.metrics(4096, name), 2.0 * 4096**3, page.kernel.variant(name).dtype)
+    assert found == product
