@@ -192,13 +192,6 @@ EARLIER = replace(
 )
 
 
-def choose(
-    kernel: Kernel, variant: Variant, problem: Problem, costs: Costs | None = None
-) -> Choice:
-    """Choose among a variant's candidates by the least predicted time: the first of `ranked`."""
-    return ranked(kernel, variant, problem, costs)[0]
-
-
 def ranked(
     kernel: Kernel, variant: Variant, problem: Problem, costs: Costs | None = None
 ) -> list[Choice]:

@@ -13,7 +13,8 @@ no variant each: an instantiation follows from a variant and a problem (`laid`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from lib.kernels.fused import misfit
 from lib.kernels.grid import MAX_GRID_X
@@ -28,12 +29,11 @@ MAX_ALIGNMENT = 32
 MAX_ROW_FLOATS = (2**31 - 1) // ITEM_BYTES["float32"]
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A variant as a problem's matrices allow it."""
+class Fit(NamedTuple):
+    """A variant as a problem's types, layouts and matrices allow it."""
 
     variant: Variant  # the one that was asked for, or that one with a narrower schedule
-    packed: tuple[str, ...] = ()  # ``"A"``, ``"B"``: the matrices that its `packing` copies first
+    packed: Sequence[str] = ()  # ``"A"``, ``"B"``: the matrices that its `packing` copies first
     # Why it is not the one that was asked for, or what is done besides; empty if neither.
     reason: str = ""
 
@@ -46,25 +46,28 @@ def alignment(address: int) -> int:
 def fit(
     kernel: Kernel, variant: Variant, problem: Problem, addresses: Sequence[int] = ()
 ) -> Fit:
-    """Find the form of a variant that a problem's rows and addresses allow.
+    """Find the form of a variant that a problem's types, layouts, rows and addresses allow.
 
-    `addresses`: where A, B and C begin, or their alignments, if that is known; of several sets, one
-    after the other. Raises ValueError if a matrix begins where no form of the variant can reach it.
+    `problem`: one whose types it takes (`refusal`). `addresses`: where A, B and C begin, or their
+    alignments, if that is known; of several sets, one after the other. Raises ValueError if a
+    matrix begins where no form of the variant can reach it, or the shape is one that the form can't
+    compute.
     """
-    found = _by_maps(problem, variant, addresses) if variant.maps else (
-        _by_vectors(problem, variant, addresses))
+    chosen = laid(variant, problem)
+    found = (_by_maps if chosen.maps else _by_vectors)(problem, chosen, addresses)
     _check_addresses(kernel, found.variant, problem, addresses)
+    check_shape(kernel, found.variant, problem)
     return found
 
 
 def forms(variant: Variant) -> Iterator[Variant]:
-    """The instantiations that `fit` may make of a variant, itself the first."""
+    """The instantiations that `fit` may make of a variant, itself the first, the narrowest last."""
     yield variant
     if variant.maps:
         yield stored_by_lanes(variant)
     elif variant.vectors.narrow:
-        yield variant.scheduled(**variant.vectors.narrow)
         yield from (variant.scheduled(vec=width) for width in variant.vectors.between)
+        yield variant.scheduled(**variant.vectors.narrow)
 
 
 def stored_by_lanes(variant: Variant) -> Variant:
@@ -186,12 +189,6 @@ def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
     return found
 
 
-def check_types(kernel: Kernel, variant: Variant, problem: Problem) -> None:
-    """Refuse types or layouts that no instantiation of the variant takes. Raises ValueError."""
-    if refused := refusal(variant, problem):
-        raise ValueError(f"{kernel.stem}/{variant.name} takes {refused}")
-
-
 def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
     """Refuse a shape that an instantiation can't compute, wherever its matrices lie.
 
@@ -231,23 +228,16 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
 
 def _by_vectors(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Fit:
     """Take the widest vectors that lie along all rows, and begin where they may."""
-    if not variant.vectors.narrow:
-        return Fit(variant)
-    reasons = _against(problem, variant, variant.schedule.vec, addresses)
-    if not reasons:
-        return Fit(variant)
-    narrower = variant.scheduled(**variant.vectors.narrow)
-    for width in variant.vectors.between:
-        if not _against(problem, variant, width, addresses):
-            narrower = variant.scheduled(vec=width)
+    reasons = _against(problem, variant, addresses)
+    for one in forms(variant):  # the last takes everything
+        if not _against(problem, one, addresses):
             break
-    return Fit(narrower, (), " and ".join(reasons))
+    return Fit(one, (), " and ".join(reasons) if one is not variant else "")
 
 
-def _against(
-    problem: Problem, variant: Variant, width: int, addresses: Sequence[int]
-) -> list[str]:
-    """Say what speaks against vectors of `width` elements."""
+def _against(problem: Problem, variant: Variant, addresses: Sequence[int]) -> list[str]:
+    """Say what speaks against the vectors of a form."""
+    width = variant.schedule.vec
     reasons = [
         f"{name} = {size} is no multiple of {width}"
         for name, size in (("N", problem.N), ("K", problem.K))
@@ -278,7 +268,7 @@ def _by_maps(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Fi
             if any(address % variant.row_bytes for address in addresses[place::3]):
                 packed.setdefault(name, f"it must be aligned to {variant.row_bytes} bytes")
         reasons += (f"{name} is packed: {reason}" for name, reason in packed.items())
-    return Fit(variant, tuple(packed), " and ".join(reasons))
+    return Fit(variant, list(packed), " and ".join(reasons))
 
 
 def _check_addresses(

@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from lib.dispatch import cost
 from lib.dispatch.fit import check_shape, laid
-from lib.kernels.catalogue import RULES
+from lib.dispatch.rule import RULE
 from lib.kernels.fp8 import FP8, LAUNCHED
 from lib.kernels.fused import (
     APART_BLOCKS,
@@ -70,9 +70,8 @@ def choose(problem: Problem, alignments: tuple[int, ...] = ()) -> FusedChoice:
     product, found = replace(problem, epilogue=None, out="float32"), ranked(problem)
     best = found[0]
     check_shape(EPILOGUE, best, problem)
-    rule_of = RULES["hopper"]
-    alone = laid(rule_of.variant(
-        cost.choose(rule_of, rule_of.variant("any_layout"), product, COSTS).name), product)
+    first = cost.ranked(RULE, RULE.variant("any_layout"), product, COSTS)[0]
+    alone = laid(RULE.variant(first.name), product)
     behind = cost.cycles(alone, product, COSTS) + apart_cycles(problem)
     if behind < cost.cycles(best, product, COSTS):
         return FusedChoice(None, f"the epilogue apart: {alone.name} and a launch behind it are "

@@ -10,13 +10,13 @@ no address; `lib.run.prepared` lays out what it takes in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lib.dispatch import cost
 from lib.dispatch.cost import Choice
-from lib.dispatch.fit import check_shape, check_types, fit, laid
+from lib.dispatch.fit import fit, refusal
 from lib.kernels.grid import MAX_GRID_Y, Launch, Sms, Workspace, h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
@@ -48,10 +48,9 @@ class Plan:
     variant: Variant
     launch: Launch
     workspace: Workspace = Workspace()  # what the launch takes behind the matrices
-    # ``"A"``, ``"B"``: the matrices that the variant's `packing` copies first.
-    packed: tuple[str, ...] = ()
-    # The launches of `packing`: one for each of `packed` that has elements, in that order.
-    packing: tuple[Launch, ...] = ()
+    # The launches of the variant's `packing`, by the matrices that it copies first, ``"A"`` and
+    # ``"B"``.
+    packing: Mapping[str, Launch] = field(default_factory=dict)
     # Why it is not the variant that was asked for, or what is done besides; empty if neither.
     reason: str = ""
 
@@ -79,19 +78,19 @@ def plan(
     differ, if the shape passes what CUDA's grid or 32-bit indices can hold, or if rows or addresses
     are not what the instantiation needs and nothing packs them.
     """
-    check_types(kernel, variant, problem)
+    if refused := refusal(variant, problem):
+        raise ValueError(f"{kernel.stem}/{variant.name} takes {refused}")
     if choice is None and variant.candidates and not exact:
         choice = choose(kernel, variant, problem, searches or ())
-    chosen = laid(kernel.variant(choice.name) if choice else variant, problem)
-    fitted = fit(kernel, chosen, problem, addresses)
-    one = fitted.variant
-    check_shape(kernel, one, problem)
+    asked, why = (kernel.variant(choice.name), choice.reason) if choice else (variant, "")
+    one, packed, reason = fit(kernel, asked, problem, addresses)
     grid = one.grid.blocks(problem, one.tile, one.step, sms or h100_sms)
     return Plan(
         one, Launch(grid, (*one.block, 1), one.shared_bytes, one.programmatic_launch),
         one.grid.workspace(problem, one.tile, one.step, grid),
-        fitted.packed, tuple(_packing(one.packing, problem, fitted.packed)) if one.packing else (),
-        " and ".join(filter(None, (choice.reason if choice else "", fitted.reason))),
+        {matrix.name: packing_launch(one.packing, matrix.lines * matrix.distinct, matrix.length)
+         for matrix in map(problem.operand, packed) if one.packing and matrix.span},
+        " and ".join(filter(None, (why, reason))),
     )
 
 
@@ -100,7 +99,7 @@ def choose(
 ) -> Choice:
     """Choose among a variant's candidates: by the model, or by the timed shape that is nearest."""
     if variant.by_rule:
-        return cost.choose(kernel, variant, problem)
+        return cost.ranked(kernel, variant, problem)[0]
     return nearest(variant, problem, searches)
 
 
@@ -125,15 +124,8 @@ def nearest(variant: Variant, problem: Problem, search: Sequence[Timed]) -> Choi
                         "shapes searched")
 
 
-def _packing(packing: Variant, problem: Problem, names: Sequence[str]) -> Iterator[Launch]:
-    """The launches that copy matrices into rows that tensor maps can step over."""
-    for one in map(problem.operand, names):
-        if one.span:
-            yield packing_launch(packing, one.lines * one.distinct, one.length)
-
-
 def packing_launch(packing: Variant, rows: int, columns: int) -> Launch:
-    """The launch of `packing` for a matrix of so many rows and columns."""
+    """The launch that copies so many rows and columns into rows that tensor maps can step over."""
     threads, each = math.prod(packing.block), packing.tile[1] // math.prod(packing.block)
     # Where rows are short, several share a block: else most of its threads would have no part.
     across = min(threads, 1 << (-(-columns // each) - 1).bit_length())

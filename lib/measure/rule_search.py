@@ -22,7 +22,7 @@ from lib.compiler.nvrtc import CompileError
 from lib.dispatch import cost
 from lib.dispatch.cost import Choice
 from lib.dispatch.fit import refusal
-from lib.dispatch.plan import plan
+from lib.dispatch.plan import choose, plan
 from lib.dispatch.rule import RULE, types_of
 from lib.kernels import shapes
 from lib.kernels.build import compile_kernel
@@ -62,7 +62,7 @@ def instantiations(problem: Problem, names: Iterable[str]) -> Iterator[Variant]:
     for name in names:
         found = plan(RULE, variant, problem, choice=Choice(name, ""))
         yield found.variant
-        if found.packed and found.variant.packing:
+        if found.packing and found.variant.packing:
             yield found.variant.packing
 
 
@@ -123,7 +123,7 @@ def timed(problem: Problem, names: Sequence[str]) -> dict[str, Any]:
     """Time candidates by their names, and cuBLAS's best, on one problem."""
     began = time.perf_counter()
     contest, variant = bench.Contest(problem), types_of(problem)
-    chosen = cost.choose(RULE, variant, problem).name
+    chosen = choose(RULE, variant, problem).name
     wrong, ours = [], {}
     for name in names:
         try:

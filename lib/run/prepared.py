@@ -71,19 +71,19 @@ def lay_out(
              *map(np.int32, space.scalars)) if space.ints else ()
     if chosen.strided:
         extra = (*extra, _strides(*problem.operands))
-    operands = {name: problem.operand(name) for name in plan.packed}
-    rooms = {name: _room(xp, one, sets[0]["AB".index(name)].dtype, chosen)
-             for name, one in operands.items()}
-    packed = {name: _packed(room, operands[name]) for name, room in rooms.items()}
-    filled = [(operands[name], room) for name, room in rooms.items() if room.size]
-    packing = list(zip(filled, plan.packing, strict=True))
+    copies, packed = [], {}
+    for name, launch in plan.packing.items():
+        operand = problem.operand(name)
+        room = _room(xp, operand, sets[0]["AB".index(name)].dtype, chosen)
+        copies.append((operand, launch, room))
+        packed[name] = _packed(room, operand)
     return Prepared(
         plan,
         [(*arguments(problem, one[0], one[1], one[2], chosen, packed),
           *scales(problem, one, chosen.step, xp), *extra_arguments(problem, chosen, one), *extra)
          for one in sets],
         [[_packing(chosen.packing, launch, operand, one["AB".index(operand.name)], room, behind)
-          for behind, ((operand, room), launch) in enumerate(packing)]
+          for behind, (operand, launch, room) in enumerate(copies)]
          if chosen.packing else [] for one in sets],
     )
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from lib import gpus
 from lib.compiler.arch import KNOWN
 from lib.compiler.compiled import Compiled
-from lib.dispatch import cost
+from lib.dispatch.plan import choose
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.ptx.core.machine import WARP
@@ -170,7 +170,7 @@ class Numbers:
         """The tile that the rule of `lib.gemm` takes for a product today, and who shares it."""
         rule = KERNELS["hopper"]
         tuned = rule.variants[0]
-        chosen = rule.variant(cost.choose(rule, tuned, tuned.problem(M, N, K)).name)
+        chosen = rule.variant(choose(rule, tuned, tuned.problem(M, N, K)).name)
         blocks = chosen.grid.split
         return f"{'×'.join(map(str, chosen.tile))}, " + (
             "persistent" if chosen.grid.blocks_per_sm else

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lib.dispatch import cost
 from lib.dispatch.fit import misfits
+from lib.dispatch.plan import choose
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.grid import Line, h100_sms
@@ -185,7 +186,7 @@ def chosen(*given: tuple[int, int, int]) -> None:
     tuned, rows = kernel.variants[0], []
     for shape in given:
         problem = tuned.problem(*shape)
-        one = kernel.variant(cost.choose(kernel, tuned, problem).name)
+        one = kernel.variant(choose(kernel, tuned, problem).name)
         schedule, grid = one.schedule, one.grid
         rows.append((
             style.sides(shape), one.version[:2], style.sides(one.tile),

@@ -157,7 +157,7 @@ def test_the_rule_takes_every_layout_and_says_what_it_packs(a, b):
     variant = RULE.variant("any_layout")
     problem = Problem(200, 304, 1000, dtype="bfloat16", out="float32", a_layout=a, b_layout=b)
     fits = plan(RULE, variant, problem)
-    assert fits.packed == () and not fits.variant.warps_read
+    assert not fits.packing and not fits.variant.warps_read
     assert (fits.variant.a_layout, fits.variant.b_layout) == (a, b)
     odd = plan(RULE, variant, replace(problem, leads=(1001 if a == "row" else 201, 0, 0)))
     assert odd.variant.warps_read or (
@@ -168,7 +168,8 @@ def test_an_operand_that_all_products_share_is_packed_once():
     variant = RULE.variant("22_few_tiles/64x64x8_1x1x4")
     problem = Problem(64, 64, 61, dtype="float16", batch=5, strides=(0, 61 * 64, 64 * 64))
     chosen = plan(RULE, variant, problem, exact=True)
-    assert chosen.packed == ("A",) and chosen.packing[0].grid[1] * chosen.packing[0].block[1] == 64
+    (name, copy), = chosen.packing.items()
+    assert name == "A" and copy.grid[1] * copy.block[1] == 64
 
 
 REFUSED = {
