@@ -365,5 +365,4 @@ def _multiplied(variant: Variant) -> int:
 
 def _fits_lines(problem: Problem) -> bool:
     """Whether rows of A and B are multiples of a line of the L2."""
-    item = ITEM_BYTES[problem.dtype]
-    return not any(one.lead * item % LINE_BYTES for one in problem.operands[:2])
+    return not any(one.lead * ITEM_BYTES[one.dtype] % LINE_BYTES for one in problem.operands[:2])

@@ -172,9 +172,9 @@ def _strided(variant: Variant, problem: Problem) -> Variant:
 
 def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
     """Which of A and B have rows that are no multiples of so many bytes, and what would mend it."""
-    unit = row_bytes // ITEM_BYTES[problem.dtype]
     found = {}
     for one in problem.operands[:2]:
+        unit = row_bytes // ITEM_BYTES[one.dtype]
         by_rows = one.layout == "row"
         size = ("K" if by_rows else "M") if one.name == "A" else ("N" if by_rows else "K")
         if one.lead == one.length and one.length % unit:
@@ -228,11 +228,10 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
 
 def _by_vectors(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Fit:
     """Take the widest vectors that lie along all rows, and begin where they may."""
-    reasons = _against(problem, variant, addresses)
-    for one in forms(variant):  # the last takes everything
-        if not _against(problem, one, addresses):
-            break
-    return Fit(one, (), " and ".join(reasons) if one is not variant else "")
+    *wider, narrowest = forms(variant)  # which takes everything
+    found = next((one for one in wider if not _against(problem, one, addresses)), narrowest)
+    reasons = _against(problem, variant, addresses) if found is not variant else []
+    return Fit(found, (), " and ".join(reasons))
 
 
 def _against(problem: Problem, variant: Variant, addresses: Sequence[int]) -> list[str]:

@@ -52,48 +52,6 @@ class Workspace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plane:
-    """A block a tile: tiles beside each other along x, below each other along y.
-
-    Its attributes are those of a `Line` whose blocks neither stay, nor cluster, nor share a tile.
-    """
-
-    cluster = cluster_n = split = size = 1
-    blocks_per_sm = 0
-    least_share = 0
-
-    def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
-        """Tiles that cover C, of all products."""
-        across, down = tiles(problem, tile)
-        return across * down * problem.batch
-
-    def blocks(
-        self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
-    ) -> tuple[int, int, int]:
-        """Tiles along N, tiles along M, and 1.
-
-        Raises ValueError if there are more along M than CUDA's grid may have along y.
-        """
-        across, down = tiles(problem, tile)
-        if down > MAX_GRID_Y:
-            raise ValueError(
-                f"M = {problem.M} needs {down} blocks along y and CUDA allows {MAX_GRID_Y}: "
-                f"M may be at most {MAX_GRID_Y * tile[0]}"
-            )
-        return across, down, 1
-
-    def rows_past_the_end(self, tile: tuple[int, int]) -> int:
-        """How far past M an int of the kernel may run: a row is checked before it is made one."""
-        return 0
-
-    def workspace(
-        self, problem: Problem, tile: tuple[int, int], step: int, grid: tuple[int, int, int]
-    ) -> Workspace:
-        """What a launch needs beside the matrices: nothing."""
-        return Workspace()
-
-
-@dataclass(frozen=True)
 class Line:
     """Blocks in one line, in whole clusters: the kernel decides which tile is whose."""
 
@@ -169,6 +127,33 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Plane(Line):
+    """A block a tile: tiles beside each other along x, below each other along y.
+
+    Its blocks neither stay, nor cluster, nor share a tile.
+    """
+
+    def blocks(
+        self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
+    ) -> tuple[int, int, int]:
+        """Tiles along N, tiles along M, and 1.
+
+        Raises ValueError if there are more along M than CUDA's grid may have along y.
+        """
+        across, down = tiles(problem, tile)
+        if down > MAX_GRID_Y:
+            raise ValueError(
+                f"M = {problem.M} needs {down} blocks along y and CUDA allows {MAX_GRID_Y}: "
+                f"M may be at most {MAX_GRID_Y * tile[0]}"
+            )
+        return across, down, 1
+
+    def rows_past_the_end(self, tile: tuple[int, int]) -> int:
+        """How far past M an int of the kernel may run: a row is checked before it is made one."""
+        return 0
+
+
+@dataclass(frozen=True)
 class LastWave(Line):
     """Persistent clusters, which may share the tiles of the last, incomplete wave, cut along K."""
 
@@ -209,9 +194,6 @@ class LastWave(Line):
         cut = self.cut(problem, tile, step, grid[0] // self.size)
         return Workspace(2 * grid[0] * tile[0] * tile[1], 4 * grid[0], cut) if cut[0] else (
             Workspace(1, 1, cut))
-
-
-Grid = Plane | Line
 
 
 def tiles(problem: Problem, tile: tuple[int, int]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import Gpu, for_arch
 from lib.kernels.frozen import FrozenDict, frozen
-from lib.kernels.grid import Grid, Plane
+from lib.kernels.grid import Line, Plane
 from lib.kernels.schedule import Argument, Schedule
 from lib.paths import CHAPTERS, CUDA
 from lib.problem import Epilogue, Problem
@@ -92,7 +92,7 @@ class Variant:
     any_layout: bool = False
     shared_bytes: int = 0  # dynamic shared memory of a block, B
     vectors: Vectors = Vectors()
-    grid: Grid = Plane()  # how many blocks there are
+    grid: Line = Plane()  # how many blocks there are
     maps: TensorMaps | None = None  # what is moved by TMA, where anything is
     roles: Roles = Roles()
     # Names of the variants of which the one that suits the shape takes over; its own may be among

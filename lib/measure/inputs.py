@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lib.problem import Problem, numpy_dtype
+from lib.problem import Problem
 from lib.problem.scales import encoded
 
 UNIFORM = "uniform"
@@ -40,5 +40,5 @@ def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, ...]:
         else:
             raise ValueError(f"no inputs are called {name!r}; there are {', '.join(NAMES)}")
         made.append(encoded(values, xp) if problem.scaling
-                    else values.astype(numpy_dtype(matrix.dtype.name)))
+                    else values.astype(matrix.dtype))
     return (*made, *given[2:])

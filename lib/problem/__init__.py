@@ -71,6 +71,8 @@ class Operand:
         How many products there are.
     stride : int
         Elements from one product's matrix to that of the next; 0 if all share one.
+    dtype : str
+        Type of its elements.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Operand:
     lead: int
     products: int
     stride: int
+    dtype: str
 
     @property
     def dense(self) -> bool:
@@ -300,7 +303,8 @@ class Problem:
         lines, length = (rows, columns) if layout == "row" else (columns, rows)
         lead = self.leads[place] or length
         stride = self.strides[place] if self.strides else lines * lead
-        return Operand("ABC"[place], layout, lines, length, lead, self.batch, stride)
+        dtype = (self.dtype, self.dtype, self.out)[place]
+        return Operand("ABC"[place], layout, lines, length, lead, self.batch, stride, dtype)
 
     @property
     def plain(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import find
-from lib.kernels.grid import Grid
+from lib.kernels.grid import Line
 from lib.kernels.spec import Kernel, TensorMaps, Variant, Vectors
 from lib.records.schema import Shape
 
@@ -53,7 +53,7 @@ def _launched(one: Variant) -> str:
     return str((one.tile, one.block, one.step, one.shared_bytes, *parts))
 
 
-def _values(part: Vectors | Grid | TensorMaps | None) -> tuple[Any, ...]:
+def _values(part: Vectors | Line | TensorMaps | None) -> tuple[Any, ...]:
     """A part's type and values in their order, without the last ones that have their default:
     another name of a field, or one more, makes no record stale.
     """

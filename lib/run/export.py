@@ -133,9 +133,8 @@ def _placeholders(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     """Matrices of the problem's shapes and types that take no memory until they are touched."""
     if not problem.plain or problem.a_layout != "row":
         raise ValueError("a file is exported for one product, A by rows, without gaps")
-    inputs, out = numpy_dtype(problem.dtype), numpy_dtype(problem.out)
-    A, B, C = (one.shape for one in problem.operands)
-    return np.empty(A, inputs), np.empty(B, inputs), np.empty(C, out)
+    A, B, C = (np.empty(one.shape, numpy_dtype(one.dtype)) for one in problem.operands)
+    return A, B, C
 
 
 def _why(plan: Plan) -> str:

@@ -262,7 +262,8 @@ def problems(A: Placed, B: Placed, C: Placed | None, shape: Shape, out: str) -> 
     """
     ways = [list(_ways(name, one, shape.batch)) for name, one in (("A", A), ("B", B))]
     if C is None:
-        of_c = [Operand("C", "row", shape.M, shape.N, shape.N, shape.batch, shape.M * shape.N)]
+        of_c = [Operand(
+            "C", "row", shape.M, shape.N, shape.N, shape.batch, shape.M * shape.N, out)]
     else:
         of_c = [one for one in _ways("C", C, shape.batch) if one.layout == "row"]
         if not of_c:
@@ -294,7 +295,8 @@ def _ways(name: str, matrix: Placed, products: int) -> Iterator[Operand]:
         if (step == 1 or length == 1) and (lead >= length or lines == 1):
             found += 1
             lead = max(lead, 1) if lines > 1 else max(length, 1)
-            yield Operand(name, layout, lines, length, lead if length else 0, products, stride)
+            yield Operand(name, layout, lines, length, lead if length else 0, products, stride,
+                          matrix.dtype.name)
     if not found:
         raise ValueError(
             f"{name}'s strides are {matrix.strides} bytes: the elements of its rows, or those of "
@@ -341,8 +343,7 @@ def laid_out(
     return LaunchPlan(
         kernel, chosen.variant, chosen.reason, problem.operand("C").shape, problem.out,
         {"A": A.nbytes, "B": B.nbytes, "C": C.nbytes},
-        {one.name: _rows(one, problem.out if one.name == "C" else problem.dtype)
-         for one in problem.operands},
+        {one.name: _rows(one) for one in problem.operands},
         sketch.memory, bound(steps),
     )
 
@@ -359,11 +360,9 @@ def steps_of(
 
 def matrices(problem: Problem) -> tuple[Placed, Placed, Placed]:
     """A, B and C of a problem, with no addresses."""
-    types = problem.dtype, problem.dtype, problem.out
     A, B, C = (
-        Placed.tight(source, one.shape, dtype).viewed(one.shape, one.steps)
-        for source, one, dtype in zip((placed.A, placed.B, placed.C), problem.operands, types,
-                                      strict=True))
+        Placed.tight(source, one.shape, one.dtype).viewed(one.shape, one.steps)
+        for source, one in zip((placed.A, placed.B, placed.C), problem.operands, strict=True))
     return A, B, C
 
 
@@ -384,9 +383,9 @@ def code(kernel: Kernel, variant: Variant) -> device.Loaded:
     return _loaded[key]
 
 
-def _rows(operand: Operand, dtype: str) -> tuple[int, int]:
+def _rows(operand: Operand) -> tuple[int, int]:
     """Bytes from a line to the next, and of a line; of a batch, of all that it spans."""
-    item = ITEM_BYTES[dtype]
+    item = ITEM_BYTES[operand.dtype]
     if operand.products > 1 or not operand.span:
         return max(operand.span * item, 1), operand.span * item
     return operand.lead * item, operand.length * item

@@ -13,7 +13,7 @@ import numpy as np
 from lib.dispatch.plan import Plan
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Variant
-from lib.problem import Epilogue, Operand, Problem, numpy_dtype, viewed
+from lib.problem import ITEM_BYTES, Epilogue, Operand, Problem, numpy_dtype, viewed
 from lib.problem.epilogue import Given
 from lib.problem.scales import ATOM_BLOCKS, ATOM_ROWS, FORMATS, atoms
 from lib.run.placed import Mapped, Placed
@@ -74,7 +74,7 @@ def lay_out(
     copies, packed = [], {}
     for name, launch in plan.packing.items():
         operand = problem.operand(name)
-        room = _room(xp, operand, sets[0]["AB".index(name)].dtype, chosen)
+        room = _room(xp, operand, chosen)
         copies.append((operand, launch, room))
         packed[name] = _packed(room, operand)
     return Prepared(
@@ -94,11 +94,11 @@ def _strides(a: Operand, b: Operand, c: Operand) -> Any:
     return np.array((c.products, *leads, a.stride, b.stride, c.stride), STRIDES)[()]
 
 
-def _room(xp: Any, operand: Operand, dtype: Any, variant: Variant) -> Any:
+def _room(xp: Any, operand: Operand, variant: Variant) -> Any:
     """Room for an operand's matrices, with their rows padded to a multiple of `row_bytes`."""
-    unit = variant.row_bytes // dtype.itemsize
+    unit = variant.row_bytes // ITEM_BYTES[operand.dtype]
     pitch = -(-operand.length // unit) * unit
-    return xp.empty((operand.lines * operand.distinct, pitch), dtype)
+    return xp.empty((operand.lines * operand.distinct, pitch), numpy_dtype(operand.dtype))
 
 
 def _packed(room: Any, operand: Operand) -> Any:
@@ -165,7 +165,7 @@ def arguments(
     Raises ValueError if an array's shape, type or layout is not the problem's.
     """
     for one, array in zip(problem.operands, (A, B, C), strict=True):
-        name, wanted = one.name, numpy_dtype(problem.out if one.name == "C" else problem.dtype)
+        name, wanted = one.name, numpy_dtype(one.dtype)
         if array.shape != one.shape:
             raise ValueError(f"{name} is {array.shape}; the problem asks for {one.shape}")
         if array.dtype != wanted:

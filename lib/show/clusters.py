@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from lib.kernels.grid import PERSISTENT_SMS, Line, h100_sms
+from lib.kernels.grid import PERSISTENT_SMS, h100_sms
 from lib.kernels.spec import Variant
 
 
@@ -73,7 +73,7 @@ def walk(variant: Variant, size: int, *, by_sms: bool = False) -> Walk:
         If the variant isn't persistent.
     """
     grid, problem = variant.grid, variant.problem(size, size, size)
-    if not isinstance(grid, Line) or not grid.blocks_per_sm:
+    if not grid.blocks_per_sm:
         raise ValueError(f"{variant.name} isn't persistent")
     launched = PERSISTENT_SMS if by_sms else h100_sms
     clusters = grid.blocks(problem, variant.tile, variant.step, launched)[0] // grid.size

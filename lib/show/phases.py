@@ -24,8 +24,7 @@ from lib.ptx.core.machine import WARP
 from lib.ptx.core.syntax import Address, Immediate, Register
 from lib.ptx.isa.cp_async import CpAsyncGroups
 from lib.ptx.isa.mbarrier import Mbarrier, Mbarriers
-from lib.run.prepared import lay_out
-from lib.run.runner import emulate, planned
+from lib.run.runner import emulate, prepare
 from lib.show.display import table
 from lib.show.version import Version
 
@@ -307,9 +306,8 @@ def observe(kernel: Kernel, variant: Variant, watch: ptx.Recorder) -> None:
 def emulate_watched(kernel: Kernel, variant: Variant, problem: Problem, watch: ptx.Recorder,
                     sms: int | None = None, **order: Any) -> None:
     """Run a variant on a problem in some order, while a recorder looks on."""
-    chosen = planned(kernel, variant, problem, sms=sms, exact=True)
-    main = lay_out(chosen, problem, [problem.inputs(0, np)]).steps(0)[-1]
-    compiled = compile_kernel(kernel, chosen.variant, kernel.oldest(variant), ptx_only=True)
+    main = prepare(kernel, variant, problem, [problem.inputs()], True, sms).steps(0)[-1]
+    compiled = compile_kernel(kernel, main.variant, kernel.oldest(variant), ptx_only=True)
     emulate(compiled, main.launch, main.arguments, trace=False, recorder=watch, **order)
 
 

@@ -10,7 +10,7 @@ from lib.dispatch.fit import misfits
 from lib.dispatch.plan import choose
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
-from lib.kernels.grid import Line, h100_sms
+from lib.kernels.grid import h100_sms
 from lib.kernels.spec import TMA_STRIDE, Variant
 from lib.records import store as records
 from lib.records.schema import Row
@@ -45,10 +45,10 @@ def last_wave(variant: Variant, shape: Shape) -> float:
     Raises
     ------
     ValueError
-        If the variant's tiles are not handed out in a line.
+        If it isn't persistent.
     """
     grid, problem = variant.grid, variant.problem(*shape)
-    if not isinstance(grid, Line):
+    if not grid.blocks_per_sm:
         raise ValueError(f"{variant.name} has no waves of a persistent grid")
     clusters = grid.at_once(h100_sms)
     return (grid.cluster_tiles(problem, variant.tile) % clusters or clusters) / clusters
