@@ -131,7 +131,7 @@ def _step(kernel: Kernel, variant: Variant, problem: Problem, sms: int | None = 
     """The launch that makes a product."""
     chosen = plan(kernel, variant, problem, sms=sms, exact=True)
     matrices = tuple(None if one is None else np.asarray(one) for one in problem.inputs())
-    return lay_out(chosen, problem, [matrices]).steps(0)[-1]
+    return lay_out(chosen, problem, [matrices])[0][-1]
 
 
 def _launch(kernel: Kernel, step: Step) -> dict[str, Any]:

@@ -266,7 +266,7 @@ class Contest:
     ) -> Packing | None:
         """The time of the copies alone that the product needs first; None where it needs none."""
         prepared = prepare(kernel, variant, self.problem, self.copies, exact)
-        if not any(prepared.packing):
+        if not prepared.plan.packing:
             return None
         call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)))
         (timing,) = turns.take([KernelPlayer(call.copy_operands, len(self.copies))],

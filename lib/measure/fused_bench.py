@@ -32,7 +32,6 @@ from lib.dispatch.parts import apart_launch, choose, ranked
 from lib.dispatch.rule import RULE, types_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.fused import EPILOGUE, EPILOGUES, EVERY, apart
-from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, counters, cublaslt, energy, ncu, turns
 from lib.measure.bench import KernelPlayer
@@ -44,7 +43,7 @@ from lib.records import consistency, revision, schema
 from lib.records import store as records
 from lib.records.schema import Chunk, EpiloguesRecord, FusedRow, FusedSide, Traffic, Whose
 from lib.run import device
-from lib.run.prepared import apart_arguments
+from lib.run.prepared import Step, apart_arguments
 from lib.run.runner import Loaded, planned, prepare
 
 # The layers that the version is judged by, and those of them on which its parts are timed.
@@ -157,7 +156,7 @@ class Contest:
 
         def make() -> Call:
             prepared = prepare(EPILOGUE, variant, problem, copies, exact=True)
-            return _ready(variant, prepared.plan.launch, prepared.arguments)
+            return _ready([step for (step,) in prepared.steps])
 
         ending = ", the product alone" if bare else ", tanh by the unit" if by_unit else ""
         return Offer(f"25 {variant.name}{ending}", whose, make, variant, bare)
@@ -169,8 +168,9 @@ class Contest:
         between = self._cp.empty((problem.M, problem.N), "float32")
         first = _ruled(single, [(one.A, one.B, between) for one in self.copies])
         behind = apart(self.epilogue, problem.out, VEC)
-        second = _ready(behind, apart_launch(behind, problem, device.sms()), [
-            apart_arguments(problem, between, one, behind) for one in self.copies])
+        launch = apart_launch(behind, problem, device.sms())
+        second = _ready([Step(behind, launch, apart_arguments(problem, between, one, behind))
+                         for one in self.copies])
 
         def call(index: int) -> None:
             first(index)
@@ -260,10 +260,10 @@ def _ruled(problem: Problem, sets: list[tuple[Any, ...]]) -> Call:
     return Loaded(RULE, prepare(RULE, variant, problem, sets), device.arch(RULE.needs(variant)))
 
 
-def _ready(variant: Variant, launch: Launch, arguments: Iterable[Sequence[Any]]) -> Call:
+def _ready(steps: Sequence[Step]) -> Call:
     """A launch of 25's on each copy, laid out."""
-    loaded = device.Loaded(compile_kernel(EPILOGUE, variant, device.arch()))
-    ready = [loaded.ready(launch, one) for one in arguments]
+    loaded = device.Loaded(compile_kernel(EPILOGUE, steps[0].variant, device.arch()))
+    ready = [loaded.ready(one.launch, one.arguments) for one in steps]
     return lambda index: ready[index](_stream())
 
 

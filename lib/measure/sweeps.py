@@ -123,7 +123,7 @@ def _row(
         # The launch is made here, and not from a narrower instantiation: SIZE fits every vector.
         prepared = prepare(kernel, setting.variant, problem, copies, exact=True)
         loaded = device.Loaded(setting.compiled)
-        return lambda index: loaded(prepared.plan.launch, prepared.arguments[index])
+        return lambda index: loaded(*prepared.steps[index][-1][1:])
 
     calls = {form: launcher(setting) for form, setting in forms.items()}
     calls["cuBLAS"] = lambda index: cublas.gemm(problem, *copies[index])

@@ -55,7 +55,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     cp = device.cupy()
     operands = problem.inputs(0, cp)
     prepared = prepare(kernel, variant, problem, [operands], exact=not variant.by_rule)
-    selected, launch, (args,) = prepared.plan.variant, prepared.plan.launch, prepared.arguments
+    selected, launch, args = prepared.steps[0][-1]
     arch = device.arch(kernel.needs(selected))
     marked = device.Loaded(compile_kernel(kernel, selected, arch, timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, arch))

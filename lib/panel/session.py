@@ -250,7 +250,7 @@ class Session(Asking):
         """The launches, on plain arrays of the same memory (see `lib.bfloat16`)."""
         arrays = tuple(None if one is None else np.asarray(one) for one in matrices)
         try:
-            return lay_out(planned.plan, planned.request.problem, [arrays]).steps(0)
+            return lay_out(planned.plan, planned.request.problem, [arrays])[0]
         except ValueError as refused:
             raise Refused(f"{refused}.") from None
 

@@ -7,7 +7,7 @@ text says the same in CUDA's runtime API.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.problem import LARGEST, Problem, numpy_dtype
 from lib.ptx import TensorMap
 from lib.ptx.files import text_of
-from lib.run.prepared import L2_PROMOTION, Prepared, Step
+from lib.run.prepared import L2_PROMOTION, Step
 from lib.run.runner import prepare
 
 # CUDA driver API, cuda.h: CUtensorMapDataType.
@@ -101,12 +101,11 @@ def made(
         if not abs(scalar) <= LARGEST["float32"]:
             raise ValueError(f"{name} = {scalar} is no finite float: export with another")
     matrices = _placeholders(problem)
-    prepared = prepare(kernel, variant, problem, [matrices])
-    plan = prepared.plan
+    plan, (steps,) = prepare(kernel, variant, problem, [matrices])
     names = dict(zip(map(id, matrices), "ABC", strict=True))
-    makes, frees = _rooms(prepared, names)
+    makes, frees = _rooms(steps, names)
     launches = "\n".join(
-        line for number, step in enumerate(prepared.steps(0))
+        line for number, step in enumerate(steps)
         for line in _launch(kernel, step, names, number))
     packings = [plan.variant.packing] if plan.packing and plan.variant.packing else []
     instantiation = kernel.expression(plan.variant)
@@ -173,14 +172,14 @@ def _lines(file: Path, folder: Path, seen: set[Path]) -> Iterator[str]:
 # -- the host's part -----------------------------------------------------------------------------
 
 
-def _rooms(prepared: Prepared, names: dict[int, str]) -> tuple[list[str], list[str]]:
+def _rooms(steps: Sequence[Step], names: dict[int, str]) -> tuple[list[str], list[str]]:
     """Declarations of what a launch needs beside the matrices, and what gives it back.
 
     Names what it finds.
     """
     makes: list[str] = []
     frees: list[str] = []
-    for step in prepared.steps(0):
+    for step in steps:
         for argument in step.arguments:
             array = _array(argument)
             if array is None or id(array) in names or not array.size:

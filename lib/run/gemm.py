@@ -29,7 +29,7 @@ from lib.run import trials as timing
 from lib.run.launching import capturing
 from lib.run.libraries import Library, Look, WantsGradient
 from lib.run.placed import Placed
-from lib.run.plans import NO_MEMORY, PLANS, LaunchPlan, check_overlap, check_reach, enqueue, version
+from lib.run.plans import PLANS, LaunchPlan, check_overlap, check_reach, enqueue, version
 
 # C's type where none is given; what can be asked for is what a variant of a kernel has.
 OUT = {"float32": "float32", "float16": "float32", "bfloat16": "bfloat16"}
@@ -240,7 +240,7 @@ def _made(
     if shape.empty:
         kernel, variant, _ = version([Problem(1, 1, 8, dtype=A.dtype.name, out=out)])
         return LaunchPlan(kernel, variant, "nothing to compute", shape.of_c, out,
-                          dict.fromkeys("ABC", 0), {}, NO_MEMORY, None)
+                          dict.fromkeys("ABC", 0))
     kernel, variant, problem = version(plans.problems(A, B, C, shape, out))
     places = (a[0], b[0], c[0] if c else fit.MAX_ALIGNMENT)
     choice = None

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lib.dispatch import fit, parts
-from lib.dispatch.plan import plan
 from lib.kernels.fp8 import FP8
 from lib.kernels.fused import EPILOGUE, apart
 from lib.kernels.spec import Kernel
@@ -24,7 +23,7 @@ from lib.run import device, libraries, placed, plans
 from lib.run.libraries import Library, Look
 from lib.run.placed import Placed, Sketch
 from lib.run.plans import PLANS, LaunchPlan, check_overlap, check_reach, enqueue
-from lib.run.prepared import Step, apart_arguments, lay_out
+from lib.run.prepared import Step, apart_arguments
 
 BIAS, RESIDUAL, AMAX, SCALE_A, SCALE_B = range(placed.MORE, placed.MORE + 5)
 # Arrays by their places among a call's addresses.
@@ -120,16 +119,13 @@ def _scaled(library: Library, looks: dict[str, Look]) -> LaunchPlan:
     out = kinds["C"].dtype.name if "C" in kinds else OUTS[0]
     problem = with_scales(M, N, K, out=out, scaling=_scaling((M, N, K), scale_a, scale_b))
     _check_kinds(kinds, {"C": ((M, N), out)})
-    chosen = plan(FP8, parts.suited(problem), problem,
-                  [looks[name][0] for name in "ABC" if name in looks], device.filled)
-    variant = chosen.variant
-    if refused := device.why_not(FP8, variant):
-        raise device.NoGpu(refused)
-    given = Operands(*plans.matrices(problem), scale_a, scale_b)
-    (step,) = lay_out(chosen, problem, [given]).steps(0)
+    given, sketch = Operands(*plans.matrices(problem), scale_a, scale_b), Sketch()
+    chosen, steps = plans.steps_of(
+        FP8, parts.suited(problem), problem,
+        [looks[name][0] for name in "ABC" if name in looks], given, sketch)
     nbytes = {name: one.nbytes for name, one in zip(given._fields, given, strict=True)}
-    return LaunchPlan(FP8, variant, chosen.reason, (M, N), out, nbytes, {}, plans.NO_MEMORY,
-                      plans.bound([(FP8, step)]))
+    return LaunchPlan(FP8, chosen.variant, chosen.reason, (M, N), out, nbytes, sketch.memory,
+                      plans.bound(steps))
 
 
 def _byte_kind(library: Library, name: str, kind: tuple[Any, ...]) -> Placed:
@@ -183,7 +179,7 @@ def _fused(
     if M == 0 or N == 0:
         _check_kinds(kinds, extras)
         return LaunchPlan(EPILOGUE, EPILOGUE.variants[0], "nothing to compute", of_c, out,
-                          dict.fromkeys(SOURCES, 0), {}, plans.NO_MEMORY, None)
+                          dict.fromkeys(SOURCES, 0))
     by_columns = B.f_contiguous and not B.c_contiguous
     problem = with_epilogue(M, N, K, 1.0, float(adds), A.dtype.name, out,
                             "column" if by_columns else "row", asked)
@@ -199,17 +195,15 @@ def _fused(
     found = parts.choose(problem, places) if tight else parts.FusedChoice(
         None, "the epilogue apart: A or B has gaps, or A lies by columns")
     sketch = Sketch()
-    steps: list[tuple[Kernel, Step]] = []
     if found.variant is not None:
-        chosen = plan(EPILOGUE, found.variant, problem, sms=device.filled, exact=True)
-        (step,) = lay_out(chosen, problem, [laid]).steps(0)
+        _, steps = plans.steps_of(EPILOGUE, found.variant, problem, places[:3], laid, sketch)
     else:
         between = sketch.empty((M, N), "float32")
         steps = _product(A, B, between, (places[0], places[1], placed.ALLOCATED), sketch)
-        step = _apart(problem, between, laid, places[placed.C:])
+        steps.append((EPILOGUE, _apart(problem, between, laid, places[placed.C:])))
     nbytes = {name: one.nbytes for name, one in kinds.items()} | {"C": laid.C.nbytes}
-    return LaunchPlan(EPILOGUE, step.variant, found.reason, of_c, out, nbytes, {}, sketch.memory,
-                      plans.bound([*steps, (EPILOGUE, step)]))
+    return LaunchPlan(EPILOGUE, steps[-1][1].variant, found.reason, of_c, out, nbytes,
+                      sketch.memory, plans.bound(steps))
 
 
 def _product(

@@ -33,7 +33,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -72,13 +72,13 @@ class LaunchPlan:
     shape: tuple[int, ...]
     out: str
     nbytes: Mapping[str, int]  # of each operand, by its name, from its first byte to its last
+    # Bytes of scratch memory and of counters that the launches take; both 0 if none.
+    memory: tuple[int, int] = NO_MEMORY
+    # Enqueues the launches (`Bound`); None where C has no elements.
+    bound: Callable[[int, Sequence[int], float, float], None] | None = None
     # Of matrices with gaps bytes from a row to the next, and of a row; of a column where that is
     # one.
-    rows: Mapping[str, tuple[int, int]]
-    # Bytes of scratch memory and of counters that the launches take; both 0 if none.
-    memory: tuple[int, int]
-    # Enqueues the launches (`Bound`); None where C has no elements.
-    bound: Callable[[int, Sequence[int], float, float], None] | None
+    rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Rooms(NamedTuple):
@@ -343,18 +343,17 @@ def laid_out(
     return LaunchPlan(
         kernel, chosen.variant, chosen.reason, problem.operand("C").shape, problem.out,
         {"A": A.nbytes, "B": B.nbytes, "C": C.nbytes},
-        {one.name: _rows(one) for one in problem.operands},
-        sketch.memory, bound(steps),
+        sketch.memory, bound(steps), {one.name: _rows(one) for one in problem.operands},
     )
 
 
 def steps_of(
     kernel: Kernel, variant: Variant, problem: Problem, places: Sequence[int],
-    operands: tuple[Placed, Placed, Placed], sketch: Sketch, choice: Choice | None = None,
+    operands: tuple[Any, ...], sketch: Sketch, choice: Choice | None = None,
 ) -> tuple[Plan, list[tuple[Kernel, Step]]]:
     """What is launched for matrices so aligned, which ask a sketch for what they need besides."""
     chosen = planned(kernel, variant, problem, places, choice=choice, on_gpu=True)
-    steps = lay_out(chosen, problem, [operands], sketch).steps(0)
+    (steps,) = lay_out(chosen, problem, [operands], sketch)
     return chosen, [(kernel, step) for step in steps]
 
 

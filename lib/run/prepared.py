@@ -39,27 +39,12 @@ class Step(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-class Prepared(NamedTuple):
-    """What there is to launch: the plan, and the arguments for each set of matrices.
-
-    `packing` has for each set the launches that must come first. The sets share their workspace, so
-    their launches must follow each other.
-    """
-
-    plan: Plan
-    arguments: list[tuple[Any, ...]]
-    packing: list[list[Step]]
-
-    def steps(self, index: int) -> list[Step]:
-        """All launches for one set of matrices, in their order."""
-        main = Step(self.plan.variant, self.plan.launch, self.arguments[index])
-        return [*self.packing[index], main]
-
-
 def lay_out(
     plan: Plan, problem: Problem, sets: Sequence[tuple[Any, ...]], xp: Any = np
-) -> Prepared:
-    """Make all that the launches of a plan take.
+) -> list[list[Step]]:
+    """The launches of a plan for each set of matrices, in their order: the last one writes C.
+
+    The sets share their workspace, so their launches must follow each other.
 
     `plan`: the problem's, for matrices aligned as these are. `sets`: each as `Problem.inputs` gives
     it. `xp`: ``numpy`` or ``cupy``: where the matrices live. Raises ValueError if an array's shape,
@@ -71,21 +56,19 @@ def lay_out(
              *map(np.int32, space.scalars)) if space.ints else ()
     if chosen.strided:
         extra = (*extra, _strides(*problem.operands))
-    copies, packed = [], {}
-    for name, launch in plan.packing.items():
-        operand = problem.operand(name)
-        room = _room(xp, operand, chosen)
-        copies.append((operand, launch, room))
-        packed[name] = _packed(room, operand)
-    return Prepared(
-        plan,
-        [(*arguments(problem, one[0], one[1], one[2], chosen, packed),
-          *scales(problem, one, chosen.step, xp), *extra_arguments(problem, chosen, one), *extra)
-         for one in sets],
-        [[_packing(chosen.packing, launch, operand, one["AB".index(operand.name)], room, behind)
-          for behind, (operand, launch, room) in enumerate(copies)]
-         if chosen.packing else [] for one in sets],
-    )
+    rooms = {name: _room(xp, problem.operand(name), chosen) for name in plan.packing}
+    packed = {name: _packed(room, problem.operand(name)) for name, room in rooms.items()}
+    made = []
+    for one in sets:
+        main = (*arguments(problem, one[0], one[1], one[2], chosen, packed),
+                *scales(problem, one, chosen.step, xp), *extra_arguments(problem, chosen, one),
+                *extra)
+        copies = [
+            _packing(chosen.packing, launch, problem.operand(name), one["AB".index(name)],
+                     rooms[name], behind)
+            for behind, (name, launch) in enumerate(plan.packing.items()) if chosen.packing]
+        made.append([*copies, Step(chosen, plan.launch, main)])
+    return made
 
 
 def _strides(a: Operand, b: Operand, c: Operand) -> Any:

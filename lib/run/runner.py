@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from lib.paths import CUDA
 from lib.problem import Problem, Verdict
 from lib.records import searches
 from lib.run import device
-from lib.run.prepared import Prepared, Step, addresses, lay_out
+from lib.run.prepared import Step, addresses, lay_out
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -121,7 +121,7 @@ def run(
     if given is not None:  # what kernels write to: C, and behind A and B an amax
         operands[2:] = [None if one is None else one.copy() for one in operands[2:]]
     C = operands[2]
-    prepared = lay_out(chosen, problem, [tuple(operands)], xp)
+    prepared = Prepared(chosen, lay_out(chosen, problem, [tuple(operands)], xp))
     compiled = compile_kernel(
         kernel, chosen.variant, target, source=source,
         ptx_only=where == "emulator" and not trace,  # counting asks how ptxas merged accesses
@@ -136,7 +136,7 @@ def run(
                                    "landing": landing, "seed": seed}
         if source is not None:  # reports show its lines, and not those of the file
             options["sources"] = {kernel.file(chosen.variant).name: source}
-        *packing, main = prepared.steps(0)
+        *packing, main = prepared.steps[0]
         packed = []
         for step in packing:
             packings = compile_kernel(kernel, step.variant, target,
@@ -183,6 +183,13 @@ def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     return backend
 
 
+class Prepared(NamedTuple):
+    """What there is to launch: the plan, and the launches for each set of matrices (`lay_out`)."""
+
+    plan: Plan
+    steps: list[list[Step]]
+
+
 class Loaded:
     """A prepared product on the GPU: a call enqueues its launches for one set of matrices.
 
@@ -200,16 +207,16 @@ class Loaded:
                 compile_kernel(kernel, step.variant, arch, ptx_arch=ptx_arch,
                                source=_of_its_file(kernel, prepared.plan.variant, step, source))
             )
-            for index in range(len(prepared.arguments)) for step in prepared.steps(index)
+            for steps in prepared.steps for step in steps
         }
 
     def __call__(self, index: int) -> None:
-        self._enqueue(self._prepared.steps(index))
+        self._enqueue(self._prepared.steps[index])
 
     def copy_operands(self, index: int) -> None:
         """Enqueue the copies alone that come before the product; of most products there are none.
         """
-        self._enqueue(self._prepared.packing[index])
+        self._enqueue(self._prepared.steps[index][:-1])
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -269,4 +276,4 @@ def prepare(
     places = [place for one in sets for place in addresses(*one[:3])]
     found = planned(kernel, variant, problem, places, sms, exact=exact, choice=choice,
                     on_gpu=on_gpu)
-    return lay_out(found, problem, sets, device.cupy() if on_gpu else np)
+    return Prepared(found, lay_out(found, problem, sets, device.cupy() if on_gpu else np))

@@ -306,7 +306,7 @@ def observe(kernel: Kernel, variant: Variant, watch: ptx.Recorder) -> None:
 def emulate_watched(kernel: Kernel, variant: Variant, problem: Problem, watch: ptx.Recorder,
                     sms: int | None = None, **order: Any) -> None:
     """Run a variant on a problem in some order, while a recorder looks on."""
-    main = prepare(kernel, variant, problem, [problem.inputs()], True, sms).steps(0)[-1]
+    main = prepare(kernel, variant, problem, [problem.inputs()], True, sms).steps[0][-1]
     compiled = compile_kernel(kernel, main.variant, kernel.oldest(variant), ptx_only=True)
     emulate(compiled, main.launch, main.arguments, trace=False, recorder=watch, **order)
 

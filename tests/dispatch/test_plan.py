@@ -91,7 +91,7 @@ def test_c_has_a_map_where_its_own_elements_fill_rows_of_16_bytes(name, per_row)
         found = plan(RULE, variant, variant.problem(64, N, 64), exact=True).variant
         assert ("C" in found.maps.boxes) == (N % per_row == 0) == (found.schedule.staged > 0)
         steps = prepare(RULE, variant, variant.problem(64, N, 64),
-                        [variant.problem(64, N, 64).inputs()], exact=True).steps(0)
+                        [variant.problem(64, N, 64).inputs()], exact=True).steps[0]
         assert isinstance(steps[-1].arguments[-1], TensorMap) == (N % per_row == 0)
 
 

@@ -139,7 +139,7 @@ def emulated(variant, problem: Problem, given: Given) -> Given:
                          amax=None if given.amax is None else given.amax.copy())
     compiled = compile_kernel(EPILOGUE, variant, "sm_90a", ptx_only=True)
     prepared = runner.prepare(EPILOGUE, variant, problem, [own], exact=True, sms=2)
-    runner.emulate(compiled, prepared.plan.launch, prepared.arguments[0], trace=False)
+    runner.emulate(compiled, *prepared.steps[0][-1][1:], trace=False)
     return own
 
 

@@ -148,7 +148,7 @@ def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
     room[offset:][: C.size] = C.ravel()
     view = room[offset:][: C.size].reshape(C.shape)
     ready = prepare(FEW, variant, problem, [(A, B, view)], exact=True)
-    for step in ready.steps(0):
+    for step in ready.steps[0]:
         emulate(compile_kernel(FEW, step.variant, "sm_90a"), step.launch, step.arguments)
     assert problem.judge(view, problem.reference(A, B, C)).ok
     assert (room[:offset] == 7).all() and (room[offset + C.size :] == 7).all()
@@ -328,12 +328,12 @@ def test_the_counts_of_arrivals_are_left_as_they_were():
     problem = CUT.problem(128, 64, 64 * 4)
     A, B, C = problem.inputs(0, np)
     prepared = prepare(STREAM_K, CUT, problem, [(A, B, C)], exact=True, sms=4)
-    arrivals, *cut = prepared.arguments[0][-3:]
+    (step,) = prepared.steps[0]
+    arrivals, *cut = step.arguments[-3:]
     assert arrivals.dtype == np.int32 and arrivals.size == 16 and cut == [1, 2]
     for _ in range(2):
         C[...] = np.nan
-        emulate(compile_kernel(STREAM_K, CUT, "sm_90a"), prepared.plan.launch,
-                prepared.arguments[0], trace=False)
+        emulate(compile_kernel(STREAM_K, CUT, "sm_90a"), step.launch, step.arguments, trace=False)
         assert problem.judge(C, problem.reference(A, B, C)).ok
         assert not arrivals.any()
 

@@ -67,10 +67,10 @@ def right(kernel, variant, problem, **options):
     """Run it with races watched; C must be right, and what lies between its rows untouched."""
     chosen = plan(kernel, variant, problem, exact=not variant.candidates, sms=options.get("sms"))
     matrices = problem.inputs(seed=7)
-    made = prepared.lay_out(chosen, problem, [matrices])
+    (steps,) = prepared.lay_out(chosen, problem, [matrices])
     reference = problem.reference(*matrices)
     C = matrices[2]
-    for step in made.steps(0):
+    for step in steps:
         code = compile_kernel(kernel, step.variant, kernel.oldest(step.variant), ptx_only=True)
         done = emulate(code, step.launch, step.arguments, trace=False, races=True)
         assert not done.hazards, done.hazards[0]

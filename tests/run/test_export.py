@@ -74,7 +74,7 @@ def test_the_whole_file_compiles_and_its_kernel_multiplies(name, shape, tmp_path
     A, B, C = problem.inputs(0, np)
     reference = problem.reference(A, B, C)
     ready = prepare(kernel, variant, problem, [(A, B, C)])
-    (step,) = ready.steps(0)
+    ((step,),) = ready.steps
     launch = step.launch
     module.get_function(found.instantiation)(
         launch.grid, launch.block, step.arguments, shared_mem=launch.shared_bytes)
@@ -93,7 +93,7 @@ def test_launches_say_what_the_book_launches():
         (kernel.expression(step.variant), ", ".join(map(str, step.launch.grid)),
          ", ".join(map(str, step.launch.block)), step.launch.shared_bytes,
          step.launch.programmatic_launch)
-        for step in ready.steps(0)
+        for step in ready.steps[0]
     ]
     # Rows of 1,001 and 999 halves: both are copied into rows of multiples of 16 bytes.
     assert found.text.count("launch(pack<half>,") == 2 and "1001, A, 1008, space.room0, 0);" in \
