@@ -24,7 +24,6 @@ where blocks share K. What the model then says of shapes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -101,22 +100,20 @@ def candidates(
 ) -> tuple[Variant, ...]:
     """The instantiations of 25 with an epilogue, in some types."""
     types: Types = {"dtype": dtype, "out": out, "b_layout": b_layout}
-    return tuple(_candidates(epilogue, types))
-
-
-def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
+    found = []
     for name, schedule in {**OF_21, **OF_20, "wide_224": WIDE_224}.items():
         columns = schedule.tile[1]
         between = columns % 64 > 0  # for which B lies by columns, and each sum is an element of C
-        if between and (types["b_layout"] != "column" or epilogue.fold > 1):
+        if between and (b_layout != "column" or epilogue.fold > 1):
             continue
-        if between or columns // epilogue.fold * ITEM_BYTES[types["out"]] % 128 == 0:
-            yield fused(name, "21 with an epilogue", schedule, epilogue, **types)
+        if between or columns // epilogue.fold * ITEM_BYTES[out] % 128 == 0:
+            found.append(fused(name, "21 with an epilogue", schedule, epilogue, **types))
     for one in launched_of_22():
         schedule = one.schedule
         whole = not one.grid.blocks_per_sm and schedule.split == 1
         if whole and not (schedule.swapped and epilogue.fold > 1):
-            yield few(one.name, "22 with an epilogue", schedule, epilogue, **types)
+            found.append(few(one.name, "22 with an epilogue", schedule, epilogue, **types))
+    return tuple(found)
 
 
 def apart_launch(variant: Variant, problem: Problem, sms: int) -> Launch:

@@ -61,7 +61,8 @@ def lay_out(
     made = []
     for one in sets:
         main = (*arguments(problem, one[0], one[1], one[2], chosen, packed),
-                *scales(problem, one, chosen.step, xp), *extra_arguments(problem, chosen, one),
+                *scales(problem, one, chosen.step, xp),
+                *(_extras(problem, chosen.epilogue, Given(*one)) if chosen.epilogue else ()),
                 *extra)
         copies = [
             _packing(chosen.packing, launch, problem.operand(name), one["AB".index(name)],
@@ -137,8 +138,7 @@ def addresses(*matrices: Any) -> list[int]:
 
 
 def arguments(
-    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None,
-    packed: Mapping[str, Any] | None = None,
+    problem: Problem, A: Any, B: Any, C: Any, variant: Variant, packed: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     """The arguments of every kernel of this book, in its contract's order.
 
@@ -161,19 +161,16 @@ def arguments(
             raise ValueError(f"{name} has strides of {array.strides} bytes; the problem asks for "
                              f"{steps}")
     sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
-    tensor_maps = variant.maps if variant else None
-    boxes = tensor_maps.boxes if tensor_maps else {}
-    copied = packed or {}
-    strided = variant is not None and variant.strided
+    boxes = variant.maps.boxes if variant.maps else {}
     maps = {
-        name: _map(copied.get(name, array), boxes[name], strided)
+        name: _map(packed.get(name, array), boxes[name], variant.strided)
         if name in boxes and array.size else NO_MAP
         for name, array in (("A", A), ("B", B), ("C", C))
     }
-    if strided:
+    if variant.strided:
         A, B, C = map(_flat, (A, B, C))
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
-    last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store else ()
+    last = (maps["C"],) if variant.maps and variant.maps.lanes_store else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
 
 
@@ -207,17 +204,6 @@ def scales(
     return (*steps, *map(_reach, of_each))
 
 
-def extra_arguments(problem: Problem, variant: Variant, given: Sequence[Any]) -> tuple[Any, ...]:
-    """Bias, residual and amax of a kernel with an epilogue; for what it lacks an address that is
-    never read.
-
-    Raises ValueError if one is missing or too many, of another shape or type, or not tight.
-    """
-    if variant.epilogue is None:
-        return ()
-    return _extras(problem, variant.epilogue, Given(*given))
-
-
 def apart_arguments(
     problem: Problem, product: Any, given: Given, variant: Variant
 ) -> tuple[Any, ...]:
@@ -231,6 +217,11 @@ def apart_arguments(
 
 
 def _extras(problem: Problem, epilogue: Epilogue, given: Given) -> tuple[Any, ...]:
+    """Bias, residual and amax of a kernel with an epilogue; for what it lacks an address that is
+    never read.
+
+    Raises ValueError if one is missing or too many, of another shape or type, or not tight.
+    """
     of_c = problem.operand("C").shape
     for name, shape, dtype in (("bias", (problem.N,), problem.out),
                                ("residual", of_c, problem.out), ("amax", (1,), "float32")):

@@ -276,8 +276,8 @@ def test_operands_of_the_wrong_kind_are_refused():
     problem = Problem(4, 4, 4)
     A, B, C = problem.inputs()
     with pytest.raises(ValueError, match="A holds float64"):
-        arguments(problem, A.astype(np.float64), B, C)
+        arguments(problem, A.astype(np.float64), B, C, TILE.fastest, {})
     with pytest.raises(ValueError, match="B is not row-major"):
-        arguments(problem, A, np.asfortranarray(B), C)
+        arguments(problem, A, np.asfortranarray(B), C, TILE.fastest, {})
     with pytest.raises(ValueError, match="C is"):
-        arguments(problem, A, B, C[:3])
+        arguments(problem, A, B, C[:3], TILE.fastest, {})
