@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from lib.compiler.merging import statements
+from lib.compiler.merging import statements, unused
 from lib.compiler.sass import Instruction
-from lib.ptx.core.analysis import unused_lines
 
 _ARITHMETIC = ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
 _SUMS = ("add", "sub", "mul")
@@ -34,9 +33,8 @@ def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str)
         if i.ptx_line is not None:
             made[i.ptx_line][i.base] += 1
     found = {}
-    entry = statements(ptx, function)
-    gone = unused_lines(entry)
-    for one in entry:
+    gone = unused(ptx, function)
+    for one in statements(ptx, function):
         line, name = one.line, one.parts[0]
         if name not in _ARITHMETIC or one.parts[-1] != "f32":
             continue

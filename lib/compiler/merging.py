@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lib.compiler.sass import Instruction
 from lib.ptx.core.analysis import unused_lines, written
@@ -69,6 +70,12 @@ def statements(ptx: str, function: str) -> Sequence[Statement]:
     program = parsed(ptx)
     entry = program.entries.get(function) or program.functions.get(function)
     return entry.instructions if entry else ()
+
+
+@lru_cache(maxsize=1)  # `lib.compiler.arithmetic` asks for the same behind `merged_accesses`
+def unused(ptx: str, function: str) -> frozenset[int]:
+    """The PTX lines of an entry on which all is unused."""
+    return frozenset(unused_lines(statements(ptx, function)))
 
 
 def accesses(instructions: Sequence[Statement]) -> dict[int, Access]:
@@ -218,7 +225,7 @@ def merged_accesses(
     every = accesses(entry)
     there = list(machine_accesses(instructions))
     covered = {i.ptx_line for i in there}
-    removed = {line for line in unused_lines(entry) & every.keys()
+    removed = {line for line in unused(ptx, function) & every.keys()
                if line not in covered}
     found = {
         line: access
