@@ -18,6 +18,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path, PurePath
 
@@ -469,7 +470,12 @@ def _inside(template: str) -> str:
     return re.sub(r"(?<!\s)\s+([,:>])", r"\1", plain[1:-1].strip()) if plain.startswith("<") else ""
 
 
-def _tokens(text: str) -> Iterator[Token]:
+@lru_cache(maxsize=8)  # a file is read twice, and a header with each file that includes it
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tuple(_tokens_of(text))
+
+
+def _tokens_of(text: str) -> Iterator[Token]:
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", at, match.start())
@@ -480,7 +486,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 def _items(text: str, macros: set[str]) -> Iterator[Item]:
     """Cut a file; bodies of namespaces and classes are cut further."""
-    tokens = list(_tokens(text))
+    tokens = _tokens(text)
     at = 0
     closers: list[str] = []  # what a `}` ends: a namespace or a class, which has a `;` behind it
     names: list[str] = []  # what the namespaces among them are called
@@ -620,7 +626,7 @@ def _item(tokens: Sequence[Token], body: int, macros: set[str], in_class: bool) 
 def _blank(text: str) -> str:
     """As many lines, of which only the directives are left; what a body includes is its own."""
     rows, at, depth = [], 0, 0
-    for token in _tokens(text):
+    for token in _tokens_of(text):
         if token.kind == "sign":
             depth += (token.text == "{") - (token.text == "}")
         if token.kind == "directive" and not (depth and _INCLUDE.match(token.text)):

@@ -142,7 +142,7 @@ def _read(path: Path) -> Specimen:
                          ) from error
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)  # each specimen twice
 def compiled(specimen: Specimen, cured: bool) -> Any:
     """The kernel, with its mistake or cured: a `lib.compiler.raw_module.Kernel`."""
     from lib.compiler.raw_module import RawModule  # loads CuPy
