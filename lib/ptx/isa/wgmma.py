@@ -116,11 +116,16 @@ class WgmmaGroups(Waiter):
 
     def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> ndarray:
         """Return the registers as (registers, blocks, threads)."""
-        for mma, _ in self.holders.get(slots[0], ()):
-            if mma.slots == slots and not (self.f.active_lanes & ~mma.lanes).any() and all(
-                    self.holders.get(slot) == [(mma, i)] for i, slot in enumerate(slots)):
-                return mma.values
-        return np.stack([self.value(slot, dtype) for slot in slots])
+        f, held = self.f, [mma for mma, _ in self.holders.get(slots[0], ())]
+        if any(self.holders.get(slot, []) != [(mma, i) for mma in held]
+               for i, slot in enumerate(slots)):
+            return np.stack([self.value(slot, dtype) for slot in slots])
+        if len(held) == 1 and not (f.active_lanes & ~held[0].lanes).any():
+            return held[0].values[: len(slots)]
+        found = np.stack([over_lanes(f.r[slot], f.shape).view(dtype) for slot in slots])
+        for mma in held:
+            np.copyto(found, mma.values[: len(slots)].view(dtype), where=mma.lanes)
+        return found
 
     def issue(
         self, instruction: Instruction, slots: tuple[int, ...], values: ndarray, reads: set[int]
