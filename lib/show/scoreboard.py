@@ -225,15 +225,14 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     file = _file(record)
     lines = []
     for name, variant in record.variants.items():
-        today = records.current(kernel, name, variant)
-        cells = {
-            row.shape: Cell(row.tflops, row.ratio, records.rival(row), row.noise,
-                            _board(record, row), records.row_changed(today, row),
-                            held_down(row, record.gpu.key))
-            for row in _shown(record, variant.bench, types)
-        }
-        if cells:
-            lines.append(Line(name, file, cells))
+        if rows := _shown(record, variant.bench, types):
+            today = records.current(kernel, name, variant)
+            lines.append(Line(name, file, {
+                row.shape: Cell(row.tflops, row.ratio, records.rival(row), row.noise,
+                                _board(record, row), records.row_changed(today, row),
+                                held_down(row, record.gpu.key))
+                for row in rows
+            }))
     if not lines:
         return None
     leading = (kernel.fastest.name, *(variant.name for variant in kernel.variants))
