@@ -442,9 +442,10 @@ AGAIN:
 """
 
 
+@pytest.mark.parametrize("landing", ["early", "late"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_warp_may_be_ahead_of_its_warpgroup(seed):
+def test_a_warp_may_be_ahead_of_its_warpgroup(seed, landing):
     out = f32s((128, 4))
     function = function_of(DRIFT)
-    launch = function(1, 128, (out,), schedule="random", seed=seed, races=True)
+    launch = function(1, 128, (out,), schedule="random", seed=seed, landing=landing, races=True)
     assert (out == 96).all() and not launch.hazards
