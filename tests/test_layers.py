@@ -55,13 +55,25 @@ def library() -> dict[str, str]:
 
 
 @cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """All of a module's tree, itself the first; nobody changes it."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_let_go():
+    yield
+    nodes.cache_clear()
+
+
+@cache
 def written(text: str) -> tuple[tuple[int, str, str | None], ...]:
     """The imports of a module's text, anywhere in it: level, module and the name taken from it.
 
     Those for type checkers alone count like the others.
     """
     found: list[tuple[int, str, str | None]] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             found += [(0, alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -160,6 +172,7 @@ def compiler_importing(sources: Sources) -> Iterator[str]:
             )
 
 
+@cache
 def at_once(text: str) -> str:
     """A module's text without what functions import later, and type checkers alone."""
     tree = ast.parse(text)
@@ -202,11 +215,10 @@ def figures_that_compute(sources: Sources) -> Iterator[str]:
     for name, text in sources.items():
         if room(name) != "show":
             continue
-        tree = ast.parse(text)
         sources_of = {alias.asname or alias.name: node.module or ""
-                      for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                      for node in nodes(text) if isinstance(node, ast.ImportFrom)
                       for alias in node.names}
-        for function in tree.body:
+        for function in nodes(text)[0].body:
             if isinstance(function, ast.FunctionDef) and any(
                     ast.unparse(one).endswith("styled") for one in function.decorator_list):
                 body = ast.Module(function.body, [])
@@ -233,7 +245,7 @@ def launches_decided_outside_dispatch(sources: Sources) -> Iterator[str]:
             continue
         if ("lib.dispatch.plan", "nearest") in {one[1:] for one in written(text)}:
             yield f"{name} imports lib.dispatch.plan's nearest"
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(text):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
                     node.func.attr in ("blocks", "workspace")
                     and getattr(node.func.value, "attr", "") == "grid"):
@@ -244,7 +256,7 @@ def records_handed_on_as_dicts(sources: Sources) -> Iterator[str]:
     """A record leaves `lib.records` as its struct: what is read of it is checked as a name is."""
     untyped = ("dict[str, Any]", "Mapping[str, Any]")
     for name, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(text):
             if room(name) == "records":
                 # The JSON Schema is none of a record.
                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and (
@@ -264,7 +276,7 @@ def versions_known_to_generic_modules(sources: Sources) -> Iterator[str]:
                or name in ("lib.chapter", "lib.problem", "lib.gpus", "lib.show.version",
                            "lib.kernels.spec", "lib.kernels.grid")}
     for name in generic:
-        for node in ast.walk(ast.parse(sources[name])):
+        for node in nodes(sources[name]):
             if isinstance(node, ast.Constant) and node.value in CATALOGUE:
                 yield f"{name} knows {node.value}"
 
@@ -273,7 +285,7 @@ def files_that_are_waited_for(sources: Sources) -> Iterator[str]:
     """A file that is read otherwise than by `lib.ptx.files`, which refuses pipes and devices."""
     for name, text in sources.items():
         if room(name) in ("ptx", "compiler", "kernels", "records", "run", "panel"):
-            for node in ast.walk(ast.parse(text)):
+            for node in nodes(text):
                 if isinstance(node, ast.Attribute) and node.attr in ("read_text", "read_bytes"):
                     yield f"{name}, line {node.lineno}: {node.attr}"
 
@@ -284,7 +296,7 @@ def peaks_in_two_places(sources: Sources) -> Iterator[str]:
              (gpu.tensor_fp16_flops, gpu.dram_bytes_per_s, gpu.clock_hz)}
     for name, text in sources.items():
         if name != "lib.gpus" and room(name) != "claims":  # those quote what others assert
-            for node in ast.walk(ast.parse(text)):
+            for node in nodes(text):
                 if isinstance(node, ast.Constant) and type(node.value) is float and (
                         node.value in peaks):
                     yield f"{name} has {node.value}"
@@ -297,7 +309,7 @@ def replacements_that_may_match_nothing(sources: Sources) -> Iterator[str]:
     """
     for name, text in sources.items():
         if name.startswith("chapters.") or room(name) in ("claims", "measure", "records"):
-            for node in ast.walk(ast.parse(text)):
+            for node in nodes(text):
                 if isinstance(node, ast.Attribute) and node.attr == "replace" and (
                         isinstance(node.value, ast.Name) and node.value.id in KERNEL_TEXTS):
                     yield f"{name}, line {node.lineno}: {node.value.id}.replace"

@@ -20,10 +20,13 @@ NAME = f"{LAST + 1}_mine"
 
 @pytest.fixture
 def scratch(tmp_path):
-    """A checkout without history, results, built pages and the text of chapters."""
+    """A checkout without history, results, built pages and the text of chapters.
+
+    Its modules' bytecode comes along, which is taken where their times are the same.
+    """
     for folder in ("lib", "cuda", "book"):
         shutil.copytree(ROOT / folder, tmp_path / folder,
-                        ignore=shutil.ignore_patterns("__pycache__", "runtime", "static"))
+                        ignore=shutil.ignore_patterns("runtime", "static"))
     for folder in ("chapters", "tests/chapters"):
         (tmp_path / folder).mkdir(parents=True)
     for chapter in (ROOT / "chapters").glob("*.ipynb"):
@@ -111,10 +114,13 @@ def clone(tmp_path_factory):
     for name in filter(None, listed):
         if (ROOT / name).is_file() and not name.startswith("book/runtime/"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, root / name)
+            shutil.copy2(ROOT / name, root / name)
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.excludesFile=")
     for words in (("init", "-q"), ("add", "-A", "-f"), ("commit", "-q", "-m", "all")):
         subprocess.run([*git, *words], cwd=root, check=True)
+    for cache in (place for name in ("lib", "book", "tests")
+                  for place in (ROOT / name).rglob("__pycache__")):
+        shutil.copytree(cache, root / cache.relative_to(ROOT))
     return root
 
 

@@ -1,5 +1,6 @@
 """The page "Write your own" is played: its commands, in its order, in a checkout of their own."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -27,27 +28,48 @@ def test_the_page_begins_with_the_version_and_ends_with_the_book():
             "record", "results"} == used
 
 
+# What they print and how they end, of one process: each would load the library anew.
+PLAY = """
+import contextlib, io, json, sys
+from lib.__main__ import main
+played = []
+for words in json.load(sys.stdin):
+    with (contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out,
+          contextlib.redirect_stderr(io.StringIO()) as err):
+        status = main(words)
+        out.seek(0)
+        played.append((status, out.read(), err.getvalue()))
+json.dump(played, sys.stdout)
+"""
+
+
 def test_all_its_commands_do_what_the_page_says(scratch):  # noqa: F811
-    for command in COMMANDS:
+    def run(*words, **options):
+        return subprocess.run([sys.executable, *words], cwd=scratch, capture_output=True, text=True,
+                              check=True, **options).stdout
+
+    python = []
+    for command in dict.fromkeys(COMMANDS):
         program, *words = shlex.split(command)
         if program == "make":
             subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)
-            if words[0] != "new":
-                continue
-            # What the recipe calls, where it may write.
-            words = ["-m", "lib", "new", NAME]
-            (scratch / "chapters" / f"{NAME}.ipynb").unlink(missing_ok=True)
-        done = subprocess.run([sys.executable, *words], cwd=scratch, capture_output=True, text=True,
-                              check=False)
-        if words[2] in ON_A_GPU:
-            assert done.returncode == 2 and done.stderr.startswith("error: no GPU here"), command
-            assert done.stderr.count("\n") == 1
         else:
-            assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        if words[2] == "check":
-            assert f"{NAME}/first" in done.stdout and "right: error" in done.stdout
-        if words[2] == "emulate":
-            assert "races: none found, " in done.stdout and f"{NAME}.cu:" in done.stdout
+            assert (program, *words[:2]) == ("python", "-m", "lib")
+            python.append(words[2:])
+    # What the recipe of its first calls, where it may write.
+    (scratch / "chapters" / f"{NAME}.ipynb").unlink(missing_ok=True)
+    run("-m", "lib", "new", NAME)
+    said = json.loads(run("-c", PLAY, input=json.dumps(python)))
+    for (name, *_), (status, out, err) in zip(python, said, strict=True):
+        if name in ON_A_GPU:
+            assert status == 2 and err.startswith("error: no GPU here"), name
+            assert err.count("\n") == 1
+        else:
+            assert status == 0, f"{name}: {out}{err}"
+        if name == "check":
+            assert f"{NAME}/first" in out and "right: error" in out
+        if name == "emulate":
+            assert "races: none found, " in out and f"{NAME}.cu:" in out
     assert NAME not in CATALOGUE  # this checkout is as it was
 
 

@@ -62,10 +62,7 @@ def test_what_was_timed_is_what_was_asked(which, held_out):
     assert timed <= asked and len(timed) > 0.9 * len(asked)
 
 
-# What the costs were fitted to is slow where another search has the same products held out.
-@pytest.mark.parametrize("which", [
-    pytest.param(which, marks=pytest.mark.slow)
-    if which.replace("fitted", "held_out") in SHARE.keys() - {which} else which for which in SHARE])
+@pytest.mark.parametrize("which", SHARE)
 def test_the_choice_is_near_the_fastest_and_reaches_what_it_reached_of_cublaslt(which):
     groups = chosen(which)
     whole = summary(groups["all"])

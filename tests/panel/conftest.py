@@ -33,20 +33,26 @@ figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 
 
 @pytest.fixture(scope="session")
-def sessions():
-    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it.
+def made():
+    """`made(stem)`: a chapter's bundle and its recorded answers, as the book's build keeps them.
 
-    The bundle is the one that the book's build keeps, made anew where what it depends on has
-    changed: to compile all variants takes longer than to ask them.
+    They are made anew where what they depend on has changed: to compile all variants takes longer
+    than to ask them.
     """
     modules = files.modules()
 
     @functools.cache
-    def session(stem):
+    def one(stem):
         files.make(stem, FOLDER, files.digest(stem, modules))
-        return Session(loads(files.made(stem, FOLDER)["bundle"]))
+        return files.made(stem, FOLDER)
 
-    return session
+    return one
+
+
+@pytest.fixture(scope="session")
+def sessions(made):
+    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it."""
+    return functools.cache(lambda stem: Session(loads(made(stem)["bundle"])))
 
 
 @pytest.fixture(scope="session")
