@@ -757,7 +757,7 @@ def _summed(old: ndarray, a: ndarray, b: ndarray, kinds: tuple[str, str, str]) -
         a, by_lanes(b), before.reshape(many, 4 * ROWS, n), kinds[1:], narrow))
     if narrow:
         halves = np.moveaxis(dealt.reshape(n // 4, 2, -1), 1, -1).astype(np.float16)
-        return joined(halves, np.uint32)
+        return joined(halves + np.float16(0), np.uint32)  # what is rounded to nothing is +0
     return dealt
 
 

@@ -244,7 +244,7 @@ f32 f64 | testp.finite.T     | pred | T | math.isfinite(x)
         | testp.infinite.T   | pred | T | math.isinf(x)
         | testp.notanumber.T | pred | T | math.isnan(x)
         | testp.number.T     | pred | T | not math.isnan(x)
-        | testp.normal.T     | pred | T | math.isfinite(x) and abs(x) >= normal(kind)
+        | testp.normal.T     | pred | T | math.isfinite(x) and (x == 0 or abs(x) >= normal(kind))
         | testp.subnormal.T  | pred | T | 0 < abs(x) < normal(kind)
 u8 s8 u4 s4 u2 s2 | cvt.pack.sat.T.s32.b32 | b32 | s32 s32 b32 | (z << bits | packed(x, kind)) << \
 bits | packed(y, kind)
