@@ -193,7 +193,7 @@ def test_the_same_bits_as_a_gpu(kinds, spread, nonfinite):
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("kinds", PAIRS, ids=" ".join)
 def test_the_same_halves_as_a_gpu(kinds, spread):
-    """D of 16 bits, for which no model is published: what differs here is to be found out."""
+    """D of 16 bits, for which no model is published."""
     for seed in range(TILES // 8):
         a, b, _ = adversarial(kinds, spread, seed, False)
         c = np.random.default_rng(seed).integers(-8, 9, (64, 64)).astype("f4")
