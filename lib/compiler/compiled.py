@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -160,30 +160,16 @@ def compile_file(
     dynamic_bytes: int = 0,
     ptx_only: bool = False,
 ) -> Compiled:
-    """Compile one name expression of a CUDA file; kept until the file or a header changes."""
-    compiled = _compile_file(
-        source, expression, arch, options, ptx_arch, dynamic_bytes,
-        tuple(map(file_identity, (source, *_headers(include_folder(source))))),
-    )
-    return compiled.translated() if ptx_only else compiled.assembled()
-
-
-@lru_cache(maxsize=128)
-def _compile_file(
-    source: Path, expression: str, arch: str, options: tuple[str, ...], ptx_arch: str | None,
-    dynamic_bytes: int, identity: tuple[str, ...],
-) -> Compiled:
-    return _to_compile(
-        text_of(source), expression, arch, options, str(source), ptx_arch,
-        dynamic_bytes, include_folder(source),
-    )
+    """Compile one name expression of a CUDA file (see `compile_source`)."""
+    return compile_source(text_of(source), expression, arch, options, str(source), ptx_arch,
+                          dynamic_bytes, include_folder(source), ptx_only)
 
 
 def compile_source(
     text: str,
     expression: str,
     arch: str,
-    options: Sequence[str] = (),
+    options: tuple[str, ...] = (),
     filename: str = "source.cu",
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
@@ -191,6 +177,8 @@ def compile_source(
     ptx_only: bool = False,
 ) -> Compiled:
     """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `cached`.
+
+    What was compiled last is kept in the process, too.
 
     With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
     `dynamic_bytes` of shared memory; ptxas can't know of them. Headers are looked for in `include`,
@@ -200,14 +188,16 @@ def compile_source(
     Raises CompileError with NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
     compiled = _to_compile(
-        text, expression, arch, options, filename, ptx_arch, dynamic_bytes, include
+        text, expression, arch, options, filename, ptx_arch, dynamic_bytes, include,
+        toolkit_identity(), *map(file_identity, _headers(include)),
     )
     return compiled.translated() if ptx_only else compiled.assembled()
 
 
+@lru_cache(maxsize=128)
 def _to_compile(
-    text: str, expression: str, arch: str, options: Sequence[str], filename: str,
-    ptx_arch: str | None, dynamic_bytes: int, include: Path | None,
+    text: str, expression: str, arch: str, options: tuple[str, ...], filename: str,
+    ptx_arch: str | None, dynamic_bytes: int, include: Path | None, *identity: str,
 ) -> Compiled:
     """An instantiation of which nothing is made yet."""
     sys.audit("gemm.kernels compiled", 1)
@@ -216,7 +206,7 @@ def _to_compile(
     headers = [part for path in _headers(include) for part in (str(path), bytes_of(path))]
     parts = (
         "compiled", bytes_of(__file__), bytes_of(nvrtc.__file__), text,
-        expression, filename, *common, *headers, toolkit_identity(),
+        expression, filename, *common, *headers, identity[0],
     )
     source_arch = ptx_arch or arch
     chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from lib.compiler.arch import BLACKWELL, KNOWN, check_arch, check_compiler, legal
-from lib.compiler.compiled import Compiled, compile_file, compile_source
+from lib.compiler.compiled import Compiled, compile_source
 from lib.compiler.fingerprint import include_folder
 from lib.compiler.nvrtc import CompileError
 from lib.kernels.spec import Kernel, Variant
@@ -50,20 +50,14 @@ def compile_kernel(
     options = ("-DTIMELINE",) if timeline else ()
     expression = kernel.expression(variant)
     file = kernel.file(variant)
+    text = files.text_of(file) if source is None else source
     try:
-        if source is not None:
-            return compile_source(
-                source, expression, target, options, str(file), ptx_arch, variant.shared_bytes,
-                include_folder(file), ptx_only,
-            )
-        return compile_file(
-            file, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
-        )
+        return compile_source(text, expression, target, options, str(file), ptx_arch,
+                              variant.shared_bytes, include_folder(file), ptx_only)
     except CompileError as error:
         # NVRTC's own words for a name that the file doesn't have speak of a file of its own.
         if "__nv_name_map" not in str(error):
             raise
-        text = source if source is not None else files.text_of(file)
         raise CompileError(
             f"the entry's variant {variant.name} asks for {expression}, and {file.name} has "
             f"{templates(text)}: make function= and the variant's template= name what is there"
