@@ -145,8 +145,9 @@ def test_code_for_hopper_is_built_for_nothing_else():
     assert f"nvcc -std=c++17 -O3 {found.target} -o gemm" in found.text
 
 
-EXPORTED = [*(name for name, kernel in KERNELS.items() if not kernel.variants[0].scaling),
-            "hopper/bf16_column"]
+# All but those whose scales or epilogue an exported file has nothing for, and says so.
+EXPORTED = [*(name for name, (_, variant) in zip(KERNELS, map(named, KERNELS), strict=True)
+              if not variant.scaling and not variant.epilogue), "hopper/bf16_column"]
 
 
 def compiler():
