@@ -58,11 +58,9 @@ TRIED = slow_but(CODES, [code for code in CODES if code.id in COUNTED or code.va
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
     problem = variant.problem(SIZE, SIZE, SIZE)
-    found, (args,), _ = prepare(
-        kernel, variant, problem, [problem.inputs(0, np)], exact=True
-    )
-    compiled = compile_kernel(kernel, found.variant, arch, ptx_arch=ptx_arch)
-    trace = emulate(compiled, found.launch, args).trace
+    main = prepare(kernel, variant, problem, [problem.inputs(0, np)], exact=True).steps[0][-1]
+    compiled = compile_kernel(kernel, main.variant, arch, ptx_arch=ptx_arch)
+    trace = emulate(compiled, main.launch, main.arguments).trace
     emulated = trace.counters()
     if variant.name in PREDICATED.get(kernel.stem, ()) and ptx_arch is None:
         past_l1 = [
